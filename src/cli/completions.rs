@@ -61,9 +61,8 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
     terminal::print(&script)
 }
 
-/// Changes clap's completion script for bash so that it completes files where a command takes files.
-///
-/// clap's script offers options in these places, and bash then does not list files.
+/// Changes clap's completion script for bash so that it completes file names where a command takes files. In these
+/// places, clap's script offers options, and bash then lists no files.
 fn with_files(script: &str) -> String {
     const FIRST_WORD: &str = "|| ${COMP_CWORD} -eq 2 ]]";
     const NO_OPTION: &str = "            COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )";
@@ -83,8 +82,9 @@ fn with_files(script: &str) -> String {
     lines.collect()
 }
 
-/// Adds a second option for each long option of a command. [`single_dashes`](legacy::single_dashes) turns the name of the
-/// second option into polyglot's spelling.
+/// Adds polyglot's spelling of each long option, with a single dash, to the definition of a command from which
+/// completions are generated. The spelling is marked by a prefix, which [`single_dashes`](legacy::single_dashes)
+/// removes from the script.
 fn with_old_spellings(command: Command) -> Command {
     let old = |arg: &Arg| {
         let name = format!("{}{}", legacy::OLD_SPELLING, arg.get_long()?);
@@ -130,7 +130,9 @@ pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// Writes the manual pages of a command and its subcommands. Each page starts with a comment that contains the page's checksum.
+/// Writes the manual pages of a command and its subcommands to the directory `dir`, and adds the finished files to
+/// `written`. Each page starts with a comment that contains the checksum of the page, by which later runs recognize
+/// unchanged pages.
 fn write_pages(
     command: Command,
     dir: &Path,

@@ -94,7 +94,7 @@ pub struct Args {
     json: bool,
 }
 
-/// The outputs that the options of suites apply to, for error messages.
+/// The outputs to which the options for opening suites apply, as error messages name them.
 const SUITES: &str = "suites, .pgn and .epd";
 
 /// The formats that `convert` writes.
@@ -229,7 +229,7 @@ fn book(
     })
 }
 
-/// Returns an error if an option is given that has no effect on this output.
+/// Returns an error if an option is given that has no effect on an output of this format.
 fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
     if format != TargetFormat::Bin {
         let given = args.header.given().or(args.losses.given());
@@ -247,7 +247,8 @@ fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
     args.suite.refuse_unused(format == TargetFormat::Pgn)
 }
 
-/// Returns the format of `--format`, or else the format that the file name ending of the output stands for.
+/// Returns the format that `--format` names or, without this option, the format that the ending of the output's name
+/// implies.
 fn format(args: &Args) -> Result<TargetFormat, Usage> {
     if let Some(format) = args.format {
         return Ok(format);
@@ -265,7 +266,7 @@ fn format(args: &Args) -> Result<TargetFormat, Usage> {
     })
 }
 
-/// Returns the moves that are kept if no option selects moves.
+/// Returns the filter that selects the moves to keep in an output of this format if no option selects moves.
 fn default_filter(format: TargetFormat) -> MoveFilter {
     match format {
         TargetFormat::Csv | TargetFormat::Jsonl => MoveFilter::every_move(),
@@ -273,9 +274,10 @@ fn default_filter(format: TargetFormat) -> MoveFilter {
     }
 }
 
-/// Returns a warning if the database was made without rare moves and the output would need them, or `None`.
+/// Returns a warning if moves are missing from the database that the output would need, because the database was made
+/// without rare moves. Otherwise returns `None`. `kept` selects the moves of the output.
 ///
-/// A book may lack moves that it would keep. The counts of games in a suite may be too low.
+/// A book may then lack moves that it would keep. The numbers of games in a suite may be too low.
 fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<String> {
     let dropped = info.dropped()?;
     let made_with = &info.move_filter;

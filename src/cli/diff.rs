@@ -114,17 +114,19 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Err(ExitOne.into())
 }
 
-/// The differences in one position, and the position if a line of the books reaches it.
+/// The differences between two books in one position, and the position, or `None` if no line of the books reaches it.
 type Difference = (PositionDifference, Option<VariantPosition>);
 
-/// The differences in one position, the position, and the evaluations of its moves.
+/// The differences between two books in one position, the position, and the evaluation after each of its moves. The
+/// position is `None` if no line of the books reaches it.
 type ShownDifference = (
     PositionDifference,
     Option<VariantPosition>,
     Vec<Option<Eval>>,
 );
 
-/// Returns the evaluation of the position after a move, if the store of evaluations contains it.
+/// Returns the evaluation of the position after the move `mv` in `pos`. Returns `None` if the store does not contain
+/// it, or if there is no store or no position.
 fn evaluated(
     evals: Option<&Evals>,
     pos: Option<&VariantPosition>,
@@ -136,7 +138,8 @@ fn evaluated(
     mv.to_move(pos).map_or(Ok(None), |mv| evals.after(pos, mv))
 }
 
-/// Looks up the position of each difference, and skips differences that consist only of another spelling of a castling move.
+/// Finds the position of each difference between two books. Drops the moves that differ only in the way castling is
+/// stored, and differences that then have no moves.
 fn found<'a>(
     differences: impl Iterator<Item = polybook::Result<PositionDifference>> + 'a,
     mut positions: FoundPositions<'a>,
@@ -152,7 +155,8 @@ fn found<'a>(
     found.filter(|found| !matches!(found, Ok((difference, _)) if difference.moves.is_empty()))
 }
 
-/// Returns the JSON document of one position. `san` is null if the position is unknown or the move is not legal.
+/// Returns the JSON document of the differences in one position. The field `san` of a move is null if the position is
+/// unknown or the move is not legal.
 fn document((difference, pos, evals): ShownDifference) -> Value {
     let pos = pos.as_ref();
     let of_records = |records: Option<MoveRecords>| {
@@ -177,7 +181,7 @@ fn document((difference, pos, evals): ShownDifference) -> Value {
     })
 }
 
-/// Returns the text of one position: a line for the position and a line for each move.
+/// Returns the text of the differences in one position: a line for the position and a line for each move.
 fn text((difference, pos, evals): ShownDifference) -> String {
     let mut text = match &pos {
         Some(pos) => format!("{}\n", fen_of(pos)),

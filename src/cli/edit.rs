@@ -20,7 +20,7 @@ use super::{
     usage::Usage,
 };
 
-/// An upper bound on the memory of parsed edits, as a multiple of the size of the script in bytes.
+/// An upper bound on the memory of the edits in a script, as a multiple of the script's size in bytes.
 const EDITS: usize = 32;
 
 /// Change the moves of a book
@@ -143,8 +143,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, document)
 }
 
-/// Returns the edits that the command line lists, followed by those of the script. `variant` is the variant of positions
-/// that are written without one; `only` is the variant that the user named, or `None`.
+/// Returns the edits in the options of the command line, followed by those in the script. `variant` is the variant of
+/// the book. `only` is the variant that the user named, or `None`.
 fn edits(
     args: &Args,
     variant: Variant,

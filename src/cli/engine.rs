@@ -48,8 +48,8 @@ pub struct Args {
     #[arg(value_name = "ENGINE", last = true)]
     engine: Vec<OsString>,
 
-    /// How a move is chosen: at random by weight (without results) or by the square of the score times the games, the best
-    /// one, or each as often as any other
+    /// How a move is chosen: at random by weight (without results) or by the square of the score times the games, the
+    /// best one, or each as often as any other
     #[arg(long, default_value = "weighted", value_parser = one_of(Play::NAMES))]
     play: Play,
 
@@ -117,7 +117,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     Ok(engine.run(io::stdin(), io::stdout().lock())?)
 }
 
-/// Opens a source.
+/// Opens one source of moves for the engine: a repertoire with its side, an index, a PGN whose index is cached, a book
+/// or a database.
 fn opened(
     argument: &Path,
     opener: &Opener,

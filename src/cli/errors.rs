@@ -19,7 +19,8 @@ use super::{
     usage::{self, Usage},
 };
 
-/// Prints the help or version if `err` is clap's request for it; otherwise returns the error of the command line.
+/// Reports an error of clap. Prints the help or version if this is what the user requested, and otherwise returns the
+/// error as one line.
 pub fn command_line(err: &clap::Error, args: &[OsString]) -> anyhow::Result<()> {
     match err.kind() {
         ClapErrorKind::DisplayHelp | ClapErrorKind::DisplayVersion => {
@@ -35,15 +36,15 @@ const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
-/// The message and location of the last panic, on whatever thread it happened.
+/// The message and the source location of the last panic on any thread.
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// `true` if each panic is reported when it happens, because the command continues after it.
+/// Whether each panic is reported immediately, because the command continues after it.
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 
-/// Runs a command, reports its error, and returns the exit status.
+/// Runs a command, prints its error as one line, and returns the exit status of the program.
 ///
-/// A panic on any thread is a bug of polybook or of a library. It also ends the command with one line, without a backtrace.
+/// A panic on any thread, which is a bug of polybook or of a library, is reported as one line without a backtrace.
 pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     panic::set_hook(Box::new(|panic| {
         *last_panic() = described(panic);
@@ -64,7 +65,7 @@ pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     }
 }
 
-/// Reports each panic when it happens. The server uses this, because a panic ends only one of its answers.
+/// Makes each panic be reported immediately. Called by the server, which continues after a panic in one of its answers.
 #[cfg(feature = "serve")]
 pub fn report_panics_at_once() {
     GOES_ON.store(true, Ordering::Relaxed);
@@ -74,7 +75,7 @@ fn last_panic() -> MutexGuard<'static, String> {
     LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the error line for a panic. The line contains the location if the last recorded panic starts with `message`.
+/// Returns the line that reports a panic with the given message. The line contains the source location if it is known.
 fn internal_error(message: &str) -> String {
     let last = last_panic();
     let panic = if last.starts_with(message) {
@@ -94,19 +95,20 @@ fn described(panic: &PanicHookInfo<'_>) -> String {
     }
 }
 
-/// Ends a command with exit status 1 without an error line, because the output already says why: `diff` found a difference.
+/// An error that ends a command with exit status 1 without a message, because the output already contains the reason:
+/// `diff` has found a difference.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer is no")]
 pub struct ExitOne;
 
-/// The error if standard output was closed before the other outputs of a command were in place.
+/// An error for a command with several outputs: standard output was closed before the files were written.
 #[derive(Debug, thiserror::Error)]
 #[error("no output was written")]
 struct NoOutput;
 
-/// Adds a message to the error of a closed standard output, for a command that also writes files.
-///
-/// A closed standard output alone ends a command silently, which would hide that its files were not written.
+/// Adds a message to an error about closed standard output, for a command that also writes files. Without the message,
+/// the command would end silently, and the user would not know that the files are missing. Returns other errors
+/// unchanged.
 pub fn of_several_outputs(err: anyhow::Error) -> anyhow::Error {
     match is_broken_pipe(&err) {
         true => err.context(NoOutput),
@@ -140,14 +142,15 @@ fn failure(err: &anyhow::Error) -> u8 {
     }
 }
 
-/// Prints an error as one line on standard error.
+/// Prints a line on standard error, after the name of the program. Line breaks in the text become blanks.
 fn say(text: &str) {
     let line = text.replace(['\n', '\r'], " ");
     // If standard error cannot be written, the exit status still tells the caller about the failure.
     let _ = terminal::stderr().write_all(format!("polybook: {line}\n").as_bytes());
 }
 
-/// Returns an error and its causes as one line, without repetitions. Files have the names that the command line used.
+/// Returns an error and its causes as one line, without repetitions. Copies of inputs are named like the arguments of
+/// the command line.
 fn one_line(err: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in err.chain() {
@@ -166,7 +169,8 @@ fn one_line(err: &anyhow::Error) -> String {
     input::with_given_names(&line)
 }
 
-/// Returns the text of an error of the file `-`, which is standard input or output; `None` for other errors.
+/// Returns the message for an error that concerns the file `-`, which means standard input or output. Returns `None`
+/// for other errors.
 fn standard_stream(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     match cause.downcast_ref()? {
         Error::Io { path, doing, .. } if path == Path::new("-") => Some(match *doing {
@@ -177,7 +181,7 @@ fn standard_stream(cause: &(dyn std::error::Error + 'static)) -> Option<String> 
     }
 }
 
-/// Removes the error numbers of the operating system, such as " (os error 28)", from a text.
+/// Removes the error numbers of the operating system, such as ` (os error 28)`, from a message.
 fn without_numbers(text: &str) -> String {
     const START: &str = " (os error ";
     let mut rest = text;
@@ -192,7 +196,8 @@ fn without_numbers(text: &str) -> String {
     kept + rest
 }
 
-/// Returns the options or commands that help with an error. The library does not know them.
+/// Returns advice to append to the message of an error, such as an option of the command line, or an empty text. The
+/// library knows no options and cannot give this advice.
 fn advice(err: &anyhow::Error) -> String {
     if let Some(Error::Io { path, .. }) = err.downcast_ref()
         && path.to_string_lossy().contains('*')
@@ -219,8 +224,8 @@ fn advice(err: &anyhow::Error) -> String {
     advice.to_owned()
 }
 
-/// Returns `true` if the error says that the reader of standard output has closed it. A broken pipe of another output is an
-/// ordinary error.
+/// Returns `true` if an error means that the reader of standard output has closed it. A broken pipe of another output
+/// does not count.
 fn is_broken_pipe(err: &anyhow::Error) -> bool {
     let is_broken = err
         .chain()

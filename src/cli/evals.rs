@@ -92,8 +92,8 @@ struct EngineArgs {
     #[arg(long, value_name = "PROGRAM", requires = "positions")]
     engine: Option<PathBuf>,
 
-    /// Evaluate the positions of this EPD file or store, the positions before and after each move of this book, or the last
-    /// position of each main line in this PGN
+    /// Evaluate the positions of this EPD file or store, the positions before and after each move of this book, or the
+    /// last position of each main line in this PGN
     #[arg(long, value_name = "FILE", requires = "engine")]
     positions: Option<PathBuf>,
 
@@ -114,7 +114,7 @@ struct EngineArgs {
     time_limit: u64,
 }
 
-/// Parses `NAME=VALUE`.
+/// Parses an option of a UCI engine in the form `NAME=VALUE`. Returns the name and the value.
 fn uci_option(text: &str) -> Result<(String, String), &'static str> {
     let is_line = !text.contains(['\n', '\r']);
     match text.split_once('=') {
@@ -126,7 +126,7 @@ fn uci_option(text: &str) -> Result<(String, String), &'static str> {
 }
 
 impl EngineArgs {
-    /// Opens the positions and returns them with the settings of the engine, or `None` without `--engine`.
+    /// Returns the engine's settings and the positions that it is to evaluate, or `None` if `--engine` is not given.
     fn opened(
         &self,
         memory: &Memory,
@@ -166,7 +166,7 @@ pub struct EvalsArg {
 }
 
 impl EvalsArg {
-    /// Opens the store, or returns `None` without `--evals`.
+    /// Opens the store of evaluations that `--evals` names. Returns `None` if the option is not given.
     pub fn open(&self) -> anyhow::Result<Option<Evals>> {
         let opened = |path: &PathBuf| Ok(Evals::open(file_of(path)?)?);
         self.evals.as_ref().map(opened).transpose()
@@ -180,20 +180,21 @@ pub struct MaxLossArgs {
     #[arg(long, value_name = "FILE")]
     evals: Option<PathBuf>,
 
-    /// Leave out moves that are more than N centipawns worse than the best evaluated move of their position, or than the
-    /// evaluation of the position itself; moves without an evaluation are kept
+    /// Leave out moves that are more than N centipawns worse than the best evaluated move of their position, or than
+    /// the evaluation of the position itself; moves without an evaluation are kept
     #[arg(long, value_name = "N", requires = "evals")]
     max_loss: Option<u16>,
 }
 
 impl MaxLossArgs {
-    /// Returns the name of the option if it is given.
+    /// Returns `--max-loss` if this option is given, otherwise `None`.
     pub fn given(&self) -> Option<&'static str> {
         self.max_loss.map(|_| "--max-loss")
     }
 
-    /// Returns the path of the store. Returns an error if a store is given but no option uses it; `is_needed` says whether an
-    /// option other than `--max-loss` uses it.
+    /// Returns the path of the store of evaluations, or `None` if `--evals` is not given. `is_needed` says whether an
+    /// option other than `--max-loss` uses the store. Returns an error if `--evals` is given but no option uses the
+    /// store.
     pub fn store(&self, is_needed: bool) -> Result<Option<&Path>, Usage> {
         if self.evals.is_some() && self.max_loss.is_none() && !is_needed {
             let usage = "--evals needs one of the options that use evaluations: --max-loss, or --eval or --eval-abs for a suite";
@@ -202,8 +203,8 @@ impl MaxLossArgs {
         Ok(self.evals.as_deref())
     }
 
-    /// Opens the store for `--max-loss`, or returns `None` without this option. A store that needs at most half of the memory
-    /// budget is read into memory.
+    /// Opens the store of evaluations for `--max-loss`. Returns `None` if the option is not given. A store that takes
+    /// at most half of the memory budget is read into memory.
     pub fn open(&self, memory: &Memory) -> anyhow::Result<Option<MaxLoss>> {
         let Some((path, most)) = self.evals.as_ref().zip(self.max_loss) else {
             return Ok(None);
@@ -213,7 +214,7 @@ impl MaxLossArgs {
     }
 }
 
-/// Returns the part of a summary that says how many moves `--max-loss` left out.
+/// Returns the line of a summary with the number of moves that `--max-loss` left out, or an empty text for `None`.
 pub fn losses(losses: Option<LossSummary>) -> String {
     losses.map_or_else(String::new, |losses| {
         let emptied = match losses.emptied {
@@ -228,7 +229,8 @@ pub fn losses(losses: Option<LossSummary>) -> String {
     })
 }
 
-/// Returns the part of a summary that says how many positions a suite left out because they have no evaluation.
+/// Returns the part of a summary with the number of positions that a suite left out because they have no evaluation.
+/// Returns an empty text if there are none.
 pub fn left_out(unevaluated: Option<u64>) -> String {
     let count = unevaluated.filter(|count| *count > 0);
     count.map_or_else(String::new, |count| {
@@ -236,12 +238,12 @@ pub fn left_out(unevaluated: Option<u64>) -> String {
     })
 }
 
-/// Returns a table cell with the score of an evaluation, or a dash.
+/// Returns the score of an evaluation for the cell of a table, or a dash for `None`.
 pub fn cell(eval: Option<Eval>) -> String {
     eval.map_or_else(|| "-".to_owned(), |eval| eval.score.to_string())
 }
 
-/// Returns a line with the score and depth of the evaluation of a position.
+/// Returns a line with the score and the depth of an evaluation, or an empty text for `None`.
 pub fn line(eval: Option<Eval>) -> String {
     let said = |eval: Eval| format!("evaluation {}, depth {}\n", eval.score, eval.depth);
     eval.map_or_else(String::new, said)
@@ -290,7 +292,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, document)
 }
 
-/// Returns the format that the file name ending of the output stands for.
+/// Returns the format of the output that the ending of its name implies: EPD, Parquet, or otherwise a store of
+/// evaluations.
 fn format_of(out: &Path) -> EvalsFormat {
     let ending = out.extension().unwrap_or_default().to_ascii_lowercase();
     match ending.to_str() {

@@ -17,10 +17,10 @@ use shakmaty::Color;
 
 use super::usage::Usage;
 
-/// The group of the options that take a name. `--exact` requires one of them.
+/// The identifier of the group of options that take a name. The option `--exact` requires one of them.
 const NAMES: &str = "names";
 
-/// The heading of the options that filter games.
+/// The heading, in the help, of the options that filter games.
 pub const GAMES: &str = "Which games count";
 
 /// The options that filter the games of PGN files.
@@ -80,8 +80,8 @@ pub struct GameFilterArgs {
     #[arg(long, value_name = "RANGE")]
     eco: Vec<EcoRange>,
 
-    /// Keep games whose tag NAME contains TEXT, in upper or lower case; can be given several times, for games that match
-    /// all of them
+    /// Keep games whose tag NAME contains TEXT, in upper or lower case; can be given several times, for games that
+    /// match all of them
     #[arg(long, value_name = "NAME=TEXT")]
     tag: Vec<TagText>,
 
@@ -104,7 +104,8 @@ fn result(text: &str) -> Result<GameResult, String> {
 }
 
 impl GameFilterArgs {
-    /// Returns the filter, or `None` if no option is given.
+    /// Returns the filter that the options describe, or `None` if no option is given. Returns an error if no game can
+    /// pass the filter.
     pub fn given(&self) -> Result<Option<GameFilter>, Usage> {
         if *self == GameFilterArgs::default() {
             return Ok(None);
@@ -139,7 +140,7 @@ impl From<GameFilterArgs> for GameFilter {
     }
 }
 
-/// The heading of the options that filter the games of an index.
+/// The heading, in the help, of the options that filter the games of an index.
 const FILTERS: &str = "Which games count (needs an explorer's index)";
 
 /// The options that filter the games of an index.
@@ -186,12 +187,14 @@ pub struct ExplorerFilterArgs {
     #[arg(long)]
     require_date: bool,
 
-    /// Keep games of this speed: ultraBullet, bullet, blitz, rapid, classical or correspondence; can be given several times
+    /// Keep games of this speed: ultraBullet, bullet, blitz, rapid, classical or correspondence; can be given several
+    /// times
     #[arg(long, value_name = "SPEED")]
     speed: Vec<Speed>,
 
-    /// Keep games of the rating group of N, by the mean of the known ratings of both players: 0, 1000, 1200, 1400, 1600,
-    /// 1800, 2000, 2200, or 2500 and higher; unknown means games without a known rating; can be given several times
+    /// Keep games of the rating group of N, by the mean of the known ratings of both players: 0, 1000, 1200, 1400,
+    /// 1600, 1800, 2000, 2200, or 2500 and higher; unknown means games without a known rating; can be given several
+    /// times
     #[arg(long, value_name = "N|unknown", value_parser = rating_group)]
     rating: Vec<Option<RatingGroup>>,
 
@@ -213,7 +216,7 @@ pub struct ExplorerFilterArgs {
     event: Option<String>,
 }
 
-/// Parses a name. A blank name is an error, because it would match every name.
+/// Parses the name of a player or event. Returns an error if it is blank, because a blank name would match every name.
 fn name(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("write at least one letter of the name".to_owned()),
@@ -221,7 +224,7 @@ fn name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses a rating group; `None` is for games without a known rating.
+/// Parses a rating group. `unknown` becomes `None`, which stands for games without a known rating.
 fn rating_group(text: &str) -> Result<Option<RatingGroup>, ParseIntError> {
     match text {
         "unknown" => Ok(None),
@@ -234,7 +237,7 @@ fn color(text: &str) -> Result<Color, String> {
 }
 
 impl ExplorerFilterArgs {
-    /// Returns `true` if no filter is given, so that all games count.
+    /// Returns `true` if no option filters games.
     pub fn are_none(&self) -> bool {
         let filters = Filters {
             names: NameMatch::default(),
@@ -243,9 +246,8 @@ impl ExplorerFilterArgs {
         filters == Filters::default()
     }
 
-    /// Returns the filters for the explorer.
-    ///
-    /// Returns an error if the filters contradict each other, so that no game can pass them.
+    /// Returns the filters that the options describe. Returns an error if they contradict each other, so that no game
+    /// could pass them.
     pub fn filters(&self) -> Result<Filters, Usage> {
         let filters = self.unchecked();
         filters.check().map_err(|err| Usage(err.to_string()))?;
@@ -280,7 +282,7 @@ impl ExplorerFilterArgs {
     }
 }
 
-/// Returns an error, with similar names, if no game contains a name of the filters.
+/// Returns an error that suggests similar names if no game of the explorer has a player or event that the filters name.
 pub fn check_names(explorer: &Explorer, filters: &Filters) -> anyhow::Result<()> {
     match explorer.unknown_name(filters)? {
         Some(unknown) => Err(anyhow::anyhow!("{unknown}")),
@@ -288,7 +290,8 @@ pub fn check_names(explorer: &Explorer, filters: &Filters) -> anyhow::Result<()>
     }
 }
 
-/// Returns a warning for each filter that games of a query pass only because their date or a rating is unknown.
+/// Returns warnings about games that pass a filter on dates or ratings of `query` only because their date or a rating
+/// is unknown.
 pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Vec<String>> {
     let count = |query: &Query| {
         let page = Page {
@@ -320,7 +323,8 @@ pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Ve
     Ok(totals.warnings().collect())
 }
 
-/// Opens the explorer of several indexes. Each index is named after its directory.
+/// Opens several indexes as the sources of one explorer. Each source gets the name of its directory, without the
+/// extension.
 pub fn explorer_of(indexes: &[PathBuf]) -> anyhow::Result<Explorer> {
     let name = |path: &Path| {
         let name = path.file_stem().unwrap_or(path.as_os_str());
@@ -330,8 +334,8 @@ pub fn explorer_of(indexes: &[PathBuf]) -> anyhow::Result<Explorer> {
     Ok(Explorer::open(sources)?)
 }
 
-/// Returns the index if it is the only one and an index of the fork. Returns an error if filters need an explorer's
-/// index.
+/// Returns the index if a single one is given and it has the format of polyglot's fork instead of the explorer's.
+/// Returns an error if it has and filters are given, because only an explorer's index can be filtered.
 pub fn plain_index(
     indexes: &[PathBuf],
     filters: &ExplorerFilterArgs,
@@ -349,7 +353,7 @@ pub fn plain_index(
     Ok(Some(index))
 }
 
-/// Returns the error for a query that an index of the fork cannot answer.
+/// Returns the error for a query that only an explorer's index can answer.
 pub fn needs_explorer(index: &Path) -> Usage {
     Usage(format!(
         "this needs an explorer's index, and {} is for front-ends: make one from the games with make-book --explorer DIR",

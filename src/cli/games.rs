@@ -73,7 +73,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     run_explored(args, context)
 }
 
-/// Looks up the key of the position in the index, and lists all games that reached it in the order of the index.
+/// Lists the games that reached a position, from an index in the format of polyglot's fork, in the order of the index.
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let own = index.variant().only();
     let variant = args.position.variant_of(own);
@@ -99,7 +99,7 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     print_list(args, key, ids.len() as u64, games)
 }
 
-/// Lists the games of a position that pass the filters.
+/// Lists the games that reached a position and pass the filters, from explorer's indexes.
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.index).map_err(|err| better_reason(args, err))?;
     let variant = args.position.variant_of(explorer.variant());
@@ -132,7 +132,8 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     print_list(args, key, total, games)
 }
 
-/// Returns the error of a query. If the query needs explorer's indexes and one is an index of the fork, the error says so.
+/// Replaces an error by one that asks for an explorer's index if one of the indexes has the format of polyglot's fork.
+/// Returns other errors unchanged.
 fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     let is_plain = |path: &PathBuf| {
         let index = Index::open(path);
@@ -144,12 +145,13 @@ fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Prints games byte for byte.
+/// Prints the texts of games unchanged.
 fn print_texts(mut texts: impl Iterator<Item = polybook::Result<Vec<u8>>>) -> anyhow::Result<()> {
     texts.try_for_each(|text| print_bytes(&text?))
 }
 
-/// Prints the list of games. Reads each game while it is printed, so the list need not fit into memory.
+/// Prints a list of games of the position with the key `key`. `total` is the number of all games of the position. Each
+/// game is read when it is printed, so the list need not fit into memory.
 fn print_list(
     args: &Args,
     key: u64,
@@ -169,7 +171,7 @@ fn print_list(
     print_all(once(Ok(head)).chain(lines))
 }
 
-/// Returns the line of a game for people.
+/// Returns the line of text that represents a game in a list.
 fn line(id: u64, game: &GameHeader) -> String {
     let rated = |name: &str, elo: &str| match elo {
         "" | "*" | "?" => name.to_owned(),
@@ -185,7 +187,7 @@ fn line(id: u64, game: &GameHeader) -> String {
     )
 }
 
-/// Returns the JSON document of a game.
+/// Returns the JSON document that represents a game in a list.
 fn document(id: u64, game: &GameHeader) -> Value {
     let mut document = json!({ "id": id });
     for (name, value) in game.fields() {
@@ -200,7 +202,7 @@ fn document(id: u64, game: &GameHeader) -> Value {
     document
 }
 
-/// Returns the value of a tag, or `None` if it is unknown: empty, `*`, `?`, `-` or `????.??.??`.
+/// Returns the value of a tag, or `None` if the value means unknown: an empty text, `*`, `?`, `-` or `????.??.??`.
 fn known(value: Cow<'_, str>) -> Option<Cow<'_, str>> {
     let is_said = value.trim().contains(|c| !"*?-.".contains(c));
     is_said.then_some(value)

@@ -45,19 +45,19 @@ impl BookArg {
     }
 }
 
-/// The size in bytes up to which books are read into memory, because look-ups in memory are fastest.
+/// The maximum size in bytes of a book that is read into memory, where look-ups are fastest.
 pub const IN_MEMORY: u64 = 1 << 29;
 
-/// Returns the size in bytes up to which a command with a memory budget reads books into memory. At least half of the budget
-/// remains for the command's tables.
+/// Returns the maximum size in bytes of a book that a command with a memory budget reads into memory. At least half of
+/// the budget remains for other data.
 pub fn in_memory(memory: &Memory) -> u64 {
     IN_MEMORY.min(memory.bytes as u64 / 2)
 }
 
-/// Reads a text file into memory.
+/// Reads a text file, or standard input for `-`, into memory.
 ///
-/// `factor` is an upper bound on the memory of the parsed text, as a multiple of its size. Returns an error if text and parsed
-/// text together exceed the memory budget.
+/// `factor` is an upper bound on the memory of the text and its parsed form together, as a multiple of the text's size.
+/// Returns an error if they would exceed the memory budget, or if the file is not a text.
 pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Result<String> {
     let name = name(argument);
     let most = memory.bytes / factor;
@@ -79,7 +79,7 @@ pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Res
 
 const STANDARD_INPUT: &str = "standard input";
 
-/// The copy of an argument that is not a regular file.
+/// A temporary copy of an input that is not a regular file, such as standard input or a pipe.
 struct InputCopy {
     argument: PathBuf,
     copy: PathBuf,
@@ -93,10 +93,11 @@ fn copies() -> MutexGuard<'static, Vec<InputCopy>> {
     COPIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The most bytes that are copied of a device, because some, such as `/dev/zero`, have no end.
+/// The maximum number of bytes that are copied from a device. Some devices, such as `/dev/zero`, have no end.
 const LONGEST_DEVICE: u64 = 256 << 20;
 
-/// Returns the path of the file to open for an argument; for `-`, the path of the copy of standard input.
+/// Returns the path of the file to open for an argument. For `-` and pipes, this is the path of a temporary copy.
+/// Returns an error if the argument is a directory.
 pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
     let file = file_or_index(argument)?;
     if argument.is_dir() {
@@ -109,7 +110,8 @@ pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
-/// Returns the path of the file or index directory to open for an argument.
+/// Returns the path of the file or directory to open for an argument. For `-` and pipes, this is the path of a
+/// temporary copy. Returns an error if the argument is a directory of counts.
 pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     refuse_counts(argument)?;
     if !is_copied(argument) {
@@ -126,7 +128,7 @@ pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Returns the copy of an argument that was copied before.
+/// Returns the path of the temporary copy of an argument, or `None` if it has not been copied yet.
 fn known_copy(argument: &Path) -> Option<PathBuf> {
     let copies = copies();
     let mut known = copies.iter();
@@ -135,8 +137,8 @@ fn known_copy(argument: &Path) -> Option<PathBuf> {
         .map(|copy| copy.copy.clone())
 }
 
-/// Returns `true` if an argument is standard input or leads to a pipe, a socket or a device, which is copied to a file before
-/// it is opened.
+/// Returns `true` if an argument is `-`, or leads to a pipe, a socket or a device. Such an input is copied to a
+/// temporary file before it is opened.
 pub fn is_copied(argument: &Path) -> bool {
     let metadata = || argument.metadata();
     argument == Path::new("-")
@@ -156,7 +158,8 @@ fn given_twice() -> Usage {
     Usage("- is given twice, and there is one standard input".to_owned())
 }
 
-/// Returns the PGN inputs for the arguments. Returns an error for an index, which contains no PGN.
+/// Returns the PGN inputs that arguments name. `untagged` is the variant of games without a `Variant` tag. Returns an
+/// error if an argument is an index.
 pub fn pgn_inputs(arguments: &[PathBuf], untagged: Variant) -> polybook::Result<Vec<Input>> {
     let indexes = arguments.iter().filter(|path| path.is_dir());
     for path in indexes {
@@ -171,7 +174,7 @@ pub fn pgn_inputs(arguments: &[PathBuf], untagged: Variant) -> polybook::Result<
         .collect())
 }
 
-/// Returns the paths of the files to open for several arguments.
+/// Returns the path of the file to open for each argument. For `-` and pipes, this is the path of a temporary copy.
 pub fn files_of(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     arguments.iter().map(|path| file_of(path)).collect()
 }
@@ -185,7 +188,8 @@ pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     Ok(())
 }
 
-/// Copies an argument to a file with the argument's name, because headers of books may mention the name.
+/// Copies an input to a temporary file and returns its path. The copy has the name of the argument, because the header
+/// of a book may contain the name.
 fn copied(argument: &Path) -> anyhow::Result<PathBuf> {
     let directory = TemporaryDir::new_in(&env::temp_dir())?;
     let is_stdin = argument == Path::new("-");
@@ -228,7 +232,7 @@ fn is_device(metadata: &fs::Metadata) -> bool {
     !metadata.is_file()
 }
 
-/// Returns the name of an argument for messages.
+/// Returns the name of an input for messages: `standard input` for `-`, and otherwise its path.
 pub fn name(argument: &Path) -> String {
     if argument == Path::new("-") {
         STANDARD_INPUT.to_owned()
@@ -237,7 +241,7 @@ pub fn name(argument: &Path) -> String {
     }
 }
 
-/// Returns the name of an output for messages.
+/// Returns the name of an output for messages: `standard output` for `-`, and otherwise its path.
 pub fn output_name(argument: &Path) -> String {
     if argument == Path::new("-") {
         "standard output".to_owned()
@@ -246,7 +250,7 @@ pub fn output_name(argument: &Path) -> String {
     }
 }
 
-/// Returns a message with the arguments in place of their copies.
+/// Replaces the paths of temporary copies in a message by the arguments of the command line.
 pub fn with_given_names(message: &str) -> String {
     let copies = copies();
     copies.iter().fold(message.to_owned(), |message, copy| {
@@ -254,7 +258,8 @@ pub fn with_given_names(message: &str) -> String {
     })
 }
 
-/// Returns an error if the output is `-` although the command writes a directory.
+/// Returns an error if `out`, the value of the option `option`, is standard output, because the command writes a
+/// directory.
 pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
     if is_standard_output(out) {
         let usage =
@@ -264,8 +269,8 @@ pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns an error if an output of the command is also one of its inputs. Every path argument that is not an output is an
-/// input.
+/// Returns an error if an output of the command is also one of its inputs. Every argument with a path counts as an
+/// input unless it is known to be an output.
 pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
     let Some((command, matches)) = matches.subcommand() else {
         return Ok(());
@@ -292,10 +297,10 @@ pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
     refuse_clashes(&outputs, &inputs)
 }
 
-/// The book that `make-book` writes if no output is named.
+/// The file that `make-book` writes if the command line names no output.
 pub const DEFAULT_BOOK: &str = "book.bin";
 
-/// The role of the file or directory that an argument names.
+/// The role of an argument that is a path.
 enum Role {
     Input,
     Output,
@@ -303,7 +308,7 @@ enum Role {
     Unchecked,
 }
 
-/// Returns the role of the argument `id` of a command.
+/// Returns the role of the argument with the identifier `id` of a command.
 fn role_of(command: &str, id: &str) -> Role {
     match (command, id) {
         (_, "out" | "fix") => Role::Output,
@@ -313,11 +318,11 @@ fn role_of(command: &str, id: &str) -> Role {
     }
 }
 
-/// The file name endings of compressed files.
+/// The extensions of the names of compressed files.
 const COMPRESSED: [&str; 5] = ["gz", "bz2", "zst", "zip", "xz"];
 
-/// Returns an error if the output is also an input, if both the output and a JSON document would go to standard output, or if
-/// the output has the file name ending of a compressed file.
+/// Checks an output of a command. Returns an error if it is also an input, if its name has the extension of a
+/// compressed file, or if it and a JSON document (`has_document`) would both go to standard output.
 pub fn check_output(
     out: &Path,
     inputs: &[impl AsRef<Path>],
@@ -334,7 +339,7 @@ pub fn check_output(
     Ok(refuse_document_beside(has_document, out)?)
 }
 
-/// Returns an error if both a JSON document and the output `out` would go to standard output.
+/// Returns an error if the output `out` and a JSON document (`has_document`) would both go to standard output.
 pub fn refuse_document_beside(has_document: bool, out: &Path) -> Result<(), Usage> {
     if has_document && is_standard_output(out) {
         let usage = "--json and an output both go to standard output: name a file for the output";

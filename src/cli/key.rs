@@ -35,7 +35,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the key under which Polyglot books store a position, as 16 hexadecimal digits.
+/// Returns the Polyglot key of a position as 16 hexadecimal digits. Returns an error if a position cannot be stored in
+/// a book, because a rook that is not the outermost one may castle.
 pub fn book_key(pos: &VariantPosition) -> anyhow::Result<String> {
     anyhow::ensure!(
         pos.castles().mode().is_standard() || !has_inner_castling_rook(pos),
@@ -45,7 +46,7 @@ pub fn book_key(pos: &VariantPosition) -> anyhow::Result<String> {
     Ok(text(key(pos)))
 }
 
-/// Formats a key as 16 hexadecimal digits.
+/// Formats a position key as 16 hexadecimal digits.
 pub fn text(key: u64) -> String {
     format!("{key:016x}")
 }

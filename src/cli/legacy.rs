@@ -1,4 +1,5 @@
-//! Accepts polyglot's spelling of options with a single dash, such as `-pgn FILE` for `--pgn FILE`, so that old scripts work.
+//! Accepts polyglot's spelling of options with a single dash, such as `-pgn FILE` for `--pgn FILE`, so that old scripts
+//! work.
 //!
 //! The commands that polyglot has accept every long option with a single dash.
 
@@ -6,16 +7,17 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command};
 
-/// The commands that exist in polyglot, too.
+/// The commands that polybook and polyglot have in common. They accept long options with a single dash.
 pub const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
 
-/// Combinations of short options that are not long options with a single dash.
+/// Combinations of short options. They are not taken for long options with a single dash.
 const SHORT_BUNDLES: [&str; 2] = ["-qh", "-hq"];
 
-/// The prefix that marks the old spelling of an option in the definitions from which completions are generated.
+/// The prefix of an option's name that marks polyglot's spelling with a single dash, while completion scripts are
+/// generated.
 pub const OLD_SPELLING: &str = "old-spelling-";
 
-/// Changes a completion script so that the old spellings start with a single dash.
+/// Rewrites the options with the prefix [`OLD_SPELLING`] in a completion script to options with a single dash.
 pub fn single_dashes(script: &str) -> String {
     script
         .replace(&format!("--{OLD_SPELLING}"), "-")
@@ -23,9 +25,9 @@ pub fn single_dashes(script: &str) -> String {
         .replace(&format!("-l {OLD_SPELLING}"), "-o ")
 }
 
-/// Adds a second dash to options that are spelled with a single dash.
+/// Adds a second dash to long options that are written with a single dash, if the command accepts them.
 ///
-/// Unknown options of several letters get a second dash too, so that clap can suggest a similar long option.
+/// Unknown options of several letters get a second dash as well, so that clap can suggest a similar long option.
 pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     let command = command(&args, cli);
     let command = command.filter(|command| POLYGLOT_COMMANDS.contains(&command.get_name()));
@@ -53,14 +55,14 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     modern
 }
 
-/// Returns the command that the arguments name.
+/// Returns the subcommand that the arguments of the program name, or `None` if they name none.
 pub fn command<'a>(args: &[OsString], cli: &'a Command) -> Option<&'a Command> {
     let mut words = args.iter().skip(1).filter_map(|arg| arg.to_str());
     cli.find_subcommand(words.find(|word| !word.starts_with('-'))?)
 }
 
-/// Turns `-name` into `--name`. Leaves short options and negative numbers, such as `-q` and `-1`, unchanged. A value after `=` can
-/// contain any bytes.
+/// Rewrites `-name` to `--name`. Leaves short options such as `-q` and negative numbers such as `-1` unchanged. A value
+/// after `=` may contain any bytes.
 fn with_two_dashes(arg: OsString) -> OsString {
     let is_old = match arg.as_encoded_bytes() {
         [b'-', first, second, ..] => first.is_ascii_alphabetic() && *second != b'=',
@@ -74,13 +76,14 @@ fn with_two_dashes(arg: OsString) -> OsString {
     spelled
 }
 
-/// Returns the name of a long option without a value after `=`; `None` for other arguments.
+/// Returns the name of a long option that is not followed by `=` and a value. Returns `None` for all other arguments.
 fn long_name(arg: &OsStr) -> Option<&str> {
     let name = arg.to_str()?.strip_prefix("--")?;
     (!name.is_empty() && !name.contains('=')).then_some(name)
 }
 
-/// Replaces the options in a message by the spellings that the user wrote.
+/// Rewrites the options in an error message as the user wrote them, that is, with a single dash. `args` are the
+/// arguments of the program.
 pub fn as_written(message: &str, args: &[OsString]) -> String {
     args.iter()
         .filter_map(|arg| arg.to_str()?.split('=').next())
@@ -94,7 +97,7 @@ pub fn as_written(message: &str, args: &[OsString]) -> String {
         })
 }
 
-/// Returns the option of a command that has this name or alias.
+/// Returns the option of a command with the given name or alias, or `None` if it has no such option.
 fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     command.get_arguments().find(|arg| {
         arg.get_long() == Some(name)

@@ -28,7 +28,7 @@ use polybook::{
     suite::SuiteFormat,
 };
 
-/// The heading of the options that name outputs.
+/// The heading, in the help, of the options that name outputs.
 const OUTPUTS: &str = "Outputs";
 
 /// Make a Polyglot opening book, an opening suite, a database, an index or counts from games in PGN
@@ -74,8 +74,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     bin: Option<PathBuf>,
 
-    /// Write an index that finds games by position to this directory, for front-ends that read the index of polyglot's LevelDB
-    /// fork
+    /// Write an index that finds games by position to this directory, for front-ends that read the index of polyglot's
+    /// LevelDB fork
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     leveldb: Option<PathBuf>,
 
@@ -83,8 +83,8 @@ pub struct Args {
     #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     index_stats: bool,
 
-    /// Write an index for polybook moves, games and serve to this directory; from counts by speed, rating and month, an index
-    /// of the results of every move
+    /// Write an index for polybook moves, games and serve to this directory; from counts by speed, rating and month, an
+    /// index of the results of every move
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     explorer: Option<PathBuf>,
 
@@ -93,7 +93,8 @@ pub struct Args {
     obs: Option<PathBuf>,
 
     /// Write the wins, draws and losses of all moves to this directory, as Parquet files that DuckDB and Spark can add.
-    /// If no book, database or suite is written, --min-game N leaves out positions in which fewer than N moves were counted
+    /// If no book, database or suite is written, --min-game N leaves out positions in which fewer than N moves were
+    /// counted
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     counts: Option<PathBuf>,
 
@@ -102,13 +103,14 @@ pub struct Args {
     #[arg(long, value_name = "speed,rating,month|none", requires = "counts", help_heading = OUTPUTS)]
     by: Option<Grouping>,
 
-    /// Write an opening suite: with .pgn, the lines of --plies half-moves that at least --min-game games began with; with
-    /// .epd, the positions that at least --min-game games reached after --plies half-moves; - writes lines to standard
-    /// output
+    /// Write an opening suite: with .pgn, the lines of --plies half-moves that at least --min-game games began with;
+    /// with .epd, the positions that at least --min-game games reached after --plies half-moves; - writes lines to
+    /// standard output
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     suite: Option<PathBuf>,
 
-    /// Replace an existing index, OOBS database or directory of counts, and any file in the place of the book or the suite
+    /// Replace an existing index, OOBS database or directory of counts, and any file in the place of the book or the
+    /// suite
     #[arg(long, help_heading = OUTPUTS)]
     force: bool,
 
@@ -129,8 +131,8 @@ pub struct Args {
     #[command(flatten)]
     in_suite: SuiteArgs,
 
-    /// Drop a game with the same moves, players and result as an earlier one; if the players are unknown, both games must
-    /// also have the same known date and event
+    /// Drop a game with the same moves, players and result as an earlier one; if the players are unknown, both games
+    /// must also have the same known date and event
     #[arg(long, help_heading = GAMES)]
     drop_duplicates: bool,
 
@@ -186,7 +188,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns the paths of the requested outputs.
+    /// Returns the paths of all outputs that the options name.
     fn outputs(&self) -> Vec<&Path> {
         let outputs = [
             &self.bin,
@@ -228,7 +230,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&of(&report, seconds), as_json, document)
 }
 
-/// Turns the arguments into the settings of a run.
+/// Converts the arguments to a run of `make-book`. Returns an error if they contradict each other.
 fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     // If no output is requested, make a book.
     if args.outputs().is_empty() {
@@ -306,7 +308,8 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     Ok(run)
 }
 
-/// Returns an error if an output that cannot be written to standard output is `-`.
+/// Returns an error if an output that is a directory is `-`, or if an output and the JSON report would both go to
+/// standard output.
 fn check_standard_output(args: &Args) -> Result<(), Usage> {
     for (option, out) in [
         ("--leveldb", &args.leveldb),
@@ -323,8 +326,8 @@ fn check_standard_output(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns an error if an option has no effect on any requested output. polyglot's own options are ignored if no book is made,
-/// because polyglot ignores them too.
+/// Returns an error if an option is given that has no effect on any requested output. Options of polyglot are ignored
+/// without an error if no book is made, as polyglot does.
 fn refuse_unused(args: &Args) -> Result<(), Usage> {
     if args.explorer.as_ref().is_some_and(|path| path.is_file()) {
         return Err(Usage(EXPLORER_DIR.to_owned()));
@@ -361,12 +364,13 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns `true` if `--min-game` prunes the counts, because no other output uses this option.
+/// Returns `true` if `--min-game` removes rare moves from the counts. This is the case if counts are made without a
+/// book, a database or a suite, to which the option would apply otherwise.
 fn prunes_counts(args: &Args) -> bool {
     args.counts.is_some() && args.bin.is_none() && args.obs.is_none() && args.suite.is_none()
 }
 
-/// Returns the format of a suite, which the file name ending determines.
+/// Returns the format of a suite, which the extension of its name implies. Returns an error for other extensions.
 fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
     let extension = path.extension().unwrap_or_default();
     match extension.to_string_lossy().to_ascii_lowercase().as_str() {
@@ -380,7 +384,8 @@ fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
     }
 }
 
-/// Returns the inputs. Without arguments, polyglot reads `book.pgn`; polybook does so if this file exists.
+/// Returns the inputs that the options and arguments name. If they name none, returns `book.pgn` if it exists, as in
+/// polyglot, and otherwise an error.
 fn inputs(
     options: Vec<PathBuf>,
     arguments: Vec<PathBuf>,
@@ -399,10 +404,10 @@ fn inputs(
     Err(Usage(usage.to_owned()).into())
 }
 
-/// The number of rejected games that the summary describes.
+/// The maximum number of rejected games that the summary of a run describes individually.
 const DESCRIBED: usize = 10;
 
-/// Returns the summary of a run, with one line for each fact.
+/// Returns the summary of a run as text, one fact per line. `seconds` is the duration of the run.
 pub fn of(report: &Report, seconds: f64) -> String {
     let mut text = String::new();
     warnings(&mut text, report);
@@ -549,7 +554,8 @@ fn outputs(text: &mut String, report: &Report) {
         say(&suite.path, counted(suite.lines, thing) + &left_out);
     }
 }
-/// Returns the line that says how many moves `--minimax` lowered or left out.
+/// Returns the part of a summary with the number of moves whose weight `--minimax` lowered, or an empty text for
+/// `None`.
 pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
     minimax.map_or_else(String::new, |minimax| {
         let unreached = match minimax.unreached {

@@ -51,7 +51,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// If several books contain a position: add the weights of its moves, or take its moves from the first of these books
+    /// If several books contain a position: add the weights of its moves, or take its moves from the first of these
+    /// books
     #[arg(
         long,
         default_value = "sum",
@@ -115,7 +116,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// Returns `true` if the files are databases, `false` if they are books. Returns an error if both kinds are given.
+/// Returns `true` if all files are OOBS databases, and `false` if all are books. Returns an error if both kinds are
+/// given.
 fn are_databases(paths: &[impl AsRef<Path>]) -> anyhow::Result<bool> {
     let mut databases = 0;
     for path in paths {
@@ -129,7 +131,7 @@ fn are_databases(paths: &[impl AsRef<Path>]) -> anyhow::Result<bool> {
     Ok(databases > 0)
 }
 
-/// Says which file is written if the user named none.
+/// Prints the name of the file that is written if the user named no output.
 fn say_default_output(args: &Args, name: &str, context: Context) {
     if args.out.is_none() {
         context.say(&format!("no --out: writing {name}\n"));

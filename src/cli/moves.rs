@@ -42,29 +42,29 @@ Examples:
   polybook moves --index 2024.idx --index 2025.idx --player \"Carlsen, Magnus\" --color black
   polybook moves --index games.idx --since 2020 --min-elo 2500 --speed classical --sort score")]
 pub struct Args {
-    /// An index made with make-book --explorer, or with --leveldb and --index-stats; several explorer's indexes are searched
-    /// as one
+    /// An index made with make-book --explorer, or with --leveldb and --index-stats; several explorer's indexes are
+    /// searched as one
     #[arg(long, alias = "leveldb", value_name = "DIR", required = true)]
     index: Vec<PathBuf>,
 
     #[command(flatten)]
     position: PositionArgs,
 
-    /// Order of the moves: most games first, best score for the side to move first, highest rating of the players first, or
-    /// by UCI notation
+    /// Order of the moves: most games first, best score for the side to move first, highest rating of the players
+    /// first, or by UCI notation
     #[arg(long, value_enum, default_value_t = MoveOrder::Games)]
     sort: MoveOrder,
 
     #[command(flatten)]
     evals: EvalsArg,
 
-    /// Also show the mean time of each move in seconds, and in how many games it is known, from the clocks in the N newest
-    /// games; their PGN files must exist and must not be compressed
+    /// Also show the mean time of each move in seconds, and in how many games it is known, from the clocks in the N
+    /// newest games; their PGN files must exist and must not be compressed
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..))]
     clocks: Option<u32>,
 
-    /// Show the number of games without a result in a column of its own (list), or leave these games out (skip); counts and
-    /// --index-stats store them as draws
+    /// Show the number of games without a result in a column of its own (list), or leave these games out (skip); counts
+    /// and --index-stats store them as draws
     #[arg(
         long,
         value_name = "list|skip",
@@ -81,7 +81,7 @@ pub struct Args {
     filters: ExplorerFilterArgs,
 }
 
-/// The treatment of games without a result.
+/// The treatment of games without a result: they are listed with the others, or skipped.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum UnfinishedGames {
     List,
@@ -180,7 +180,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     ))
 }
 
-/// The evaluations of a position and of those after its moves.
+/// The evaluation of a position, and the evaluations of the positions after its moves.
 struct MoveEvals {
     here: Option<Eval>,
     /// The evaluation of the position after each move, or `None` if these evaluations are not requested.
@@ -206,14 +206,14 @@ fn evals_of(
     })
 }
 
-/// Adds an evaluation to a document, if there is one.
+/// Adds an evaluation to a JSON document as the field `eval`. Does nothing for `None`.
 fn add_eval(document: &mut Value, eval: Option<Eval>) {
     if let Some(eval) = eval {
         document["eval"] = json!(eval);
     }
 }
 
-/// Sorts moves. The sort is stable, so moves that compare equal keep their order.
+/// Sorts the moves that were played in `pos`. The sort is stable, so moves that compare as equal keep their order.
 fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
     // A move without a finished game has no score and comes last.
     let score = |played: &PlayedMove| {
@@ -233,14 +233,14 @@ fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
     }
 }
 
-/// Returns a move in UCI notation, with castling as a step of the king. The explorer writes castling as the king capturing its
-/// rook.
+/// Returns a move in UCI notation, in which castling is the king's move. The explorer writes castling as the king
+/// capturing its rook instead.
 fn uci_of(pos: &VariantPosition, played: &PlayedMove) -> String {
     let mv = read_move(pos, played.san.as_bytes());
     mv.map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv))
 }
 
-/// Returns the number of games in which the rating of the player who made a move is known.
+/// Returns the number of games in which the rating of the player who played the move is known.
 fn rating_games(played: &PlayedMove) -> u64 {
     match (played.average_rating, played.rating_games) {
         (None | Some(0), _) => 0,
@@ -248,7 +248,8 @@ fn rating_games(played: &PlayedMove) -> u64 {
     }
 }
 
-/// Returns the JSON document of an answer. `has_results` is `false` if games without a result cannot be distinguished from draws.
+/// Returns the JSON document of the moves of a position. `times` contains the times that players took for the moves, if
+/// they were requested. `has_results` is `false` if games without a result cannot be distinguished from draws.
 fn document(
     answer: &Answer,
     pos: &VariantPosition,
@@ -296,20 +297,21 @@ fn document(
     document
 }
 
-/// The data that a table shows about moves in addition to their games.
+/// The data about the moves of a position that a table shows in addition to their games.
 struct ShownMoves<'a> {
     pos: &'a VariantPosition,
     evals: &'a MoveEvals,
     times: Option<&'a Times>,
 }
 
-/// The text that is printed instead of an empty table.
+/// The text that is printed if a position has no moves.
 const NO_MOVES: &str = "no games continue from this position\n";
 
-/// The text that is printed instead of an empty table if games are filtered.
+/// The text that is printed if a position has no moves in the games that pass the filters.
 const NO_FILTERED_MOVES: &str = "no game with these filters continues from this position\n";
 
-/// Returns the table of moves. `with_bars` adds a bar of the results to each row.
+/// Returns the table of the moves of a position. `is_filtered` says whether games were filtered, and `with_bars` adds a
+/// bar that shows the results to each row.
 fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: bool) -> String {
     let ShownMoves { pos, evals, times } = *shown;
     // Writing to a `String` does not fail.
@@ -419,7 +421,7 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     text
 }
 
-/// Returns a bar of 20 characters that shows the shares of White's wins, draws and Black's wins.
+/// Returns a bar of 20 characters whose parts are proportional to the numbers of White's wins, draws and Black's wins.
 fn bar([white, draws, black]: [u64; 3]) -> String {
     const WIDTH: u64 = 20;
     let games = (white + draws + black).max(1);
@@ -434,7 +436,7 @@ fn bar([white, draws, black]: [u64; 3]) -> String {
     .concat()
 }
 
-/// Answers from the statistics of positions.
+/// Prints the moves of a position from the statistics in an index of polyglot's fork.
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let variant = args.position.variant_of(index.variant().only());
     refuse_other_of_index(index, variant)?;

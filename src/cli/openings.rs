@@ -69,7 +69,7 @@ enum OpeningOrder {
     Last,
 }
 
-/// The fewest games with a result from which an opening may be marked as weaker or stronger than the average.
+/// The minimum number of finished games of an opening that may be marked as weaker or stronger than the average.
 const LIKELY_GAMES: u64 = 10;
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -126,7 +126,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     print(&text(&table, &rows, of_player))
 }
 
-/// Sorts families, and the variations of each.
+/// Sorts the rows of a table of openings, and the variations in each row.
 fn sort(rows: &mut [OpeningRow], order: OpeningOrder) {
     rows.sort_by(|a, b| compare(a, b, order));
     for row in rows {
@@ -134,8 +134,8 @@ fn sort(rows: &mut [OpeningRow], order: OpeningOrder) {
     }
 }
 
-/// Compares two rows. A row without the value that is compared comes last; rows with equal values are sorted by games, then by
-/// name.
+/// Compares two rows of a table of openings. A row without the compared value comes last. Rows with equal values are
+/// ordered by their number of games and then by name.
 fn compare(a: &OpeningRow, b: &OpeningRow, order: OpeningOrder) -> std::cmp::Ordering {
     let ascending = |a: Option<f64>, b: Option<f64>| {
         let value = |value: Option<f64>| value.unwrap_or(f64::INFINITY);
@@ -155,7 +155,7 @@ fn compare(a: &OpeningRow, b: &OpeningRow, order: OpeningOrder) -> std::cmp::Ord
         .then_with(|| a.name.cmp(b.name))
 }
 
-/// Returns the code of an opening, or the range of codes: `B20`, `B20-B99`.
+/// Returns the ECO code of an opening, such as `B20`, or its range of codes, such as `B20-B99`.
 fn codes(row: &OpeningRow) -> String {
     match row.eco {
         [first, last] if first == last => first.to_owned(),
@@ -163,7 +163,8 @@ fn codes(row: &OpeningRow) -> String {
     }
 }
 
-/// Returns `weaker` or `stronger` if chance is an unlikely reason for the score of a row, otherwise `None`.
+/// Returns `weaker` or `stronger` if the score of an opening differs from the expected score by more than chance
+/// explains. Otherwise, or if too few games are known, returns `None`.
 fn likely(row: &OpeningRow) -> Option<&'static str> {
     let [low, high] = row.score_range?;
     let expected = row.expected_score?;
@@ -174,7 +175,8 @@ fn likely(row: &OpeningRow) -> Option<&'static str> {
     }
 }
 
-/// Returns the JSON document of a table. Each row comes with the name of its family.
+/// Returns the JSON document of a table of openings. `rows` contains each row with the name of its opening family.
+/// `of_player` says whether the games are those of one player.
 fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool) -> Value {
     let of_row = |(family, row): &(&str, &OpeningRow)| {
         let mut document = json!({
@@ -216,7 +218,8 @@ fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool)
     })
 }
 
-/// Returns the table for people. Rows of variations, which are marked by `true`, are indented.
+/// Returns a table of openings as text. `rows` contains each row with `true` for a variation, which is indented.
+/// `of_player` says whether the games are those of one player.
 fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> String {
     // Writing to a `String` does not fail.
     let mut text = counted(table.games, "game");

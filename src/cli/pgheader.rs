@@ -1,5 +1,5 @@
-//! `polybook pgheader`: prints and changes the header of a book. Options and printed text are those of the utility `pgheader`, which
-//! the document of the header format describes.
+//! `polybook pgheader`: prints and changes the header of a book. Options and printed text are those of the utility
+//! `pgheader`, which the document of the header format describes.
 
 use std::path::{Path, PathBuf};
 
@@ -62,7 +62,7 @@ pub struct Args {
     comment: Option<String>,
 }
 
-/// The text that `pgheader -h` prints according to the document of the format.
+/// The text that `pgheader -h` prints, as the description of the book format specifies it.
 const OPTIONS: &str = "\
 pgheader <options> [<file>]
 Update a header, adding a default one if necessary
@@ -109,7 +109,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     update(args, file)
 }
 
-/// Returns the variants and the comment of a header in the form that the document of the format shows.
+/// Returns the variants and the comment in the header of a book as text, in the layout that the description of the book
+/// format shows.
 fn header_text(file: &Path) -> anyhow::Result<String> {
     let text = header::read(file)?;
     let header = header::parse(&text).map_err(|source| malformed(file, source))?;
@@ -150,7 +151,7 @@ fn update(args: &Args, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Parses a comma-separated list of names. Removes blanks and converts the names to lower case.
+/// Parses a comma-separated list of variant names. Removes blanks and converts the names to lower case.
 fn variants(list: &str) -> Vec<String> {
     list.to_lowercase()
         .replace(' ', "")
@@ -160,7 +161,7 @@ fn variants(list: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns header data as text, eight bytes on each line, each byte five columns wide.
+/// Returns the bytes of a header as a table: eight bytes per line, each in five columns.
 fn cells(data: &[u8]) -> String {
     let mut text = String::new();
     for row in data.chunks(8) {

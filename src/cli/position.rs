@@ -44,7 +44,7 @@ pub struct PositionArgs {
     position: Vec<String>,
 }
 
-/// A file in which a position is looked up, with the variant of its positions.
+/// A file in which a position is searched, and the variant of the positions in it.
 pub struct Searched<'a> {
     pub file: &'a Path,
     /// The variant of all of its positions, if there is one.
@@ -52,12 +52,14 @@ pub struct Searched<'a> {
 }
 
 impl PositionArgs {
-    /// Returns the variant of the options, or else the variant of the file, or else standard chess.
+    /// Returns the variant that the user named. Without one, returns the variant of the file or, if it has none either,
+    /// standard chess.
     pub fn variant_of(&self, of_file: Option<Variant>) -> Variant {
         self.variant.or(of_file).unwrap_or_default()
     }
 
-    /// Returns the position that the options name, by the rules of `variant`, to search a file for it.
+    /// Returns the position that the options describe, read by the rules of `variant`. `searched` is the file in which
+    /// the position will be searched, for error messages.
     pub fn position_in(
         &self,
         variant: Variant,
@@ -75,7 +77,7 @@ impl PositionArgs {
         }
     }
 
-    /// Returns the position that the options name, by the rules of `variant`.
+    /// Returns the position that the options describe, read by the rules of `variant`.
     pub fn position_of(&self, variant: Variant) -> Result<VariantPosition, LineError> {
         match self.position.join(" ") {
             // UCI's word for the starting position.
@@ -95,8 +97,8 @@ impl PositionArgs {
     }
 }
 
-/// A parser of clap that accepts any text and lists the usual names of variants for help and completion. Variants have more
-/// spellings than the listed ones.
+/// A parser for clap that accepts any text, and lists the usual names of variants in the help and in completions. More
+/// spellings are valid than the listed ones.
 #[derive(Clone, Debug)]
 struct VariantNames {
     with_auto: bool,
@@ -125,37 +127,37 @@ impl TypedValueParser for VariantNames {
     }
 }
 
-/// Returns a parser for the name of a variant.
+/// Returns a parser for clap that accepts the name of a variant.
 pub fn variant() -> impl TypedValueParser<Value = Variant> {
     VariantNames { with_auto: false }.try_map(|name| name.parse::<Variant>())
 }
 
-/// Returns a parser for the name of a variant, or `auto` for the variant of each game.
+/// Returns a parser for clap that accepts the name of a variant, or `auto`, which means the variant of each game.
 pub fn variant_or_auto() -> impl TypedValueParser<Value = VariantChoice> {
     VariantNames { with_auto: true }.try_map(|name| name.parse::<VariantChoice>())
 }
 
-/// Returns a parser for `white` and `black`.
+/// Returns a parser for clap that accepts `white` and `black`.
 pub fn color() -> impl TypedValueParser<Value = Color> {
     PossibleValuesParser::new(["white", "black"]).map(|name| Color::from_white(name == "white"))
 }
 
-/// Returns the variants that the header of a book lists; an empty list if the book has no header.
+/// Returns the names of the variants in the header of a book, or an empty list if the book has no header.
 pub fn variants_of_book(book: &Book) -> Vec<String> {
     let header = book.header();
     header.map_or_else(|_| Vec::new(), |header| header.variants)
 }
 
-/// Returns the variant to read a book as: the requested one, or else the variant of the book.
-///
-/// Returns an error if the book's header does not list the requested variant.
+/// Returns the variant whose rules apply to a book: `asked` if it is `Some`, and otherwise the variant in the book's
+/// header. Returns an error if the header does not list the variant.
 pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let variant = asked.or(book.variant()).unwrap_or_default();
     refuse_other(argument, &variants_of_book(book), variant)?;
     Ok(variant)
 }
 
-/// Returns the variant to read an OOBS database as. Returns an error if the database is of another variant than the requested one.
+/// Returns the variant whose rules apply to an OOBS database. Returns an error if the user asked for another variant
+/// than that of the database.
 pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let own = &obs.info().variant;
     let variant = asked.or(own.parse().ok()).unwrap_or_default();
@@ -163,9 +165,8 @@ pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow
     Ok(variant)
 }
 
-/// Returns an error if a file does not list the requested variant, because positions of different variants can share a key.
-///
-/// A file that lists no known variant accepts any variant.
+/// Returns an error if `own`, the names of the variants in a file, do not include the variant `asked`, because
+/// positions of different variants can have the same key. A file that names no known variant accepts any variant.
 pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::Result<()> {
     let known: Vec<Variant> = own.iter().filter_map(|name| name.parse().ok()).collect();
     if known.is_empty() || known.iter().any(|own| own.is_played_like(asked)) {
@@ -179,9 +180,8 @@ pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::
     )
 }
 
-/// Returns an error if an index of the fork cannot answer for the requested variant.
-///
-/// An index of several variants answers only for the variants whose keys differ from those of all other variants.
+/// Returns an error if an index of polyglot's fork cannot answer for the variant `asked`. If the index contains games
+/// of several variants, it can answer only for those whose keys differ from the keys of all others.
 pub fn refuse_other_of_index(index: &Index, asked: Variant) -> anyhow::Result<()> {
     match index.variant().only() {
         Some(own) => refuse_other(index.path(), &[own.name().to_owned()], asked),

@@ -18,20 +18,18 @@ use polybook::{
 
 use super::Context;
 
-/// The bar that is on the terminal. A signal handler uses it to clear the bar.
+/// The progress bar that is currently shown. It is stored here so that a signal handler can clear it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// A progress bar that is shown until it is dropped. A thread draws it.
+/// A progress bar on standard error. A separate thread draws it until the value is dropped.
 pub struct Bar {
     done: Arc<AtomicBool>,
     painter: Option<JoinHandle<()>>,
 }
 
 impl Bar {
-    /// Shows a bar. The drawing thread calls `state` ten times a second; it returns a description and, if known, the part that is
-    /// done, from 0 to 1.
-    ///
-    /// Shows nothing if standard error is not a terminal or the command is quiet.
+    /// Shows a progress bar, unless standard error is not a terminal or the command is quiet. `state` is called ten
+    /// times per second. It returns a description and, if known, the finished fraction of the work, from 0 to 1.
     fn new(context: Context, state: impl FnMut() -> (String, Option<f64>) + Send + 'static) -> Bar {
         let done = Arc::new(AtomicBool::new(false));
         let visible = !context.quiet && std::io::stderr().is_terminal();
@@ -43,7 +41,8 @@ impl Bar {
         Bar { done, painter }
     }
 
-    /// Shows a bar for an operation with one phase.
+    /// Shows a progress bar for an operation that consists of one phase. `phase` is its description, and `meter`
+    /// contains its progress.
     pub fn of_phase(phase: &'static str, meter: &Arc<Meter>, context: Context) -> Bar {
         let start = Instant::now();
         let meter = Arc::clone(meter);
@@ -53,7 +52,7 @@ impl Bar {
         })
     }
 
-    /// Shows the bar of `make-book`.
+    /// Shows the progress bar of `make-book`, with its current phase and the number of games.
     pub fn of_make_book(progress: Arc<Progress>, context: Context) -> Bar {
         let start = Instant::now();
         let mut read_for = Duration::ZERO;
@@ -70,7 +69,8 @@ impl Bar {
     }
 }
 
-/// Returns a context without a bar if standard output is a terminal, because a bar would disturb the printed lines.
+/// Returns a context that shows no progress bar if standard output is a terminal, where a bar would disturb the printed
+/// lines.
 pub fn beside_lines(context: Context) -> Context {
     Context {
         quiet: context.quiet || std::io::stdout().is_terminal(),
@@ -101,7 +101,7 @@ impl Drop for Bar {
     }
 }
 
-/// Removes the bar from the terminal before the program ends.
+/// Removes the progress bar from the terminal. Called before the program ends.
 pub fn clear() {
     if let Some(bar) = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).take() {
         bar.finish_and_clear();
@@ -132,8 +132,9 @@ fn paint(mut state: impl FnMut() -> (String, Option<f64>), is_done: &AtomicBool)
     clear();
 }
 
-/// Estimates the remaining time, and returns it as minutes and seconds. `elapsed` is the time that the finished `fraction` of
-/// the work took. Returns `None` in the first half second and below one percent, when the estimate would be too rough.
+/// Estimates the remaining time and returns it as text, such as `2:05`. `elapsed` is the time so far, in which
+/// `fraction` of the work was finished. Returns `None` in the first half second and below one percent, when the
+/// estimate would be too inexact.
 fn time_left(elapsed: Duration, fraction: f64) -> Option<String> {
     if fraction < 0.01 || elapsed < Duration::from_millis(500) {
         return None;
@@ -146,16 +147,16 @@ fn time_left(elapsed: Duration, fraction: f64) -> Option<String> {
     })
 }
 
-/// Returns the draw target of the bar, standard error.
+/// Returns standard error as the target on which the progress bar is drawn.
 #[cfg(not(windows))]
 fn draw_target() -> ProgressDrawTarget {
     ProgressDrawTarget::stderr()
 }
 
-/// Returns the draw target of the bar: standard error, without the last column of the window.
+/// Returns the target on which the progress bar is drawn: standard error, without the last column of the window.
 ///
-/// A bar fills its line. On a Windows console, a character in the last column moves the cursor to the next line, so that each
-/// drawing would start a new line.
+/// The bar fills its line. On a Windows console, a character in the last column moves the cursor to the next line, so
+/// each update would start a new line.
 #[cfg(windows)]
 fn draw_target() -> ProgressDrawTarget {
     let console = console::Term::buffered_stderr();
@@ -165,7 +166,7 @@ fn draw_target() -> ProgressDrawTarget {
     )
 }
 
-/// The number of times a second that the bar is drawn, as on other terminals.
+/// The number of times per second that the progress bar is drawn, as on other systems.
 #[cfg(windows)]
 const DRAWS_A_SECOND: u8 = 20;
 

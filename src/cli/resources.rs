@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use parse_size::Config;
 use polybook::counts::Memory;
 
-/// The smallest memory budget in bytes. A smaller number is probably one without its unit.
+/// The minimum memory budget in bytes. A smaller number was probably meant with a unit.
 const LEAST_MEMORY: usize = 64 << 10;
 
-/// The largest number of threads. More threads would only take memory from the counts.
+/// The maximum number of threads. More threads would only take memory from the counts.
 const MOST_THREADS: i64 = 512;
 
-/// The limit of open files that is requested, more than any command needs.
+/// The limit on open files that is requested from the system. It exceeds the needs of every command.
 #[cfg(unix)]
 const MOST_FILES: u64 = 1 << 20;
 
@@ -41,19 +41,19 @@ pub struct MemoryArgs {
 }
 
 impl ResourceArgs {
-    /// Returns the number of threads; 0 stands for one thread per core.
+    /// Returns the number of threads to use, where 0 means one per core.
     pub fn threads(&self) -> usize {
         self.threads.map_or(0, usize::from)
     }
 
-    /// Returns the memory budget and the directory to which tables spill.
+    /// Returns the memory budget, and the directory of temporary files for data that exceeds it.
     pub fn memory(&self) -> Memory {
         self.memory.memory()
     }
 }
 
 impl MemoryArgs {
-    /// Returns the memory budget and the directory to which tables spill.
+    /// Returns the memory budget, and the directory of temporary files for data that exceeds it.
     pub fn memory(&self) -> Memory {
         let temp_dir = self.temp_dir.clone();
         Memory {
@@ -63,16 +63,16 @@ impl MemoryArgs {
     }
 }
 
-/// Raises the limit of open files as far as the system allows. An index keeps its tables open, and a server its connections. Some
-/// systems allow only 256 open files by default.
+/// Raises the limit on open files as far as the system allows. An index keeps its tables open, and a server its
+/// connections, but some systems allow only 256 open files by default.
 pub fn raise_file_limit() {
     // An error is ignored: most commands need few files, and a command that needs more reports it.
     #[cfg(unix)]
     let _ = rlimit::increase_nofile_limit(MOST_FILES);
 }
 
-/// Parses a number of bytes with a unit, such as `64MiB`, `1g` or `500MB`. Units such as `KiB` and `k` are powers of 1024; units
-/// such as `kB` are powers of 1000.
+/// Parses a number of bytes with a unit, such as `64MiB`, `1g` or `500MB`. Units such as `KiB` and `k` are powers of
+/// 1024, and units such as `kB` are powers of 1000.
 fn memory(text: &str) -> Result<usize, &'static str> {
     let is_decimal = text.trim().to_ascii_lowercase().ends_with('b');
     let config = match is_decimal {

@@ -39,11 +39,12 @@ use super::{
     weighting::one_of,
 };
 
-/// The time-out for the answers in flight when a signal ends the server, including a book that is cancelled.
+/// The maximum time that shutdown waits for requests in flight after a signal, including books that are being made and
+/// cancelled.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
-/// The time to wait for the indexes before the address of the page is printed. Small files are usually indexed within this
-/// time, and then the page shows no progress.
+/// The time to wait for the indexes before the page is served without them. Small files are usually indexed within this
+/// time, so that the page need not show progress.
 const SOON: Duration = Duration::from_secs(1);
 
 /// The interval at which the server checks whether another process has finished an index.
@@ -80,8 +81,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     book: Vec<PathBuf>,
 
-    /// Also show the moves and the gaps of this repertoire (PGN, .bin or OOBS), as FILE:white or FILE:black; can be given
-    /// several times
+    /// Also show the moves and the gaps of this repertoire (PGN, .bin or OOBS), as FILE:white or FILE:black; can be
+    /// given several times
     #[arg(long, value_name = "FILE:COLOR", value_parser = with_side)]
     repertoire: Vec<(PathBuf, Color)>,
 
@@ -109,8 +110,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
 
-    /// Let web pages of this origin, such as https://chess.example, read the answers; * means every origin; can be given
-    /// several times [default: none]
+    /// Let web pages of this origin, such as https://chess.example, read the answers; * means every origin; can be
+    /// given several times [default: none]
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<Origin>,
 
@@ -128,17 +129,17 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns the number of threads; 0 stands for one thread per core.
+    /// Returns the number of threads to use, where 0 means one per core.
     fn threads(&self) -> usize {
         self.threads.map_or(0, usize::from)
     }
 }
 
-/// The advice if an index cannot be written to the cache.
+/// The advice to the user if an index cannot be written to the cache.
 const NOT_KEPT: &str =
     "cannot keep the index for the next start; add --no-cache to index in a temporary directory";
 
-/// Adds [`NOT_KEPT`] as context to an error about a file or directory of the cache.
+/// Adds advice to an error about a file in the cache of indexes. Returns other errors unchanged.
 fn explain_cache(err: anyhow::Error, cache: Option<&Cache>) -> anyhow::Error {
     let path = match err.downcast_ref() {
         Some(Error::Io { path, .. }) => path,
@@ -150,7 +151,7 @@ fn explain_cache(err: anyhow::Error, cache: Option<&Cache>) -> anyhow::Error {
     }
 }
 
-/// The text that is printed if no source is given: where to get games.
+/// The text that is printed if no source is given. It explains where to get games.
 const GAMES: &str = "\
 polybook serve games.pgn --open    shows games in the browser. To get yours, open in the browser, with your name:
 https://lichess.org/api/games/user/NAME                           all from Lichess
@@ -214,7 +215,7 @@ fn cannot_listen(address: SocketAddr, err: io::Error) -> anyhow::Error {
     }
 }
 
-/// Opens the repertoires to serve.
+/// Opens the repertoires that the arguments name.
 fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepertoire>> {
     if args.repertoire.is_empty() {
         return Ok(Vec::new());
@@ -230,7 +231,7 @@ fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepert
     opened.collect()
 }
 
-/// An index to serve, or a PGN file whose index is made first.
+/// A source to serve: an index, or a PGN file for which an index is made first.
 struct ServedSource<'a> {
     /// The file name without its endings.
     name: String,
@@ -239,7 +240,8 @@ struct ServedSource<'a> {
     cached: Option<CachedIndex>,
 }
 
-/// Returns the sources to serve. Returns an error if two of them have the same name.
+/// Returns the sources that the arguments name. Returns an error if a source is not an index or a file, or if two
+/// sources have the same name.
 fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<ServedSource<'a>>> {
     let mut sources: Vec<ServedSource<'a>> = Vec::new();
     for path in &args.sources {
@@ -266,12 +268,11 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
     Ok(sources)
 }
 
-/// The progress of the run that is currently making an index, if there is one.
+/// The progress of the run that is currently making an index, or `None` if no index is being made.
 type RunningBuild = Mutex<Option<Arc<Progress>>>;
 
-/// Opens all indexes, and returns `true` if the address of the page was announced before they were open.
-///
-/// If making the indexes takes longer than [`SOON`], the page is announced first and shows the progress.
+/// Opens the indexes of all sources. If this takes longer than [`SOON`], serves the page in the meantime, and the page
+/// shows the progress. Returns the explorer, and `true` if the address of the page has been printed already.
 fn open_while_answering(
     sources: &[ServedSource<'_>],
     args: &Args,
@@ -316,7 +317,8 @@ fn open_while_answering(
     })
 }
 
-/// Opens all indexes. The indexes of PGN files are made first if they do not exist, and made again if they are damaged.
+/// Opens the indexes of all sources. First makes the indexes of PGN files that are missing, and those that are damaged
+/// again.
 fn open(
     sources: &[ServedSource<'_>],
     args: &Args,
@@ -365,7 +367,7 @@ fn open(
     Ok(open()?)
 }
 
-/// Returns the index of a PGN file in the user's cache. Makes the index first if it is missing or damaged.
+/// Returns the path of the index of a PGN file in the user's cache. First makes the index if it is missing or damaged.
 pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::Result<PathBuf> {
     let Some(directory) = dirs::cache_dir() else {
         let usage = "an index cannot be cached, because this system has no directory for caches: make an index with make-book --explorer";
@@ -396,7 +398,8 @@ fn make_again_if_damaged(
     make(pgn, index, threads, context, running)
 }
 
-/// Returns the cache for the indexes of PGN files: the user's cache directory, or a temporary directory.
+/// Returns the cache in which the indexes of PGN files are kept: in the user's cache directory, or in a temporary
+/// directory.
 fn cache(args: &Args) -> anyhow::Result<Cache> {
     let stdin = Path::new("-");
     if args.sources.iter().any(|source| source == stdin) {
@@ -414,7 +417,7 @@ fn cache(args: &Args) -> anyhow::Result<Cache> {
     Cache::new(directory).context(NOT_KEPT)
 }
 
-/// Makes an index, unless it exists. If another process is making it, waits for this process.
+/// Makes the index of a PGN file, unless it exists. If another process is making it, waits for that process.
 fn make(
     pgn: &Path,
     index: &CachedIndex,
@@ -446,7 +449,7 @@ fn make(
     Ok(())
 }
 
-/// Makes an index of a PGN file with a progress bar, and says so before and after.
+/// Makes the index of a PGN file. Shows a progress bar, and prints a line before and after.
 fn made(
     pgn: &Path,
     index: &CachedIndex,
@@ -469,7 +472,7 @@ fn made(
     Ok(())
 }
 
-/// Prints the address of the page, and opens it in the browser with `--open`.
+/// Prints the address of the page, and opens it in the browser if `--open` is given.
 fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Result<()> {
     if !address.ip().is_loopback() {
         context.say("warning: anyone who reaches this port can read the games\n");
@@ -495,7 +498,7 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
     Ok(())
 }
 
-/// Serves until a signal ends the program. Before it ends, waits at most [`LAST_ANSWERS`] for the answers in flight.
+/// Serves requests until a signal ends the program. Shutdown waits at most [`LAST_ANSWERS`] for requests in flight.
 fn until_signal(listening: Listening) -> anyhow::Result<()> {
     let stop = Stop::default();
     let (ended, end) = mpsc::channel();

@@ -52,7 +52,7 @@ pub struct Args {
     json: bool,
 }
 
-/// A position, what a book or a database has of it, and whether the file has nothing at all.
+/// A position, its moves in a book or database, and `true` if the whole file is empty.
 type PositionMoves = (VariantPosition, Vec<ShownMove>, bool);
 
 #[derive(Serialize)]
@@ -61,7 +61,8 @@ struct ShownMove {
     /// The move in SAN, or `None` if the move is not legal in the position.
     san: Option<String>,
     weight: u16,
-    /// The probability that a program which follows the weights plays the move, in percent. `None` if the move is illegal.
+    /// The probability that a program which follows the weights plays the move, in percent. `None` if the move is
+    /// illegal.
     probability: Option<f64>,
     learn: u32,
     #[serde(flatten)]
@@ -71,7 +72,7 @@ struct ShownMove {
     eval: Option<Eval>,
 }
 
-/// The results of a move, which only a database contains.
+/// The results of a move, which are known only if it comes from a database.
 #[derive(Serialize)]
 struct ShownGames {
     wins: u64,
@@ -157,7 +158,8 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     Ok((pos, moves, book.is_empty()))
 }
 
-/// Returns the rows of a position in a database, with the weights that the moves would have in a book of the whole database.
+/// Returns a position and its moves in an OOBS database. Each move has the weight that it would get in a book made from
+/// the whole database.
 fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let obs = Obs::open(file)?;
     let variant = of_database(&args.book, &obs, args.position.variant)?;

@@ -16,15 +16,15 @@ use std::{
 
 use polybook::{evals::end_engines, storage::output::discard_all};
 
-/// `true` while a signal is ending the program.
+/// Whether a signal is ending the program.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// The function that runs before the program ends, such as finishing the answers of the server.
+/// A function that is called before a signal ends the program, for example to complete the requests of the server.
 static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 
 type Farewell = Box<dyn FnOnce() + Send>;
 
-/// Starts the thread that receives signals.
+/// Starts a thread that receives the signals which end the program.
 #[cfg(unix)]
 pub fn watch() -> io::Result<()> {
     use signal_hook::{
@@ -48,14 +48,14 @@ pub fn watch() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts the thread that receives signals.
+/// Starts a thread that receives the signals which end the program.
 #[cfg(windows)]
 pub fn watch() -> io::Result<()> {
     ctrlc::set_handler(|| end(130)).map_err(io::Error::other)
 }
 
-/// Returns `true` if the hang-up signal is ignored, because `nohup` started the program to survive its terminal. This is known on
-/// Linux only.
+/// Returns `true` if the hang-up signal is ignored, because the program was started by `nohup` to survive its terminal.
+/// Always returns `false` on systems other than Linux.
 #[cfg(unix)]
 fn hangup_is_ignored() -> bool {
     let ignored = std::fs::read_to_string("/proc/self/status")
@@ -69,7 +69,7 @@ fn hangup_is_ignored() -> bool {
     ignored.is_some_and(|mask| mask >> (signal_hook::consts::SIGHUP - 1) & 1 == 1)
 }
 
-/// Ends engines, removes unfinished files, and ends the program with `status`.
+/// Ends the program with the exit status `status`. First ends engines and removes unfinished files.
 fn end(status: i32) -> ! {
     ENDING.store(true, Ordering::SeqCst);
     // A signal is the normal end of a server.
@@ -102,18 +102,18 @@ fn say_farewell() {
     }
 }
 
-/// Blocks until the end of the program if a signal is ending it; otherwise returns at once.
+/// Blocks until the program has ended if a signal is ending it, and otherwise returns immediately.
 ///
-/// A command calls this before it reports an error. During the end, errors are caused by the removal of unfinished files; they
-/// must neither be printed nor determine the exit status.
+/// A command calls this before it reports an error, because removing unfinished files causes further errors, which must
+/// neither be printed nor determine the exit status.
 pub fn give_way() {
     while ENDING.load(Ordering::SeqCst) {
         thread::park();
     }
 }
 
-/// Sets the function that runs when a signal ends the program, before unfinished files are removed. It must take less than a
-/// second.
+/// Sets the function that is called when a signal ends the program, before unfinished files are removed. The function
+/// must return within a few seconds.
 #[cfg(any(feature = "serve", test))]
 pub fn before_end(farewell: impl FnOnce() + Send + 'static) {
     *self::farewell() = Some(Box::new(farewell));

@@ -18,10 +18,10 @@ use super::{
     usage::Usage,
 };
 
-/// An upper bound on the memory of parsed positions, as a multiple of the size of their file in bytes.
+/// An upper bound on the memory of positions that are parsed from a file, as a multiple of the file's size in bytes.
 const POSITIONS: usize = 16;
 
-/// The option that makes `make-book` write a suite, for error messages. Without this option, the options in
+/// The option by which `make-book` writes a suite, as error messages name it. Without this option, the options in
 /// [`SuiteArgs`] have no effect.
 pub const ONLY_SUITE: &str = "--suite";
 
@@ -41,8 +41,8 @@ pub struct SuiteArgs {
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 
-    /// Keep positions in which White scored between LOW and HIGH percent; make-book counts games that reach the position
-    /// after exactly --plies half-moves, convert counts every visit
+    /// Keep positions in which White scored between LOW and HIGH percent; make-book counts games that reach the
+    /// position after exactly --plies half-moves, convert counts every visit
     #[arg(long, value_name = "LOW-HIGH", value_parser = balance)]
     balance: Option<(f64, f64)>,
 
@@ -80,17 +80,17 @@ pub struct SuiteArgs {
     opcodes: bool,
 }
 
-/// Parses a range of scores in percent, such as `45-55`. The result is in percent, too.
+/// Parses a range of scores in percent, such as `45-55`. Returns its bounds in percent.
 fn balance(text: &str) -> Result<(f64, f64), String> {
     range(text, "scores", "45-55")
 }
 
-/// Parses a range of draw rates in percent, such as `40-70`. The result is in percent, too.
+/// Parses a range of draw rates in percent, such as `40-70`. Returns its bounds in percent.
 fn draw_rate(text: &str) -> Result<(f64, f64), String> {
     range(text, "draws", "40-70")
 }
 
-/// Parses a range of evaluations in pawns, and returns it in centipawns.
+/// Parses a range of evaluations in pawns, such as `0.8..1.2`. Returns its bounds in centipawns.
 fn pawns(text: &str) -> Result<(i16, i16), &'static str> {
     let centipawns = |text: &str| {
         let pawns = text.trim().parse::<f64>().ok()?;
@@ -102,7 +102,8 @@ fn pawns(text: &str) -> Result<(i16, i16), &'static str> {
         .ok_or("write a range of pawns, the lower number first, such as 0.8..1.2")
 }
 
-/// Parses a range in percent. The error names `things` and shows `example`.
+/// Parses a range in percent and returns its bounds. The error message calls the values `things` and contains
+/// `example`.
 fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> {
     let percent = |text: &str| text.trim().trim_end_matches('%').parse::<f64>().ok();
     text.split_once('-')
@@ -116,7 +117,8 @@ fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> 
 }
 
 impl SuiteArgs {
-    /// Returns the settings of the suite, with the store of evaluations that its filters need.
+    /// Returns the settings of a suite. `evals` is the path of the store of evaluations, which is opened if a filter of
+    /// the suite needs it.
     pub fn suite(
         &self,
         variant: Variant,
@@ -158,12 +160,12 @@ impl SuiteArgs {
         }))
     }
 
-    /// Returns `true` if a filter needs evaluations.
+    /// Returns `true` if an option filters positions by their evaluations.
     pub fn needs_evals(&self) -> bool {
         self.eval.or(self.eval_abs).is_some()
     }
 
-    /// Returns the files that the options name as inputs.
+    /// Returns the files that the options name as inputs of a suite.
     pub fn inputs(&self) -> Vec<&Path> {
         self.from.iter().map(PathBuf::as_path).collect()
     }
@@ -197,20 +199,23 @@ impl SuiteArgs {
         Ok(starts)
     }
 
-    /// Returns an error if an option is given that has no effect on this kind of suite.
+    /// Returns an error if an option is given that has no effect on the suite. `is_of_lines` is `true` for a suite of
+    /// lines, and `false` for one of positions.
     pub fn refuse_unused(&self, is_of_lines: bool) -> Result<(), Usage> {
         let opcodes = (is_of_lines && self.opcodes).then_some("--opcodes");
         Usage::refuse(opcodes, "applies only to positions, .epd")
     }
 
-    /// Returns an error if an option is given that applies only to suites. The error names `suites` as the required output.
+    /// Returns an error if an option is given that applies only to suites. `suites` is the name of the required output
+    /// in the error message.
     pub fn refuse(&self, suites: &str) -> Result<(), Usage> {
         let from = self.from.as_ref().map(|_| "--from");
         Usage::refuse(from, &format!("applies only to {suites}"))?;
         self.refuse_but_starts(suites)
     }
 
-    /// Returns an error if an option is given that applies only to suites, except `--from`.
+    /// Returns an error if an option other than `--from` is given that applies only to suites. `suites` is the name of
+    /// the required output in the error message.
     pub fn refuse_but_starts(&self, suites: &str) -> Result<(), Usage> {
         let options = [
             (self.plies.is_some(), "--plies"),

@@ -20,7 +20,7 @@ use super::{
     usage::Usage,
 };
 
-/// An upper bound on the memory of parsed entries, as a multiple of the size of the suite in bytes.
+/// An upper bound on the memory of the parsed entries of a suite, as a multiple of the suite's size in bytes.
 pub const ENTRIES: usize = 16;
 
 /// Show the results of an engine match for each opening of its suite
@@ -209,7 +209,8 @@ fn table(report: &MatchReport) -> String {
     text
 }
 
-/// Returns the five counts of a pentanomial as text, such as `[0 1 5 2 0]`.
+/// Returns the five counts of a pentanomial, the distribution of the results of pairs of games, as text such as
+/// `[0 1 5 2 0]`.
 fn pairs(Pentanomial(counts): Pentanomial) -> String {
     let counts = counts.map(|count| count.to_string());
     format!("[{}]", counts.join(" "))

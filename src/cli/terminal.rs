@@ -1,5 +1,6 @@
-//! Prints text safely. Text from games, files and requests can contain control characters, which must not reach a terminal. On a
-//! terminal they are shown as escapes such as `\u001b`, which are also valid in JSON. Files and pipes get the text unchanged.
+//! Prints text safely. Text from games, files and requests can contain control characters, which must not reach a
+//! terminal. On a terminal they are shown as escapes such as `\u001b`, which are also valid in JSON. Files and pipes
+//! get the text unchanged.
 
 use std::{
     borrow::Cow,
@@ -14,12 +15,12 @@ use polybook::{
 };
 use serde_json::Value;
 
-/// Writes text to standard output.
+/// Writes a text to standard output. On a terminal, control characters are escaped.
 pub fn print(text: &str) -> anyhow::Result<()> {
     print_bytes(text.as_bytes())
 }
 
-/// Writes bytes, which need not be UTF-8, to standard output.
+/// Writes bytes, which need not be UTF-8, to standard output. On a terminal, control characters are escaped.
 pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = stdout();
     out.write_all(bytes)
@@ -27,7 +28,8 @@ pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
         .map_err(not_printed)
 }
 
-/// Writes each text to standard output as soon as the iterator returns it, so that they need not fit into memory.
+/// Writes several texts to standard output, each as soon as the iterator returns it. The texts need not fit into memory
+/// together.
 pub fn print_all(texts: impl IntoIterator<Item = polybook::Result<String>>) -> anyhow::Result<()> {
     let mut out = stdout();
     for text in texts {
@@ -36,12 +38,13 @@ pub fn print_all(texts: impl IntoIterator<Item = polybook::Result<String>>) -> a
     out.flush().map_err(not_printed)
 }
 
-/// Prints a JSON document as one line.
+/// Writes a JSON document to standard output as one line.
 pub fn print_json(document: &Value) -> anyhow::Result<()> {
     print(&format!("{document}\n"))
 }
 
-/// Prints a JSON document whose last field is a list. The elements are printed one by one, so the list need not fit into memory.
+/// Writes a JSON document to standard output, followed by a list as its last field. `list` is the name of the field,
+/// and `items` are the elements as JSON. They are written one by one, so the list need not fit into memory.
 pub fn print_json_list(
     document: &Value,
     list: &str,
@@ -61,27 +64,27 @@ pub fn print_json_list(
     )
 }
 
-/// Returns an error that says that standard output cannot be written.
+/// Converts an error of writing to standard output to one with a message that says so.
 pub fn not_printed(err: io::Error) -> anyhow::Error {
     anyhow::Error::new(err).context("cannot write standard output")
 }
 
 /// A writer that escapes control characters if it writes to a terminal.
 ///
-/// Each call must pass whole characters: a character that is split over two calls would be escaped as invalid bytes.
+/// Each call must pass complete characters. A character that is split over two calls would be escaped as invalid bytes.
 pub struct Shown<W> {
     out: W,
     is_terminal: bool,
 }
 
-/// Returns standard output with a buffer.
+/// Returns a buffered writer to standard output that escapes control characters on a terminal.
 pub fn stdout() -> Shown<BufWriter<StdoutLock<'static>>> {
     let out = io::stdout().lock();
     let is_terminal = out.is_terminal();
     Shown::new(BufWriter::with_capacity(1 << 16, out), is_terminal)
 }
 
-/// Returns standard error.
+/// Returns a writer to standard error that escapes control characters on a terminal.
 pub fn stderr() -> Shown<Stderr> {
     let out = io::stderr();
     let is_terminal = out.is_terminal();
@@ -93,7 +96,7 @@ impl<W> Shown<W> {
         Shown { out, is_terminal }
     }
 
-    /// Returns the inner writer.
+    /// Returns the underlying writer.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -113,24 +116,24 @@ impl<W: Write> Write for Shown<W> {
     }
 }
 
-/// An output of a command: a file that gets its name when it is complete, or standard output.
+/// An output of a command: a file, which appears under its name only when it is complete, or standard output.
 pub struct Output(Shown<BufferedFile>);
 
 impl Output {
-    /// Creates an output; `-` is standard output. The output may replace an empty file or an unchanged text of polybook; with
-    /// `force`, any file.
+    /// Creates an output at `path`, where `-` means standard output. An existing file is replaced if it is empty, if it
+    /// is an unchanged text that polybook wrote, or if `force` is `true`.
     pub fn create(path: &Path, force: bool) -> polybook::Result<Output> {
         let file = begin_text(path, force)?;
         let is_terminal = path == Path::new("-") && io::stdout().is_terminal();
         Ok(Output(Shown::new(BufferedFile::sealed(file), is_terminal)))
     }
 
-    /// Returns `true` if the file will get the checksum of its text.
+    /// Returns `true` if a checksum of the text will be written into the file when it is complete.
     pub fn is_sealed(&self) -> bool {
         self.0.out.is_sealed()
     }
 
-    /// Returns the path that error messages name.
+    /// Returns the path of the output for error messages.
     pub fn target(&self) -> &Path {
         self.0.out.target()
     }
@@ -159,7 +162,7 @@ impl Write for Output {
     }
 }
 
-/// Replaces control characters by escapes, except tabs and line ends.
+/// Replaces control characters, except tabs and line ends, by escapes such as `\u001b`.
 fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
     if text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
         return Cow::Borrowed(text);

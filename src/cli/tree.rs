@@ -76,8 +76,8 @@ pub struct Args {
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// Print at most N half-moves, and each position on the shortest path to it [default: no limit, and each position where
-    /// a line first reaches it]
+    /// Print at most N half-moves, and each position on the shortest path to it [default: no limit, and each position
+    /// where a line first reaches it]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::LONGEST as i64))]
     max_ply: Option<u16>,
 
@@ -85,7 +85,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_weight: u64,
 
-    /// Keep moves with at least P percent of the total weight of their position, or of its games if the source is an index
+    /// Keep moves with at least P percent of the total weight of their position, or of its games if the source is an
+    /// index
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
     min_share: f64,
 
@@ -133,7 +134,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, json!({ "path": path, "moves": moves }))
 }
 
-/// Opens the source of the moves. Returns it with the variant to read it as, and its only variant if it has one.
+/// Opens the book, database, index or repertoire from which the tree is built. Returns it with the variant whose rules
+/// apply, and the variant of all its positions, or `None` if they may belong to several.
 fn opened(
     args: &Args,
     path: &Path,
@@ -176,7 +178,7 @@ fn opened(
     Ok((Box::new(book), variant, only))
 }
 
-/// Opens a repertoire in PGN. Returns it with the variant to read it as.
+/// Opens a repertoire in PGN. Returns it with the variant whose rules apply; the third value is `None`.
 fn repertoire(
     args: &Args,
     path: &Path,
@@ -203,7 +205,8 @@ fn repertoire(
     Ok((Box::new(repertoire), variant, None))
 }
 
-/// Writes the tree and returns its number of moves.
+/// Writes the tree of the source to `out`, and returns the number of its moves. The tuple contains the results of
+/// opening the source.
 fn write(
     args: &Args,
     (source, variant, only): (Box<dyn Source>, Variant, Option<Variant>),

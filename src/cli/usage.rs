@@ -10,13 +10,14 @@ use polybook::index::Index;
 
 use super::{Cli, legacy};
 
-/// An error of the command line that clap cannot detect, only the command itself.
+/// An error in the use of the command line that clap cannot detect. Contains the message.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
 
 impl Usage {
-    /// Returns an error if `option` is given. `reason` continues the sentence after the option's name.
+    /// Returns an error if `option` is `Some`, the name of a given option. `reason` completes the sentence that begins
+    /// with the name.
     pub fn refuse(option: Option<&str>, reason: &str) -> Result<(), Usage> {
         match option {
             Some(option) => Err(Usage(format!("{option} {reason}"))),
@@ -25,7 +26,8 @@ impl Usage {
     }
 }
 
-/// Names that other programs use for our options: the command (empty for all commands), the other names, and our name.
+/// Names that other programs use for options of polybook. Each element contains the command, which is empty for all
+/// commands, the names in other programs, and polybook's name.
 const MEANT: [(&str, &[&str], &str); 7] = [
     ("", &["-o", "--output"], "--out"),
     ("make-book", &["-o", "--output", "--out"], "--bin"),
@@ -36,11 +38,12 @@ const MEANT: [(&str, &[&str], &str); 7] = [
     ("serve", &["--port"], "--listen 127.0.0.1:PORT"),
 ];
 
-/// The error for `--explorer` without a directory, which used to be a form of this option.
+/// The error message for `--explorer` without a directory, which older versions allowed.
 pub const EXPLORER_DIR: &str = "--explorer needs a directory of its own: --explorer DIR writes the explorer's index, and --leveldb DIR \
      the one for front-ends";
 
-/// Returns the line for an error of clap, with the command whose help explains the options.
+/// Converts an error of clap to one line, which ends with a hint at the help of the command. `args` are the arguments
+/// of the program.
 pub fn line(err: &clap::Error, args: &[OsString]) -> String {
     let cli = Cli::command();
     let command = legacy::command(args, &cli);
@@ -75,7 +78,7 @@ pub fn line(err: &clap::Error, args: &[OsString]) -> String {
     }
 }
 
-/// Returns the error for a file name in the place of a command.
+/// Returns the error message for a file name that is given instead of a command.
 fn a_file(file: &str) -> String {
     let name = match file.contains(' ') {
         true => format!("\"{file}\""),
@@ -89,7 +92,8 @@ fn a_file(file: &str) -> String {
     }
 }
 
-/// Returns the error if the first argument of a command that needs an index is a file, and no index is given.
+/// Returns the error message if a command needs an index, no index is given, and its first argument is a file that is
+/// not an index. Otherwise returns `None`.
 fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     let needs_index = |arg: &Arg| arg.get_long() == Some("index") && arg.is_required_set();
     let is_given = |arg: &OsString| {
@@ -105,7 +109,8 @@ fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     Some(err.to_string())
 }
 
-/// Returns the option of `command` that the user means by an unknown option, from [`MEANT`].
+/// Finds the option of `command` that is meant by an unknown option of another program. Returns both names, or `None`
+/// if [`MEANT`] contains no suitable one.
 fn meant<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'static str)> {
     let has = |long: &str| {
         let mut options = command.get_arguments();
@@ -121,7 +126,7 @@ fn meant<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'stati
     Some((option, meant))
 }
 
-/// Joins the paragraphs of clap's text before the usage into one line: first the error, then the tips.
+/// Joins the paragraphs of clap's error message, up to the usage, into one line: first the error, then the tips.
 fn folded(text: &str) -> String {
     let (mut wrong, mut tips) = (String::new(), String::new());
     for line in text.lines().map(str::trim) {
@@ -161,7 +166,7 @@ fn folded_tip(tip: &str) -> String {
     }
 }
 
-/// Rewrites the reasons of Rust's and clap's parsers so that they say which values are allowed.
+/// Rewrites the messages of Rust's and clap's parsers so that they say which values are allowed.
 fn plain(text: &str) -> String {
     const WORDS: [(&str, &str); 9] = [
         ("' found", "'"),

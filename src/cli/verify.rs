@@ -61,12 +61,13 @@ pub struct Args {
     json: bool,
 }
 
-/// The number of faults of a suite that a message lists.
+/// The maximum number of faults of a suite that a message lists.
 const SHOWN: usize = 10;
 
-/// The result of a check.
+/// The result of checking a file: the number of its records, and the faults that were found.
 struct Findings {
-    /// The number of records: 16-byte records of a book including its header, rows of a database, or entries of an index.
+    /// The number of records: 16-byte records of a book including its header, rows of a database, or entries of an
+    /// index.
     records: u64,
     /// The number of records that belong to the header of a book.
     header_records: u64,
@@ -140,7 +141,7 @@ fn texts(faults: &[impl ToString]) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()
 }
 
-/// Returns `true` if a game of a PGN has a result. The lines of a suite have none.
+/// Returns `true` if any game of a PGN has a result. The lines of an opening suite have none.
 fn has_results(pgn: &str) -> bool {
     let results = ["1-0", "0-1", "1/2-1/2"];
     results
@@ -148,8 +149,8 @@ fn has_results(pgn: &str) -> bool {
         .any(|result| pgn.contains(&format!("[Result \"{result}\"]")))
 }
 
-/// Checks a file as a suite, after the check as a book has failed with the error `refusal`. Returns `refusal` if the
-/// file is not a suite either.
+/// Checks a file as an opening suite. `refusal` is the error of checking it as a book, which is returned if the file is
+/// not a suite either.
 fn verify_suite(
     args: &Args,
     file: &Path,

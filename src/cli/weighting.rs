@@ -7,7 +7,7 @@ use polybook::{
 };
 use shakmaty::Color;
 
-/// The heading of the options that select and weigh moves.
+/// The heading, in the help, of the options that select moves and determine their weights.
 pub const MOVES: &str = "Which moves are kept, and their weights";
 
 /// The options that select the moves of a book and determine their weights.
@@ -47,8 +47,8 @@ pub struct WeightingArgs {
     #[arg(long, value_name = "N", default_value_t = Factors::default().loss)]
     loss_factor: u32,
 
-    /// If weights exceed 65535, scale all weights of the book down by one factor (global), or those of each position by its
-    /// own factor (position)
+    /// If weights exceed 65535, scale all weights of the book down by one factor (global), or those of each position by
+    /// its own factor (position)
     #[arg(
         long,
         default_value = "global",
@@ -58,13 +58,13 @@ pub struct WeightingArgs {
     scale: Scale,
 
     /// Lower the weights of moves after which the opponent has a good answer, by the results of moves with at least
-    /// --min-game games; a move that is PERCENT percent of a point worse than the best move of its position, or more, gets
-    /// weight 0
+    /// --min-game games; a move that is PERCENT percent of a point worse than the best move of its position, or more,
+    /// gets weight 0
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "10", value_parser = clap::value_parser!(u8).range(1..=100))]
     minimax: Option<u8>,
 }
 
-/// Returns a parser that accepts the names of `values`.
+/// Returns a parser for clap that accepts the names in `values` and returns the value for the given name.
 pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     values: [(&'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
@@ -75,7 +75,7 @@ pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     })
 }
 
-/// Parses a percentage, from 0 to 100.
+/// Parses a percentage. Returns an error if it is not in the range 0 to 100.
 pub fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
@@ -83,7 +83,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A requirement of some options in [`WeightingArgs`]. The discriminant is the index, in the list of
+/// The outputs that options in [`WeightingArgs`] require. The discriminant is the index, in the list of options in
 /// [`WeightingArgs::given`], of the first option with this requirement.
 #[derive(Copy, Clone)]
 pub enum OptionNeeds {
@@ -98,7 +98,8 @@ pub enum OptionNeeds {
 }
 
 impl WeightingArgs {
-    /// Returns the name of the first given option that requires `needs` or a later requirement of [`OptionNeeds`].
+    /// Returns the name of the first given option whose requirement is `needs` or a later variant of [`OptionNeeds`].
+    /// Returns `None` if no such option is given.
     pub fn given(&self, needs: OptionNeeds) -> Option<&'static str> {
         let factors = Factors::default();
         let options = [
@@ -117,17 +118,18 @@ impl WeightingArgs {
         given.map(|option| option.1)
     }
 
-    /// Returns `--minimax` if it is given.
+    /// Returns the name `--minimax` if this option is given, otherwise `None`.
     pub fn minimax(&self) -> Option<&'static str> {
         self.minimax.map(|_| "--minimax")
     }
 
-    /// Returns the value of `--min-game` if it is given.
+    /// Returns the value of the option `--min-game`, or `None` if it is not given.
     pub fn min_game(&self) -> Option<u64> {
         self.min_game
     }
 
-    /// Returns the filter for moves. `default` provides the values of the options that are not given.
+    /// Returns the filter for moves that the options describe. `default` provides the minimum number of games if it is
+    /// not given.
     pub fn move_filter(&self, default: &MoveFilter) -> MoveFilter {
         MoveFilter {
             min_game: self.min_game.unwrap_or(default.min_game),
@@ -170,7 +172,7 @@ pub struct HeaderArgs {
 }
 
 impl HeaderArgs {
-    /// Returns the name of the option that is given, if any.
+    /// Returns the name of the option about the header that is given, or `None` if none is.
     pub fn given(&self) -> Option<&'static str> {
         match self.no_header {
             true => Some("--no-header"),

@@ -72,7 +72,8 @@ pub struct Args {
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// Print the N most frequent departures, and in text output only the first N games [default: 20 in text, all in JSON]
+    /// Print the N most frequent departures, and in text output only the first N games [default: 20 in text, all in
+    /// JSON]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
@@ -91,7 +92,7 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// The default limit of listed games and departures.
+/// The default maximum number of games, and of departures from a repertoire, that are listed.
 const LISTED: usize = 20;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -194,7 +195,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the positions in which a repertoire has several moves.
+/// Prints the positions in which a repertoire has more than one move for its own side.
 fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
     let both = [(Color::White, &args.white), (Color::Black, &args.black)];
     let named = both
@@ -245,7 +246,7 @@ fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(out.commit()?)
 }
 
-/// Returns the repertoires and the games that the arguments name.
+/// Returns the repertoire of each side, and the files with the games to check, that the arguments name.
 fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), Usage> {
     let usage = |text: &str| Usage(text.to_owned());
     let mut repertoires = ByColor {
@@ -267,7 +268,7 @@ fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), U
     }
 }
 
-/// Returns the line of a game in the list.
+/// Returns the line of text that reports where a game left the repertoire.
 fn checked_line(game: &CheckedGame) -> String {
     let mut line = format!(
         "{:>7} {:<7} {} - {}: ",
@@ -296,7 +297,8 @@ fn name_of(side: Side) -> &'static str {
     }
 }
 
-/// Returns the half-move that left the repertoire with its number, or a text if the game ended before.
+/// Returns the half-move that left the repertoire with its move number, such as `12. Nf3`, or `the start` if the
+/// repertoire has no move there.
 fn numbered(departure: &Departure) -> String {
     match (&departure.number, &departure.mv) {
         (Some(number), Some(mv)) => format!("{number} {mv}"),
@@ -304,7 +306,7 @@ fn numbered(departure: &Departure) -> String {
     }
 }
 
-/// Returns the moves that the repertoire contains instead of the played half-move.
+/// Describes the moves of the repertoire in the position where a game left it. `side` is the side that left.
 fn known_moves(side: Side, moves: &[String]) -> String {
     match (side, moves) {
         (_, []) => "no move is known".to_owned(),

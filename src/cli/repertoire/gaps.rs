@@ -159,7 +159,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the repertoire together with the added answers.
+/// Writes a copy of the repertoire to `out` with the answers that were found for its gaps.
 fn write(
     args: &Args,
     out: RepertoireFile,
@@ -190,8 +190,8 @@ fn write(
     })
 }
 
-/// Prints two warnings to standard error: where the source has no more games although the position is as likely as a gap, and how
-/// many of the requested gaps could not be answered.
+/// Warns if the source has no more games in a position that is more likely than every gap. Also warns if some of the
+/// `add` most likely gaps could not be answered.
 fn say_ends(found: &Gaps, add: usize, context: Context) {
     let likeliest = found.gaps.first().map_or(f64::MAX, |gap| gap.one_in);
     if let Some(end) = found
@@ -218,7 +218,7 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
     }
 }
 
-/// Returns the text of the report: the coverage after each half-move where it changes, then the gaps.
+/// Returns the report as text: the share of covered games after each half-move where it changes, and then the gaps.
 fn text(found: &Gaps) -> String {
     let mut text = String::new();
     let mut last = None;

@@ -62,7 +62,7 @@ enum RepertoireCommand {
     New(new_moves::Args),
 }
 
-/// The names of the criteria for choosing own moves.
+/// The rules for choosing the moves of a repertoire, with their names on the command line.
 const OWN_MOVE_RULES: [(&str, OwnMoveRule); 3] = [
     ("score", OwnMoveRule::Score),
     ("games", OwnMoveRule::Games),
@@ -87,8 +87,8 @@ struct LineArgs {
     #[command(flatten)]
     untagged: UntaggedArg,
 
-    /// Choose moves by score (the lower end of its 99 % Wilson interval), by number of games or by weight [default: score;
-    /// for a book, weight]
+    /// Choose moves by score (the lower end of its 99 % Wilson interval), by number of games or by weight [default:
+    /// score; for a book, weight]
     #[arg(long, value_parser = one_of(OWN_MOVE_RULES))]
     by: Option<OwnMoveRule>,
 }
@@ -116,7 +116,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// Opens the files of a command.
+/// A helper that opens the repertoires and sources that a command names, with the options of the command.
 pub struct Opener {
     variant: Option<Variant>,
     /// The variant of games without a `Variant` tag.
@@ -155,12 +155,12 @@ impl Opener {
         })
     }
 
-    /// Creates an opener with the default memory and all cores, for any variant.
+    /// Creates an opener with the default memory budget and all cores, which accepts files of any variant.
     pub fn with_defaults(untagged: &UntaggedArg, context: Context) -> polybook::Result<Opener> {
         Opener::with_resources((None, untagged), Memory::default(), 0, context)
     }
 
-    /// Opens the repertoire of one side.
+    /// Opens a repertoire for the side `color`. Prints a warning if it seems to be for the other side.
     pub fn repertoire(&self, argument: &Path, color: Color) -> anyhow::Result<MoveSource> {
         let known = self.open(argument, None, MoveSource::repertoire)?;
         if let Some(warning) = known.color_warning(color)? {
@@ -169,7 +169,8 @@ impl Opener {
         Ok(known)
     }
 
-    /// Opens the source that consists of some files. Several files must be PGN.
+    /// Opens one or several files as one source of moves. Several files must be PGN. Only games that pass the filter
+    /// count.
     pub fn sources(
         &self,
         arguments: &[PathBuf],
@@ -184,7 +185,7 @@ impl Opener {
         }
     }
 
-    /// Opens a source. Only games that pass the filter count.
+    /// Opens a file as a source of moves. Only games that pass the filter count.
     pub fn source(
         &self,
         argument: &Path,
@@ -195,7 +196,7 @@ impl Opener {
         })
     }
 
-    /// Opens a file, and prints warnings about games that could not be read.
+    /// Opens a file or directory with the function `known`, and prints warnings about games that could not be read.
     fn open(
         &self,
         argument: &Path,
@@ -210,7 +211,7 @@ impl Opener {
         self.open_as(filter, |options| known(&path, options))
     }
 
-    /// Opens what `known` opens, and prints warnings about games that could not be read.
+    /// Calls `known` with the options for opening a source, and prints warnings about games that could not be read.
     fn open_as(
         &self,
         filter: Option<&GameFilter>,
@@ -235,14 +236,14 @@ impl Opener {
     }
 }
 
-/// Parses `FILE:white` or `FILE:black`.
+/// Parses the name of a file and a side in the form `FILE:white` or `FILE:black`.
 pub fn with_side(text: &str) -> Result<(PathBuf, Color), &'static str> {
     let of_side = text.rsplit_once(':');
     let of_side = of_side.and_then(|(path, color)| Some((path.into(), color.parse().ok()?)));
     of_side.ok_or("write the side after the file: my.pgn:white")
 }
 
-/// Parses the value of `--reach`.
+/// Parses the value of `--reach`, the number N of "one game in N", which is at least 1.
 fn one_in(text: &str) -> Result<f64, &'static str> {
     match text.parse::<f64>() {
         Ok(number) if number >= 1.0 && number.is_finite() => Ok(number),
@@ -250,12 +251,13 @@ fn one_in(text: &str) -> Result<f64, &'static str> {
     }
 }
 
-/// Returns the title of a repertoire: the `Event` tag of its games, or the comment of a book's header.
+/// Returns the title of a repertoire for the side `color`. It becomes the `Event` tag of games, or the comment of a
+/// book's header.
 fn title_of(color: Color) -> String {
     format!("Repertoire for {color}")
 }
 
-/// Returns an error if the output is standard output, where the list is printed.
+/// Returns an error if the output is standard output, where the command prints its list.
 fn refuse_printed(out: &Path) -> Result<(), Usage> {
     if is_standard_output(out) {
         let usage = "the list and --out both go to standard output: name a file for the output";
@@ -264,13 +266,15 @@ fn refuse_printed(out: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns a game of a JSON list, with a comma before it unless it is the first.
+/// Returns a game as an element of a JSON list, with a comma before it unless it is the first. `comma` is empty before
+/// the first game, and is set to `,`.
 fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
     let game = serde_json::to_string(game).expect("texts and numbers are JSON");
     std::mem::replace(comma, ",").to_owned() + &game
 }
 
-/// Starts a file of games with comments. Its first line, which readers of PGN skip, has the checksum of the file.
+/// Creates an output file for games with comments. Its first line, which readers of PGN skip, will contain the checksum
+/// of the file.
 fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
     let mut out = Output::create(path, force)?;
     if out.is_sealed() {
@@ -279,7 +283,7 @@ fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
     Ok(out)
 }
 
-/// Returns the text of a game, followed by a blank line.
+/// Returns the text of a game followed by a blank line, or nothing if the text is blank.
 fn pgn_text(text: &[u8]) -> Vec<u8> {
     match text.trim_ascii_end() {
         [] => Vec::new(),

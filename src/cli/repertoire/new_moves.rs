@@ -20,7 +20,7 @@ use crate::cli::{
     weighting::one_of,
 };
 
-/// How new moves are written.
+/// The format in which new moves are written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum NewMovesFormat {
     Text,
@@ -50,9 +50,9 @@ pub struct Args {
     #[arg(long, value_name = "SOURCE")]
     reference: PathBuf,
 
-    /// Compare each game only with games of the reference that were certainly played before it; a game without a year is
-    /// compared with all games that have one. A game with only the date of its event may have been played on any day from
-    /// then on
+    /// Compare each game only with games of the reference that were certainly played before it; a game without a year
+    /// is compared with all games that have one. A game with only the date of its event may have been played on any day
+    /// from then on
     #[arg(long)]
     earlier: bool,
 
@@ -182,7 +182,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns a row of the table of new moves.
+/// Returns the line of text that reports the new move of a game.
 fn new_line(found: &NewMove) -> String {
     let NewMove {
         game, white, black, ..
