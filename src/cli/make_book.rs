@@ -554,7 +554,7 @@ fn outputs(text: &mut String, report: &Report) {
         say(&suite.path, counted(suite.lines, thing) + &left_out);
     }
 }
-/// Returns the part of a summary with the number of moves whose weight `--minimax` lowered, or an empty text for
+/// Returns the part of a summary with the numbers of moves that `--minimax` lowered or left out, or an empty text for
 /// `None`.
 pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
     minimax.map_or_else(String::new, |minimax| {

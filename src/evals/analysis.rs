@@ -66,7 +66,7 @@ impl Analyst<'_> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the engine cannot be started, and the errors of [`Journal::open`].
+    /// Returns an error if the engine cannot be started. Also returns the errors of [`Journal::open`].
     pub(super) fn start<'a>(options: &'a EngineOptions, out: &Path) -> Result<Analyst<'a>> {
         let engine = Engine::start(options)?;
         let asked = EngineSettings {

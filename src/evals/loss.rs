@@ -45,8 +45,9 @@ impl MaxLoss {
         MaxLoss { evals, centipawns }
     }
 
-    /// Checks whether moves exceed the limit. The result has one element for each of `moves`: `Some(true)` if the move
-    /// loses too much, and `None` if no evaluation of the position after it is known. The moves must be legal in `pos`.
+    /// Checks whether moves lose more than the limit allows. The result has one element for each of `moves`, which must
+    /// be legal in `pos`: `Some(true)` if the move loses too much, `Some(false)` if not, and `None` if the position
+    /// after the move has no evaluation.
     ///
     /// # Errors
     ///

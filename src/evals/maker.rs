@@ -382,7 +382,7 @@ impl EvalSorter {
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file cannot be read, and the first error of `take`.
+    /// Returns an error if a temporary file cannot be read. Stops at the first error of `take` and returns it.
     pub(super) fn for_each(self, mut take: impl FnMut(EvalRecord) -> Result<()>) -> Result<()> {
         let shards = self.shards.into_iter().map(task::unlocked);
         let mut shards: Vec<TextSorter> = shards.collect();

@@ -66,8 +66,8 @@ impl Games<'_> {
     ///
     /// # Errors
     ///
-    /// Returns an error if an input cannot be read or contains text but no game, and the first error of `read` or
-    /// `take`.
+    /// Returns an error if an input cannot be read or contains text but no game. Stops at the first error of `read` or
+    /// `take` and returns it.
     pub(crate) fn for_each<T: Send>(
         &self,
         read: impl Fn(&[u8], &mut GameReader<'_>) -> Result<T> + Sync,

@@ -190,7 +190,7 @@ fn state_key(state: u64) -> u64 {
 
 /// Converts the [identity](identity) of a position of a variant to the identities that the same position may have in
 /// standard chess. The position must have no pieces in hand and no promoted pieces. Three-check yields one candidate
-/// for each number of checks; other variants yield one in all.
+/// for each number of checks that both sides may have given; other variants yield a single one.
 pub(crate) fn standard_identities(variant: Variant, identity: u64) -> impl Iterator<Item = u64> {
     let number = variant.number().unwrap_or(0);
     // The hidden state of three-check is the number of checks that each side has given.

@@ -173,8 +173,8 @@ pub struct CheckSummary {
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read, if no game has a player whose name matches `check.player`, and the first
-/// error of `take`.
+/// Returns an error if a file cannot be read, or if no game has a player whose name matches `check.player`. Stops at
+/// the first error of `take` and returns it.
 pub fn check(
     games: &Games<'_>,
     check: &Check<'_>,

@@ -70,7 +70,7 @@ pub struct Gap {
     pub answer_games: Option<u64>,
 }
 
-/// A line of a repertoire at whose end the source of games has no further games.
+/// A line of a repertoire after which the source of games has no further games.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SourceEnd {
     /// The line in SAN with move numbers.
@@ -216,7 +216,7 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     })
 }
 
-/// Returns the most likely line of the repertoire at whose end the source has no further games, or `None` if every line
+/// Returns the most likely line of the repertoire after which the source has no further games, or `None` if every line
 /// continues. Of equally likely lines, returns the one whose text sorts first.
 fn source_end(find: &FindGaps<'_>, met: &ReachGraph) -> Option<SourceEnd> {
     let ends = (0..).zip(&met.nodes);

@@ -85,8 +85,8 @@ pub struct ComparedGames {
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read, if `reference.earlier` is set but the reference contains no games, and
-/// the first error of `take`.
+/// Returns an error if a file cannot be read, or if `reference.earlier` is set but the reference contains no games.
+/// Stops at the first error of `take` and returns it.
 pub fn new_moves(
     games: &Games<'_>,
     reference: &Reference<'_>,

@@ -17,7 +17,9 @@ pub(super) fn file(file: &File) {
 
 /// Does nothing: on Windows, a file that is open for writing counts as in use anyway.
 #[cfg(windows)]
-pub(super) fn file(_file: &File) {}
+pub(super) fn file(_file: &File) {
+    // The open handle is the claim.
+}
 
 /// Marks a temporary directory as in use by this process, so that other runs do not remove it. The mark lasts until the
 /// returned file, a handle to the directory, is dropped.

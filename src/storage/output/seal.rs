@@ -17,10 +17,11 @@ use crate::{
 /// A placeholder that a text contains until it is complete. Then the zeros are replaced by the checksum of the text.
 pub const UNSEALED: &str = "polybook checksum 0000000000000000";
 
-/// The number of hexadecimal digits of the checksum, which are the last characters of a seal.
+/// The number of hexadecimal digits of the checksum that a text contains.
 const DIGITS: usize = 16;
 
-/// The length in bytes of the beginning of a file that is searched for a seal.
+/// The number of bytes at the beginning of a file that are searched for a seal, the checksum of a text in the text
+/// itself.
 const HEAD: u64 = 4096;
 
 /// Creates the output file for a text at `path`. An existing file is replaced only if `force` is `true`, if it is

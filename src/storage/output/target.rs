@@ -337,7 +337,7 @@ const START: u64 = 256;
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read, and [`Error::File`] if it must not be replaced.
+/// Returns [`Error::File`] if the file must not be replaced, and another error if it cannot be read.
 pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<()> {
     let mut start = Vec::new();
     File::open(path)

@@ -272,9 +272,11 @@ pub(super) fn with_mode(builder: &mut Builder<'_, '_>, mode: u32) {
     builder.permissions(fs::Permissions::from_mode(mode));
 }
 
-/// Does nothing: on systems other than Unix, a file takes its access rights from its directory.
+/// Does nothing, because only Unix sets the access rights of a new file by a mode.
 #[cfg(not(unix))]
-pub(super) fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {}
+pub(super) fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {
+    // On other systems, a file takes its rights from its directory.
+}
 
 /// Returns the beginning that the names of all temporary files for the output `target` share: a dot, the name of the
 /// output, and a dot.

@@ -56,7 +56,7 @@ impl Memory {
     /// The default memory budget in bytes: 1 GiB.
     pub const DEFAULT_BYTES: usize = 1 << 30;
 
-    /// Divides the budget by `parts`, and returns one of these equal shares. The directory of temporary files is the
+    /// Divides the budget into `parts` equal shares, and returns one of them. The directory of temporary files is the
     /// same.
     ///
     /// # Panics

@@ -32,7 +32,8 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Calls `f` with each record of a shard in ascending order. `shard` is the number of the shard.
+    /// Calls `f` with each record of a shard, one of the ordered parts of the store, in ascending order. `shard` is the
+    /// number of the shard.
     ///
     /// # Errors
     ///
@@ -57,7 +58,8 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns an iterator over the records of shard number `shard` in ascending order.
+    /// Returns an iterator over the records of a shard, one of the ordered parts of the store, in ascending order.
+    /// `shard` is its number.
     pub(crate) fn records(&self, shard: usize) -> Records<'_, R> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => Box::new(records.iter().map(Ok)),
@@ -65,7 +67,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns the number of records in shard number `shard`.
+    /// Returns the number of records in the shard with the number `shard`.
     pub(crate) fn shard_len(&self, shard: usize) -> u64 {
         match &self.shards[shard] {
             SealedShard::Memory(records) => records.len() as u64,
@@ -73,7 +75,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns the records of shard number `shard` if they are in memory, or `None` if they are in a file.
+    /// Returns the records of the shard with the number `shard` if they are in memory, or `None` if they are in a file.
     fn in_blocks(&self, shard: usize) -> Option<&Blocks<R>> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => Some(records),
@@ -81,20 +83,22 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns `true` if the records of shard number `shard` are in memory instead of a file.
+    /// Returns `true` if the records of the shard with the number `shard` are in memory, and `false` if they are in a
+    /// file.
     pub(crate) fn is_in_memory(&self, shard: usize) -> bool {
         self.in_blocks(shard).is_some()
     }
 
-    /// Returns the record with index `number` in shard number `shard`. Returns `None` if the shard has fewer records or
-    /// is not in memory.
+    /// Returns the record with the index `number` in a shard, one of the ordered parts of the store. `shard` is the
+    /// number of the shard. Returns `None` if the shard has fewer records or is not in memory.
     #[inline]
     pub(crate) fn in_memory(&self, shard: usize, number: usize) -> Option<&R> {
         self.in_blocks(shard)?.get(number)
     }
 
-    /// Returns the records with the indices `range` in shard number `shard`, as one slice. If they are in a file or not
-    /// contiguous in memory, they are copied into `buffer`.
+    /// Returns the records with the indices `range` in a shard, one of the ordered parts of the store, as one slice.
+    /// `shard` is the number of the shard. If they are in a file or not contiguous in memory, they are copied into
+    /// `buffer`.
     ///
     /// # Errors
     ///

@@ -424,7 +424,7 @@ impl<R: Record> SealedWriter<R> {
 ///
 /// # Errors
 ///
-/// Returns an error if a temporary file cannot be written, and returns the errors of the sources and of `watch`.
+/// Returns an error if a temporary file cannot be written. Also returns the errors of the sources and of `watch`.
 pub(crate) fn merge_ordered<'a, R: Record>(
     ranges: usize,
     memory: &Memory,
