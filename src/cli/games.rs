@@ -132,8 +132,8 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     print_list(args, key, total, games)
 }
 
-/// Replaces an error by one that asks for an explorer's index if one of the indexes has the format of polyglot's fork.
-/// Returns other errors unchanged.
+/// Replaces an error with one that asks for an explorer's index if one of the indexes has the format of polyglot's
+/// fork. Returns other errors unchanged.
 fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     let is_plain = |path: &PathBuf| {
         let index = Index::open(path);

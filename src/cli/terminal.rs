@@ -162,7 +162,7 @@ impl Write for Output {
     }
 }
 
-/// Replaces control characters, except tabs and line ends, by escapes such as `\u001b`.
+/// Replaces control characters, except tabs and line ends, with escapes such as `\u001b`.
 fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
     if text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
         return Cow::Borrowed(text);

@@ -48,7 +48,7 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Opens or creates the journal of the output `out`. Returns the journal and the evaluations that it contains.
-    /// `asked` are the engine and settings of this run.
+    /// `asked` contains the engine and the settings of this run.
     ///
     /// # Errors
     ///
@@ -219,8 +219,8 @@ fn path_of(out: &Path) -> PathBuf {
 ///
 /// Returns an error if the file cannot be opened, if it is not a regular file, or if another run has locked it.
 fn locked(path: &Path) -> Result<File> {
-    /// The maximum number of attempts. An attempt is repeated if another run removes its journal between opening and
-    /// locking.
+    /// The maximum number of attempts to open and lock a journal. An attempt fails if another run removes its journal
+    /// between the two steps.
     const MOST_ENDED: usize = 100;
     refuse_append_only(parent(path)).at(path, "write")?;
     for _ in 0..MOST_ENDED {

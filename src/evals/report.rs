@@ -65,7 +65,7 @@ pub struct EvalsReport {
     pub warnings: Vec<String>,
 }
 
-/// The result of evaluating positions with an engine.
+/// The result of evaluating positions with an engine: how many were evaluated, were known before, or made it fail.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EngineReport {
     /// The name that the engine gave.

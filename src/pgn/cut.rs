@@ -21,7 +21,7 @@ use super::{
 /// returns an error, so that its memory stays bounded.
 pub const LONGEST_GAME: usize = 16 << 20;
 
-/// The number of bytes that must be known after the end of a game to be certain that the game ends there.
+/// The number of bytes after the end of a game that must have been read to be certain that the game ends there.
 const CERTAIN: usize = if REACH > LONGEST_CONTINUATION {
     REACH
 } else {

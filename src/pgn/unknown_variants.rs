@@ -8,7 +8,7 @@ use super::Tags;
 /// game.
 pub(crate) const NAMED_VARIANTS: usize = 20;
 
-/// The numbers of games that were skipped because their `Variant` tag contains an unknown name, by name.
+/// The numbers of games, by variant, that were skipped because their `Variant` tag contains an unknown name.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct UnknownVariants {
     games: BTreeMap<String, u64>,

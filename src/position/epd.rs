@@ -312,7 +312,7 @@ impl Variant {
     }
 }
 
-/// Replaces underscores by blanks in a text without blanks. FENs in the addresses of web sites contain underscores.
+/// Replaces underscores with blanks in a text without blanks. FENs in the addresses of web sites contain underscores.
 fn with_blanks(text: &str) -> Cow<'_, str> {
     let text = text.trim_ascii();
     match text.contains('_') && !text.contains(|c: char| c.is_ascii_whitespace()) {

@@ -261,8 +261,8 @@ impl Built {
     }
 
     /// Returns a comment on a move: its number of games, its score, and, for a reply of the opponent, in how many games
-    /// the position after it is expected once. A [short](CommentDetail::Short) comment contains only the score of an
-    /// own move, or the expectation of a reply.
+    /// the position after it is expected once. A [short](CommentDetail::Short) comment contains only one of them: the
+    /// score of a move of the repertoire's side, or the expectation of a reply.
     ///
     /// Returns an empty text for [`CommentDetail::None`], and `kept` for a move from another repertoire that was not
     /// examined.

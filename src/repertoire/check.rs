@@ -95,7 +95,7 @@ pub struct CheckedGame {
 }
 
 /// The properties by which equal deviations from a repertoire are grouped: whether the repertoire is for White, the
-/// side that left it, the identity of the position, and the move.
+/// side that left it, the identity (a hash) of the position, and the move.
 type DeviationKey = (bool, Option<Side>, u64, BookMove);
 
 /// A number of games, and the player's results in those that have one.

@@ -70,7 +70,7 @@ pub use self::{
 };
 use crate::{position::Keyed, tree::move_number};
 
-/// The side that left a repertoire by playing a move that it does not contain.
+/// The side that left a repertoire: the player, whose moves the repertoire contains, or the opponent.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {

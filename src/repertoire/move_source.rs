@@ -416,9 +416,9 @@ impl MoveSource {
         &self.warnings
     }
 
-    /// Returns a warning if a repertoire seems not to be for the side `color`, otherwise `None`. It seems so if the
-    /// header of a book says it, or if `color` has several moves in many more positions than the other side does: a
-    /// repertoire usually has one move for its own side and several for the opponent.
+    /// Returns a warning if a repertoire seems not to be for the side `color`: if the header of a book names the other
+    /// side, or if `color` has several moves in many more positions than the other side, because a repertoire usually
+    /// has one move for its own side and several for the opponent. Otherwise returns `None`.
     ///
     /// # Errors
     ///

@@ -112,8 +112,8 @@ impl Walk<'_> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of the source and of `answer`, and an error if the walk is cancelled or the positions exceed
-    /// the memory budget.
+    /// Returns an error if the walk is cancelled or the positions exceed the memory budget. Also returns the errors of
+    /// the source and of `answer`.
     pub(super) fn run(&self, answer: AnswerOf<'_>) -> Result<ReachGraph> {
         let mut met = ReachGraph {
             start: self.start.clone(),
@@ -304,8 +304,8 @@ impl ReachGraph {
         reach
     }
 
-    /// Returns the probability that a game reaches the position with the identity `pos`, at most 1. Returns `None` if
-    /// the walk did not visit the position.
+    /// Returns the probability that a game reaches the position whose identity, a hash, is `pos`. The probability is at
+    /// most 1. Returns `None` if the walk did not visit the position.
     pub(super) fn reach_of(&self, pos: u64) -> Option<f64> {
         let id = self.ids.get(&pos)?;
         Some(self.nodes[*id as usize].reach.min(1.0))
@@ -351,8 +351,8 @@ impl ReachGraph {
         way.into_iter().rev().map(play).collect()
     }
 
-    /// Returns the moves of the most likely path to the position with the identity `pos`, or `None` if the walk did not
-    /// visit the position.
+    /// Returns the moves of the most likely path to the position whose identity, a hash, is `pos`, or `None` if the
+    /// walk did not visit the position.
     pub(super) fn line_to(&self, pos: u64) -> Option<Vec<Move>> {
         self.ids.get(&pos).map(|id| self.line(*id))
     }

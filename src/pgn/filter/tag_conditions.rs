@@ -344,7 +344,7 @@ pub(crate) fn folded(name: &str) -> String {
     folded
 }
 
-/// Decodes the value of a tag as UTF-8 or, if it is not valid UTF-8, as Latin-1. Replaces line breaks by blanks.
+/// Decodes the value of a tag as UTF-8 or, if it is not valid UTF-8, as Latin-1. Replaces line breaks with blanks.
 pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
     let text = match std::str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),

@@ -454,7 +454,7 @@ impl Sender {
         }
     }
 
-    /// Replaces the zstd decoder's error about a window that is too large by an error with advice for the user. Returns
+    /// Adds advice for the user to the zstd decoder's error about a window that is too large. Returns
     /// all other errors unchanged.
     fn named(&self, err: io::Error) -> io::Error {
         if !err.to_string().contains("requires too much memory") {

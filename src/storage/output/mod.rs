@@ -259,8 +259,8 @@ impl BufferedFile {
     }
 
     /// Creates a buffered writer for a text that contains [`UNSEALED`], a placeholder for a checksum, in its first 4
-    /// KiB. When the file is finished, the zeros of the placeholder are replaced by the checksum of the whole text, by
-    /// which [`check_text_replaceable`] later recognizes that the file is unchanged. In a pipe, the zeros remain.
+    /// KiB. When the file is finished, the zeros of the placeholder are replaced with the checksum of the whole text,
+    /// by which [`check_text_replaceable`] later recognizes that the file is unchanged. In a pipe, the zeros remain.
     pub fn sealed(file: AtomicFile) -> BufferedFile {
         BufferedFile {
             is_sealed: file.is_seekable(),

@@ -46,7 +46,7 @@ struct CommitFailure {
     kept: Option<Kept>,
 }
 
-/// The path under which an output is kept that could not be renamed to its target or removed.
+/// The path of an output that is kept because it could not be renamed to its target or removed.
 struct Kept {
     path: PathBuf,
     /// Whether the output has been renamed. If not, it still has a temporary name, and the next run would remove it.
@@ -282,7 +282,7 @@ fn not_placed(
     Error::failed(failure.target, problem)
 }
 
-/// Replaces the error of a denied rename on Windows by one with advice for the user, because Windows denies renaming
+/// Adds advice for the user to the error of a denied rename on Windows, because Windows denies renaming
 /// files that another program has open. Returns all other errors unchanged.
 fn with_advice(err: io::Error) -> io::Error {
     let is_held = cfg!(windows)

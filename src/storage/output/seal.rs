@@ -14,7 +14,7 @@ use crate::{
     storage::positioned::{read_exact_at, write_all_at},
 };
 
-/// A placeholder that a text contains until it is complete. Then the zeros are replaced by the checksum of the text.
+/// A placeholder that a text contains until it is complete. Then its zeros are replaced with the checksum of the text.
 pub const UNSEALED: &str = "polybook checksum 0000000000000000";
 
 /// The number of hexadecimal digits of the checksum that a text contains.
@@ -52,8 +52,8 @@ pub fn check_text_replaceable(path: &Path, force: bool) -> Result<()> {
     }
 }
 
-/// Replaces the placeholder [`UNSEALED`] in a complete file by the checksum of the file. A file without a placeholder
-/// is unchanged.
+/// Replaces the zeros of the placeholder [`UNSEALED`] in a complete file with the checksum of the file. A file without
+/// a placeholder is unchanged.
 pub(super) fn seal(file: &File) -> io::Result<()> {
     match find_digits(file)? {
         Some(offset) => write_all_at(file, &checksum(file, offset)?, offset),

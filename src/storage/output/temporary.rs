@@ -278,7 +278,7 @@ pub(super) fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {
     // On other systems, a file takes its rights from its directory.
 }
 
-/// Returns the beginning that the names of all temporary files for the output `target` share: a dot, the name of the
+/// Returns the common prefix of the names of all temporary files for the output `target`: a dot, the name of the
 /// output, and a dot.
 fn prefix(target: &Path) -> OsString {
     /// The maximum length in bytes of an output's name that is not shortened. File names may have at most 255 bytes,
@@ -304,8 +304,8 @@ pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
     Cow::Owned(format!("{beginning}~{hash:016x}").into())
 }
 
-/// Renames an old output directory that a killed run moved aside back to `target`. Returns `true` if there was such a
-/// directory.
+/// Restores an old output directory that a killed run has moved aside, by renaming it to `target`. Returns `true` if
+/// there was such a directory.
 ///
 /// # Errors
 ///
