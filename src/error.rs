@@ -9,11 +9,11 @@ use std::{
 
 use thiserror::Error;
 
-/// An error of the library.
+/// An error returned by polybook.
 ///
-/// The text is one line that names the file and says what to do. The cause is not in it: print the error and then each
-/// [`source`](std::error::Error::source), as the crate `anyhow` does with `{:#}`. [`kind`](Error::kind) is for a program
-/// that acts on the error, such as one that tries again when it is [`Busy`](ErrorKind::Busy).
+/// The message is one line that names the file and says what to do. It does not contain the cause: print the error and
+/// then each [`source`](std::error::Error::source), as the crate `anyhow` does with `{:#}`. A program that acts on the
+/// error uses [`kind`](Error::kind), for example to retry after [`Busy`](ErrorKind::Busy).
 ///
 /// ```
 /// use polybook::{Error, book::Book};
@@ -46,7 +46,7 @@ pub enum Error {
         /// A description of what is wrong with the file, and of what to do.
         problem: String,
     },
-    /// The output is an index or a database that exists, and the operation does not replace it by default.
+    /// An index, database or other output exists already, and the operation does not replace it by default.
     #[error("{} exists", .path.display())]
     Exists {
         /// The file or directory.
@@ -64,7 +64,7 @@ pub enum Error {
         /// The number of games or moves that were read, and the reasons why they were left out.
         reason: String,
     },
-    /// The content of a file breaks its format. The source is the error type of that format, such as
+    /// The content of a file violates its format. The source is the error type of the format, such as
     /// [`HeaderError`](crate::book::header::HeaderError).
     #[error("{}", .path.display())]
     Format {
@@ -73,14 +73,14 @@ pub enum Error {
         /// The problem, as the format's own error type.
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// A strict run met a game that cannot be replayed; the error inside is a
+    /// A strict run encountered a game that cannot be replayed. The error inside is a
     /// [`Rejection`](crate::make_book::Rejection).
     #[error(transparent)]
     Rejected(Box<dyn StdError + Send + Sync>),
     /// The stop flag of the operation was set.
     #[error("interrupted")]
     Interrupted,
-    /// The operation panicked, on whatever thread. This is a mistake in polybook, or in a library that it uses.
+    /// A thread of the operation panicked. This is a bug in polybook or in a library that polybook uses.
     #[error("internal error: {message}; please report it")]
     Panicked {
         /// The message of the panic, on one line.
@@ -88,37 +88,37 @@ pub enum Error {
     },
 }
 
-/// The kinds of [`enum@Error`], for a program that acts on them. The text of the error has the details.
+/// The kind of an [`enum@Error`], for programs that act on errors. The message of the error has the details.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The operating system failed.
+    /// An operation of the operating system failed.
     Io,
-    /// A file has another format than the operation needs.
+    /// A file is in a format other than the one that the operation needs.
     Foreign(ForeignFormat),
-    /// A file is cut short, breaks its format, or differs from its checksum.
+    /// A file is cut short, violates its format, or differs from its checksum.
     Damaged,
     /// Another program changed or replaced a file, or has it open.
     Changed,
-    /// More than a format, the memory budget or a limit of polybook allows.
+    /// The data exceed what a format, the memory budget or a limit of polybook allows.
     TooLarge,
-    /// A file or an option does not fit the operation or another option.
+    /// A file or an option cannot be used for the operation, or contradicts another option.
     Unsuitable,
-    /// An output exists.
+    /// An output exists already and is not replaced by default.
     Exists,
     /// Another run is writing the output.
     Busy,
     /// The outputs would be empty.
     Empty,
-    /// A strict run met a game that cannot be replayed.
+    /// A strict run encountered a game that cannot be replayed.
     Rejected,
-    /// The stop flag was set.
+    /// The stop flag of the operation was set.
     Interrupted,
     /// The operation panicked.
     Panicked,
 }
 
-/// The format of a file that has another one than the operation needs.
+/// The format of a file that is not in the format that an operation needs.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ForeignFormat {
@@ -130,7 +130,7 @@ pub enum ForeignFormat {
     Other,
 }
 
-/// The result of most functions of the library.
+/// A result whose error type is [`enum@Error`], unless another type is given.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
@@ -142,27 +142,30 @@ impl Error {
         }
     }
 
-    /// Creates the error for a file that does not fit the operation: [`ErrorKind::Unsuitable`].
+    /// Creates the error for a file that cannot be used for the operation: [`ErrorKind::Unsuitable`]. `problem` says
+    /// what is wrong and what to do.
     pub fn file(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Unsuitable, path, problem)
     }
 
-    /// Creates the error for a failure of the operating system in the middle of an operation: [`ErrorKind::Io`].
+    /// Creates the error for a failure of the operating system that `problem` describes: [`ErrorKind::Io`].
     pub(crate) fn failed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Io, path, problem)
     }
 
-    /// Creates the error for an output that would be empty: [`ErrorKind::Empty`].
+    /// Creates the error for an output at `path` that would be empty: [`ErrorKind::Empty`].
     pub fn empty(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Empty, path, problem)
     }
 
-    /// Creates the error for a file of another format: [`ErrorKind::Foreign`].
+    /// Creates the error for a file in a format that the operation does not expect: [`ErrorKind::Foreign`] with
+    /// [`ForeignFormat::Other`].
     pub fn foreign(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Foreign(ForeignFormat::Other), path, problem)
     }
 
-    /// Creates the error for a file of a format that the operation does not read: [`ErrorKind::Foreign`].
+    /// Creates the error for a file in the recognized format `format`, which the operation does not expect:
+    /// [`ErrorKind::Foreign`].
     pub fn of_format(
         format: ForeignFormat,
         path: impl Into<PathBuf>,
@@ -171,28 +174,28 @@ impl Error {
         Error::of_file(ErrorKind::Foreign(format), path, problem)
     }
 
-    /// Creates the error for a file that is cut short or breaks its format: [`ErrorKind::Damaged`]. Never use it for an error
-    /// of the operating system.
+    /// Creates the error for a file that is cut short or violates its format: [`ErrorKind::Damaged`]. Must not be used
+    /// for errors of the operating system.
     pub(crate) fn damaged(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Damaged, path, problem)
     }
 
-    /// Creates the error for a file that another program changed: [`ErrorKind::Changed`].
+    /// Creates the error for a file that another program has changed during the operation: [`ErrorKind::Changed`].
     pub(crate) fn changed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Changed, path, problem)
     }
 
-    /// Creates the error for more data than a limit allows: [`ErrorKind::TooLarge`].
+    /// Creates the error for data that exceed a limit: [`ErrorKind::TooLarge`].
     pub fn too_large(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::TooLarge, path, problem)
     }
 
-    /// Creates the error for an output that exists.
+    /// Creates the error for an output that exists already: [`ErrorKind::Exists`].
     pub(crate) fn exists(path: impl Into<PathBuf>) -> Error {
         Error::Exists { path: path.into() }
     }
 
-    /// Creates the error for a file whose content breaks its format, from the error type of that format.
+    /// Creates the error for a file whose content violates its format. `source` is an error of the format's own type.
     pub(crate) fn format(
         path: impl Into<PathBuf>,
         source: impl StdError + Send + Sync + 'static,
@@ -203,7 +206,7 @@ impl Error {
         }
     }
 
-    /// Creates the error for a panic from its payload.
+    /// Converts the payload of a panic to an error: [`ErrorKind::Panicked`].
     pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Error {
         let message = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
             (Some(message), _) => message,
@@ -214,10 +217,7 @@ impl Error {
         Error::Panicked { message }
     }
 
-    /// Returns the kind of the error.
-    ///
-    /// ```
-    /// use polybook::{ErrorKind, ForeignFormat, book::Book};
+    /// Returns the kind of the error, for programs that act on errors.
     ///
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("games.pgn");
@@ -240,10 +240,7 @@ impl Error {
         }
     }
 
-    /// Returns the format's error that this error contains, if it is of type `E`.
-    ///
-    /// ```
-    /// use polybook::book::header::{self, HeaderError};
+    /// Returns the error of a format's own type that this error contains, or `None` if it contains none of type `E`.
     ///
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("book.bin");
@@ -260,7 +257,7 @@ impl Error {
     }
 }
 
-/// Adds the path and the operation to an I/O error.
+/// An extension of [`io::Result`] that converts an I/O error to an [`enum@Error`] with the path and the operation.
 pub(crate) trait At<T> {
     fn at(self, path: impl AsRef<Path>, doing: &'static str) -> Result<T>;
 }
@@ -278,7 +275,7 @@ impl<T> At<T> for io::Result<T> {
     }
 }
 
-/// Returns the text of the operating system for an error, without the number that Rust appends.
+/// Returns the message of the operating system for an error, without the error number that Rust appends.
 pub(crate) fn reason(err: &io::Error) -> String {
     let text = err.to_string();
     match text.split_once(" (os error ") {
@@ -287,9 +284,9 @@ pub(crate) fn reason(err: &io::Error) -> String {
     }
 }
 
-/// Returns the error of the operating system that an error of the crate `tempfile` contains. That crate adds the path of a
-/// temporary file, which means nothing to the user. It exposes neither the error nor its number, so this reads the number
-/// from the text.
+/// Returns the error of the operating system inside an error of the crate `tempfile`, or `err` unchanged if there is
+/// none. That crate adds the path of a temporary file, which means nothing to users. It exposes neither the inner error
+/// nor its number, so the number is read from the message.
 fn without_path(err: io::Error) -> io::Error {
     let code = err.get_ref().and_then(|inner| {
         let text = inner.to_string();
@@ -300,7 +297,8 @@ fn without_path(err: io::Error) -> io::Error {
     code.map_or(err, io::Error::from_raw_os_error)
 }
 
-/// Replaces the error of Windows for opening a directory as a file, "permission denied", by "is a directory".
+/// Replaces the misleading "permission denied" of Windows by "is a directory" if `path`, which was opened as a file, is
+/// a directory.
 fn of_directory(err: io::Error, path: &Path) -> io::Error {
     if cfg!(windows) && err.kind() == io::ErrorKind::PermissionDenied && path.is_dir() {
         return io::ErrorKind::IsADirectory.into();

@@ -1,4 +1,4 @@
-//! Recognizing the format of a file by its first bytes.
+//! Recognizes the format of a file by its first bytes.
 
 use std::{
     ffi::OsStr,
@@ -9,14 +9,8 @@ use std::{
 
 use crate::error::{At, Result};
 
-/// The kind of a file or directory, by its first bytes or by the names of its files.
+/// The kind of a file, recognized by its first bytes, or of a directory, recognized by the names of its files.
 ///
-/// ```
-/// use polybook::FileKind;
-///
-/// assert_eq!(FileKind::of_start(b"\x28\xb5\x2f\xfd"), FileKind::Zstd);
-/// assert_eq!(FileKind::of("data/famous.pgn")?, FileKind::Other);
-/// assert_eq!(FileKind::of("data")?, FileKind::Directory);
 /// # Ok::<(), polybook::Error>(())
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -44,21 +38,21 @@ pub enum FileKind {
     Counts,
     /// Any other directory, perhaps an index.
     Directory,
-    /// A file of no known signature, such as PGN, a Polyglot book or an empty file. A pipe also has this kind, because it
-    /// is not read.
+    /// A file without a known signature, such as a PGN, a Polyglot book or an empty file. Pipes and devices also have
+    /// this kind, because they are not read.
     Other,
 }
 
-/// The first bytes of every store of evaluations.
+/// The first bytes of every store of evaluations, an output of `polybook evals`.
 pub(crate) const EVALS: &[u8] = b"\0\0\0\0\0\0\0\0polybook evals ";
 
-/// The file of a directory of counts that says where the counts come from.
+/// The name of the file in a directory of counts that says where the counts come from.
 pub(crate) const SIDECAR: &str = "counts.json";
 
-/// The suffix of the names of the other files of a directory of counts.
+/// The suffix of the names of the Parquet files in a directory of counts.
 pub(crate) const ENDING: &str = ".parquet";
 
-/// A format that is recognized, and what to do with a file of it.
+/// A file format that is recognized, with advice for users whose file is in this format.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Format {
     pub(crate) kind: FileKind,
@@ -92,7 +86,7 @@ impl Format {
         Format::foreign(name, "write its games as PGN")
     }
 
-    /// Identifies a format by the signature in `start`, the first bytes of a file. Returns `None` if `start` contains
+    /// Recognizes a format by the signature in `start`, the first bytes of a file. Returns `None` if `start` contains
     /// no known signature. The first [`LONGEST_SIGNATURE`] bytes of a file are enough.
     pub(crate) fn of_start(start: &[u8]) -> Option<&'static Format> {
         let has = |(offset, bytes): &(usize, &[u8])| {
@@ -105,16 +99,16 @@ impl Format {
         }
         match *start {
             [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(&BZIP2),
-            // A frame that decoders skip (RFC 8878, 3.1.2).
+            // A skippable frame of zstd (RFC 8878, 3.1.2).
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(&ZSTD),
-            // The name of the method, such as `-lh5-` or `-lzs-`.
+            // The name of the compression method, such as `-lh5-` or `-lzs-`.
             [_, _, b'-', b'l', b'h' | b'z', _, b'-', ..] => Some(&LHA),
             _ => None,
         }
     }
 
-    /// Returns the format that the extension of a name shows. For formats without a signature: use it only for a file
-    /// whose content is of no known format.
+    /// Recognizes a format by the extension of a path. Extensions are known only for formats without a signature, so
+    /// this should be used only if the content of the file is not recognized.
     pub(crate) fn of_extension(path: &Path) -> Option<&'static Format> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         let mut known = EXTENSIONS.iter();
@@ -159,10 +153,10 @@ const UTF_16: Format = Format::foreign(
 const WEB_PAGE: Format = Format::foreign("a web page", "download the file that it links to");
 const IMAGE: Format = Format::foreign("an image", "name a file of games");
 
-/// A signature is an offset and the bytes there.
+/// The signature of a file format: an offset, and the bytes at this offset.
 type Signature = (usize, &'static [u8]);
 
-/// The signatures of files. If a file has several, the first in this table counts.
+/// The signatures of known formats. If a file has several signatures, the first one in this table applies.
 const SIGNATURES: &[(Signature, Format)] = &[
     (
         (0, b"SQLite format 3\0"),
@@ -300,7 +294,7 @@ const SIGNATURES: &[(Signature, Format)] = &[
     ((0, b"\xfe\xff"), UTF_16),
 ];
 
-/// The extensions of formats without a signature.
+/// The file name extensions of known formats that have no signature.
 const EXTENSIONS: &[(&[&str], Format)] = &[
     (
         &["ctg", "cto", "ctb"],
@@ -319,7 +313,8 @@ const EXTENSIONS: &[(&[&str], Format)] = &[
 ];
 
 impl FileKind {
-    /// Returns the kind of a file or a directory. Only regular files are opened.
+    /// Determines the kind of a file or a directory. Only regular files are opened; pipes and devices are
+    /// [`Other`](FileKind::Other).
     ///
     /// # Errors
     ///
@@ -345,13 +340,14 @@ impl FileKind {
         Ok(FileKind::of_start(&start))
     }
 
-    /// Returns the kind of a file that begins with these bytes. 265 bytes are enough.
+    /// Determines the kind of a file from its first bytes, of which 265 are enough.
     pub fn of_start(start: &[u8]) -> FileKind {
         Format::of_start(start).map_or(FileKind::Other, |format| format.kind)
     }
 
-    /// Returns the name of the format of a file, and what to do where another format is needed; `None` if the format is
-    /// not known. The extension of `path` counts only for binary data without a known signature; the file is not opened.
+    /// Returns the name of a file's format and advice for a command that needs another format. Returns `None` if the
+    /// format is not known. `start` contains the first bytes of the file, which is not opened. The extension of `path`
+    /// is used only if `start` is binary data without a known signature.
     ///
     /// ```
     /// use polybook::FileKind;
@@ -369,9 +365,9 @@ impl FileKind {
         format.map(|format| format!("{}: {}", format.name, format.advice))
     }
 
-    /// Returns the problem of a file that is not of the format in which a command needs it, such as `an index`. The problem
-    /// names the format of the file if it is known. `how` says how to make a file of the needed format from games, which are
-    /// first taken out of an archive.
+    /// Returns an error message for a file that is not in the format that a command needs. `needed` names the needed
+    /// format, such as `an index`, and `how` says how to make such a file from games. The message names the format of
+    /// the file if it is known.
     pub(crate) fn problem(path: &Path, start: &[u8], needed: &str, how: &str) -> String {
         let format = Format::of_start(start).or_else(|| Format::of_extension(path));
         match format {
@@ -385,7 +381,8 @@ impl FileKind {
         }
     }
 
-    /// Reads the first bytes of a file, which show its format. Returns fewer bytes if the file is shorter.
+    /// Reads the first bytes of a file, from which its format is recognized: [`LONGEST_SIGNATURE`] bytes, or the whole
+    /// file if it is shorter.
     pub(crate) fn start_of_file(path: &Path) -> io::Result<Vec<u8>> {
         let mut start = Vec::new();
         File::open(path)?
@@ -394,7 +391,7 @@ impl FileKind {
         Ok(start)
     }
 
-    /// Returns `true` if PGN that is compressed in this way can be read.
+    /// Returns `true` if polybook can read PGN in a file of this kind, which must be compressed or an archive.
     pub(crate) fn is_unpacked(self) -> bool {
         matches!(
             self,
@@ -403,8 +400,8 @@ impl FileKind {
     }
 }
 
-/// Returns `true` if the system is Windows and a path leads to a device. Windows has names for devices that are the same in any
-/// directory, and returns an error if it is asked for the metadata of a device.
+/// Returns `true` if the system is Windows and `path` leads to a device. On Windows, some file names are devices in
+/// every directory, and reading the metadata of a device fails.
 pub(crate) fn is_windows_device(path: &Path) -> bool {
     if !cfg!(windows) {
         return false;
@@ -425,7 +422,7 @@ pub(crate) fn is_windows_device(path: &Path) -> bool {
     is_named || is_numbered("COM") || is_numbered("LPT")
 }
 
-/// Returns `true` if a file of this name belongs to a directory of counts.
+/// Returns `true` if a directory that contains a file with this name is a directory of counts.
 fn is_of_counts(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name == SIDECAR || name.ends_with(ENDING)

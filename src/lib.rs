@@ -1,9 +1,9 @@
 //! Opening books and game indexes from PGN.
 //!
-//! polybook turns games in PGN into a [Polyglot opening book](book) that engines and GUIs play from, an
-//! [index] of the games by position, and an [OOBS database](obs) (SQLite) of all results. Games of
-//! chess and its [variants](position::Variant) are [read](pgn) on all cores in bounded memory, wins, draws and losses
-//! are [counted](counts) per position and move, and [one pipeline](MakeBook) joins the parts.
+//! polybook turns games in PGN into a [Polyglot opening book](book) that engines and GUIs play from, an [index] of the
+//! games by position, and an [OOBS database](obs) (SQLite) of all results. It [reads](pgn) games of chess and its
+//! [variants](position::Variant) on all cores in bounded memory, and [counts] wins, draws and losses for each
+//! position and move. [One pipeline](MakeBook) connects these steps.
 //!
 //! # A book from games
 //!
@@ -27,25 +27,26 @@
 //!
 //! # Features
 //!
-//! If all features are off, the crate contains positions and the reader of books, and depends on fewer than 20 other crates.
+//! If all features are disabled, the crate contains only positions and the reader of books, and depends on fewer than
+//! 20 other crates.
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `games` | plain PGN, making books and indexes, and the explorer's answers; all that follow turn it on |
+//! | `games` | uncompressed PGN, making books and indexes, and the explorer's answers; all features below enable it |
 //! | `compression` | PGN that is compressed with gzip, bzip2, zstd or zip |
-//! | `obs` | [OOBS databases](obs) with the SQLite of the system, and [`convert`] |
-//! | `bundled-sqlite` | the same with an SQLite that is compiled in |
+//! | `obs` | [OOBS databases](obs) with the SQLite library of the system, and [`convert`] |
+//! | `bundled-sqlite` | like `obs`, with an SQLite library that is compiled in |
 //! | `parquet` | [counts] as Parquet files |
 //! | `serve` | the explorer as an [HTTP server](serve) |
 //! | `cli` | the program `polybook` |
 //!
-//! `cli`, `bundled-sqlite` and `serve` are on by default. A program that needs only the library turns them off with
+//! `cli`, `bundled-sqlite` and `serve` are enabled by default. A program that needs only the library disables them with
 //! `default-features = false`.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// A build with fewer features lacks modules that documents link to, and does not use all that they share. `serve` turns
-// all of the library on.
+// A build with fewer features lacks modules that the documentation links to, and does not use all shared code. The
+// feature `serve` enables the whole library.
 #![cfg_attr(
     not(feature = "serve"),
     allow(
@@ -99,7 +100,7 @@ pub use self::{
     kind::FileKind,
 };
 
-/// The commands, so that tests can let any part of them panic.
+/// The commands, compiled into the library's tests so that a test can make any part of them panic.
 #[cfg(all(test, feature = "cli"))]
 mod cli;
 
@@ -107,7 +108,7 @@ mod cli;
 #[cfg(all(test, feature = "cli"))]
 extern crate self as polybook;
 
-/// The Rust code of the documents is compiled as doctests.
+/// A carrier for the Rust examples in README.md, which are compiled as doctests.
 #[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../README.md")]
 struct Documents;

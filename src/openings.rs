@@ -1,8 +1,8 @@
 //! The names and ECO codes of some 3,800 openings, looked up by position.
 //!
 //! The names, codes and moves are those that Lichess publishes under CC0. `data/opening_names.txt` stores them as a
-//! tree, one move a line: the depth of the move, the move, and the code and name of the position after it if it has a
-//! name.
+//! tree, one move per line: the depth of the move, the move, and, if the position after the move has a name, its code
+//! and its name.
 //!
 //! ```
 //! use polybook::{openings, position::Variant};
@@ -28,7 +28,7 @@ use crate::{
     position::{BookMove, Variant, identity, read_move, standard_identities},
 };
 
-/// The text of the tree of names.
+/// The text of the tree of named openings: one move per line, with its depth.
 const TREE: &str = include_str!("../data/opening_names.txt");
 
 /// The ECO code and the name of an opening.
@@ -41,7 +41,7 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// Returns the family to which the opening belongs: the part of its name before the first colon.
+    /// Returns the family of the opening: the part of its name before the first colon.
     ///
     /// ```
     /// use polybook::openings::Opening;
@@ -53,41 +53,44 @@ impl Opening {
     }
 }
 
-/// The number of a named position in the table, from 1 in the order of the table, or 0 for no name.
+/// The number of a named opening position in the built-in table, counted from 1; 0 stands for a position without a
+/// name.
 ///
-/// Indexes store these numbers, so a changed table needs a new version of their layout.
+/// Indexes store these numbers, so a change of the table requires a new version of the indexes' layout.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct OpeningNumber(u16);
 
 impl OpeningNumber {
-    /// The number of values. Each fits in 12 bits.
+    /// The number of different values: 4096. Each value fits into 12 bits.
     pub const COUNT: usize = 1 << 12;
 
-    /// Returns the number as an [`OpeningNumber`], or `None` if it does not fit in 12 bits.
+    /// Converts a number to an [`OpeningNumber`]. Returns `None` if it does not fit into 12 bits.
     pub fn new(number: u16) -> Option<OpeningNumber> {
         (usize::from(number) < OpeningNumber::COUNT).then_some(OpeningNumber(number))
     }
 
-    /// Returns the number, which is less than [`COUNT`](OpeningNumber::COUNT).
+    /// Returns the number, which is less than [`COUNT`](OpeningNumber::COUNT) and 0 for a position without a name.
     #[inline]
     pub fn number(self) -> usize {
         self.0.into()
     }
 
-    /// Returns the opening, or `None` if the number is 0 or greater than that of the last named position.
+    /// Returns the opening with this number in the built-in table. Returns `None` if the number is 0 or the table is
+    /// shorter.
     pub fn opening(self) -> Option<Opening> {
         let at = self.number().checked_sub(1)?;
         names().openings.get(at).copied()
     }
 
-    /// Returns the moves that lead to the position in the table; none if the position has no name.
+    /// Returns the moves that lead to the named position in the table. Returns no moves if the number does not belong
+    /// to a named position.
     pub(crate) fn moves(self) -> &'static [BookMove] {
         let at = self.number().checked_sub(1);
         at.and_then(|at| names().lines.get(at))
             .map_or(&[], |line| line)
     }
 
-    /// Returns an iterator over the numbers of all named positions, with their openings.
+    /// Returns an iterator over all named openings with their numbers, in ascending order.
     pub(crate) fn all() -> impl Iterator<Item = (OpeningNumber, Opening)> {
         (1..)
             .map(OpeningNumber)
@@ -95,10 +98,10 @@ impl OpeningNumber {
     }
 }
 
-/// Returns the opening of a game: the last named position that its moves reach, by whatever order of moves.
+/// Returns the opening of a game: the last named position that its moves reach, in whatever order of moves.
 ///
-/// `identities` are the [identities](crate::position::identity) of the game's positions, in the order of the game.
-/// Games of variants that do not share the names of standard chess have no opening.
+/// `identities` yields the [identities](crate::position::identity) of the game's positions, in the order of the game.
+/// The result is 0 if no position has a name, or if the variant does not share the names of standard chess.
 pub fn of_game(
     variant: Variant,
     identities: impl DoubleEndedIterator<Item = u64>,
@@ -117,7 +120,7 @@ pub fn of_game(
     found.unwrap_or_default()
 }
 
-/// Returns `true` if the positions of a variant have the names of the same positions in standard chess.
+/// Returns `true` if positions of the variant have the same opening names as in standard chess.
 fn shares_names(variant: Variant) -> bool {
     matches!(
         variant,
@@ -149,7 +152,7 @@ pub struct OpeningFilter {
 }
 
 impl OpeningFilter {
-    /// Returns `true` if games of an opening pass.
+    /// Returns `true` if the filter accepts games of this opening.
     #[inline]
     pub fn contains(&self, opening: OpeningNumber) -> bool {
         let number = opening.number();
@@ -157,7 +160,7 @@ impl OpeningFilter {
     }
 }
 
-/// Writes the text from which the filter was parsed.
+/// Formats the filter as the text from which it was parsed.
 impl fmt::Display for OpeningFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.text)
@@ -170,7 +173,7 @@ impl fmt::Debug for OpeningFilter {
     }
 }
 
-/// The error returned if a text matches no opening.
+/// The error for a text that matches no opening.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
     "no opening is called \"{0}\": write a part of a name in English, such as Najdorf, or ECO codes, such as B20-B99"
@@ -188,7 +191,7 @@ impl FromStr for OpeningFilter {
         }
         let of_codes = text.trim().parse::<EcoRange>().ok();
         let alone = wanted.strip_suffix(':').unwrap_or(&wanted);
-        // From the narrowest meaning of the text to the widest. The first one with an opening holds.
+        // The meanings go from the narrowest to the widest. The first one that matches an opening applies.
         let meanings: [&dyn Fn(&Opening) -> bool; 4] = [
             &|opening| {
                 of_codes
@@ -213,7 +216,7 @@ impl FromStr for OpeningFilter {
     }
 }
 
-/// Returns a text in lower case, without accents, and with single blanks between words.
+/// Normalizes a text for comparison: lower case, no accents, and single blanks between words.
 fn plain(text: &str) -> String {
     let letters = text.nfkd().filter(|letter| !is_combining_mark(*letter));
     let letters: String = letters.flat_map(char::to_lowercase).collect();
@@ -221,10 +224,11 @@ fn plain(text: &str) -> String {
     letters.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the opening of a position, by whatever moves it was reached, or `None` if the position has no name.
+/// Returns the opening of a position, in whatever order of moves it was reached. Returns `None` if the position has no
+/// name.
 ///
-/// Crazyhouse, three-check and king of the hill share the names of standard chess. Positions of other variants have
-/// none.
+/// Crazyhouse, three-check and king of the hill share the names of standard chess. Positions of other variants have no
+/// names.
 pub fn name_of(pos: &VariantPosition) -> Option<Opening> {
     let identity = match pos {
         VariantPosition::Chess(pos) if pos.castles().mode() == CastlingMode::Standard => {
@@ -235,8 +239,8 @@ pub fn name_of(pos: &VariantPosition) -> Option<Opening> {
     names().find(identity)?.opening()
 }
 
-/// Converts a position to standard chess. Returns `None` if its variant does not share the names, or if it has promoted
-/// pieces or pieces in hand.
+/// Converts a position of a variant to standard chess. Returns `None` if the variant does not share the names of
+/// openings, or if the position has promoted pieces or pieces in hand.
 fn of_standard_chess(pos: &VariantPosition) -> Option<Chess> {
     if !matches!(
         pos.variant(),
@@ -260,15 +264,15 @@ fn of_standard_chess(pos: &VariantPosition) -> Option<Chess> {
         .flatten()
 }
 
-/// Reads the table of names, which otherwise happens at the first look-up.
+/// Parses the table of opening names, which otherwise happens at the first look-up.
 ///
-/// Call this before a process forks. If another thread is reading the table during the fork, the child waits for ever
-/// for that thread, which the child does not have.
+/// Call this before the process forks. If another thread is parsing the table during the fork, the child process waits
+/// forever for that thread, which it does not have.
 pub fn load() {
     names();
 }
 
-/// The named positions.
+/// The parsed table of named opening positions.
 struct Names {
     /// The openings in the order of the table. The number of an opening is its index plus one.
     openings: Vec<Opening>,
@@ -281,11 +285,12 @@ struct Names {
     bits: Box<[u64; 1 << (BITS - 6)]>,
 }
 
-/// The number of bits of an identity that [`Names::bits`] tests. The table has 8 KiB, which fits in the fastest cache.
+/// The number of low bits of an identity by which [`Names::bits`] is indexed. That table takes 8 KiB, which fits into
+/// the fastest cache.
 const BITS: u32 = 16;
 
 impl Names {
-    /// Returns the number of the standard position with an identity, or `None` if the position has no name.
+    /// Returns the number of the standard chess position with this identity, or `None` if the position has no name.
     #[inline]
     fn find(&self, identity: u64) -> Option<OpeningNumber> {
         let at = identity as usize % (1 << BITS);
@@ -296,7 +301,7 @@ impl Names {
     }
 }
 
-/// Returns the named positions. The first call parses the table.
+/// Returns the table of named opening positions. The first call parses it.
 fn names() -> &'static Names {
     static NAMES: OnceLock<Names> = OnceLock::new();
     NAMES.get_or_init(|| {
@@ -322,7 +327,7 @@ fn names() -> &'static Names {
     })
 }
 
-/// Calls `f` for each opening of the table with the moves to its position and the position.
+/// Calls `f` for each named opening: with its name, the moves that lead to its position, and the position.
 pub(crate) fn for_each(mut f: impl FnMut(Opening, &[Move], &Chess)) {
     let (mut line, mut moves) = (vec![Chess::default()], Vec::new());
     for row in TREE.lines() {
@@ -389,8 +394,8 @@ mod tests {
         assert!(name(Variant::Standard, "e4 d5 exd5 Qxd5").is_some());
     }
 
-    /// Indexes store the numbers of the table. After a change of names, codes or order, raise the version of the rows of games
-    /// in `index/store`, and write the new hash here.
+    /// Indexes store the numbers of the table. After a change of names, codes or order, raise the version of the rows
+    /// of games in `index/store`, and write the new hash here.
     #[test]
     fn numbers_belong_to_a_version_of_the_layout() {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;

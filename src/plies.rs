@@ -1,6 +1,7 @@
-//! The half-moves of games as columns of numbers, for programs that learn from games.
+//! The half-moves of games as columns of numbers, for machine learning.
 //!
-//! [`Plies`] reads a PGN of any size in batches of whole games. It decodes on all threads of the current rayon pool.
+//! [`Plies`] reads a PGN of any size in batches of whole games. It decodes them on all threads of the current rayon
+//! pool.
 //!
 //! ```
 //! use polybook::{pgn::Input, plies::{Plies, PlyOptions}};
@@ -35,7 +36,7 @@ use crate::{
 /// The approximate size of the PGN text that one thread decodes at a time, in bytes.
 const BATCH_SIZE: usize = 1 << 18;
 
-/// Options that select the games and half-moves to read.
+/// Options for reading the half-moves of games: which games and half-moves are read, and whether comments are.
 #[derive(Clone, Debug)]
 pub struct PlyOptions {
     /// The maximum number of half-moves of each game. Default: all.
@@ -67,8 +68,8 @@ impl Default for PlyOptions {
     }
 }
 
-/// The half-moves of some games, in the order of the file, one column for each field. All columns have the same length,
-/// except that `clock` and `eval` are empty without [`PlyOptions::comments`].
+/// The half-moves of some games, in the order of the file, as one column for each property. All columns have the same
+/// length, except that `clock` and `eval` are empty unless [`PlyOptions::comments`] is set.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct PlyBatch {
     /// The Polyglot key of the position before each move.
@@ -87,7 +88,7 @@ pub struct PlyBatch {
 }
 
 impl PlyBatch {
-    /// Appends the columns of a later batch, in which games are counted from `first_game`.
+    /// Appends the columns of a later batch. `first_game` is the number of its first game in the file.
     fn append(&mut self, mut other: PlyBatch, first_game: u64) {
         self.keys.append(&mut other.keys);
         self.moves.append(&mut other.moves);
@@ -99,7 +100,8 @@ impl PlyBatch {
     }
 }
 
-/// A reader of the half-moves of a PGN of standard chess. Its memory does not grow with the size of the file.
+/// A reader of the half-moves of games of standard chess in a PGN file. Its memory does not depend on the size of the
+/// file.
 #[derive(Debug)]
 pub struct Plies {
     input: Input,
@@ -113,11 +115,11 @@ pub struct Plies {
 }
 
 impl Plies {
-    /// Opens a PGN, compressed or not.
+    /// Opens a PGN file, which may be compressed.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Input::open`], and an error if no game can pass the filter.
+    /// Returns an error in the cases of [`Input::open`], or if the filter in `options` cannot accept any game.
     pub fn open(input: Input, options: PlyOptions) -> Result<Plies> {
         let checked = options.game_filter.check();
         checked.map_err(|err| Error::format(input.path(), err))?;
@@ -140,18 +142,18 @@ impl Plies {
         })
     }
 
-    /// Returns the number of games read so far, including skipped ones.
+    /// Returns the number of games that were read so far, including skipped games.
     pub fn games(&self) -> u64 {
         self.games
     }
 
-    /// Returns the number of games so far that were skipped because they could not be replayed.
+    /// Returns the number of games that were skipped so far because they could not be replayed.
     pub fn rejected(&self) -> u64 {
         self.rejected
     }
 
-    /// Returns the next half-moves, or `None` at the end of the file. A batch consists of whole games and is not empty.
-    /// Its size depends on the number of threads.
+    /// Returns the half-moves of the next games, or `None` at the end of the file. A batch consists of whole games and
+    /// is never empty. Its size depends on the number of threads.
     ///
     /// # Errors
     ///
@@ -199,7 +201,8 @@ impl Plies {
     }
 }
 
-/// Decodes a batch. Returns its half-moves, the counts of its games, and its first rejected game.
+/// Decodes a batch of games. Returns its half-moves, the numbers of its games, and the first game that could not be
+/// replayed, if any.
 fn read_batch(
     input: &Input,
     options: &PlyOptions,
@@ -219,7 +222,7 @@ fn read_batch(
     Ok((plies, games, rejected))
 }
 
-/// A sink that collects the half-moves of a batch.
+/// A collector of the half-moves in a batch of games, which adds them to columns.
 struct PlyColumns<'a> {
     options: &'a PlyOptions,
     text: &'a [u8],
@@ -231,7 +234,8 @@ struct PlyColumns<'a> {
 }
 
 impl PlyColumns<'_> {
-    /// Reads the clock and the evaluation after each of the first `plies` half-moves of the current game.
+    /// Reads the clock and the evaluation in the comments after each of the first `plies` half-moves of the current
+    /// game.
     fn read_comments(&mut self, plies: usize) {
         let mut game = GameReader::new(&self.text[self.game..]);
         if !game.next_game() {

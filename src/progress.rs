@@ -1,4 +1,4 @@
-//! The progress of an operation, for another thread that shows it.
+//! The progress of an operation, which another thread can display.
 
 use std::sync::{
     Arc,
@@ -7,16 +7,9 @@ use std::sync::{
 
 use crate::error::{Error, Result};
 
-/// The progress of an operation whose steps are of one kind, such as records that are read. A run that makes a book has
-/// [phases](crate::make_book::Progress) instead.
+/// The progress of an operation, as the number of steps done and the total number of steps. Another thread can display
+/// it. A run of [`MakeBook`](crate::make_book::MakeBook) has [phases](crate::make_book::Progress) instead.
 ///
-/// ```
-/// use polybook::{book::{Book, lines}, progress::Meter};
-///
-/// let meter = Meter::default();
-/// assert_eq!(meter.fraction(), None);
-/// lines::count(&Book::from_bytes(vec![1; 32]).expect("two records"), &meter)?;
-/// assert!(meter.fraction().is_some());
 /// # Ok::<(), polybook::Error>(())
 /// ```
 #[derive(Debug, Default)]
@@ -27,14 +20,15 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Returns the fraction of the steps that are done, from 0 to 1, or `None` while the number of steps is not known.
+    /// Returns the completed fraction of the operation, from 0 to 1, or `None` while the number of steps is unknown.
     pub fn fraction(&self) -> Option<f64> {
         let total = self.total();
         let done = self.done.load(Ordering::Relaxed);
         (total > 0).then(|| (done as f64 / total as f64).min(1.0))
     }
 
-    /// Creates the meter of an operation that is cancelled by a flag. The operation must call [`check`](Meter::check).
+    /// Creates a meter for an operation that is cancelled when the flag `stop` is set. The operation must call
+    /// [`check`](Meter::check) from time to time.
     #[cfg(feature = "serve")]
     pub(crate) fn stopped_by(stop: &Arc<AtomicBool>) -> Meter {
         Meter {
@@ -43,7 +37,7 @@ impl Meter {
         }
     }
 
-    /// Returns [`Error::Interrupted`] if the operation was cancelled.
+    /// Returns [`Error::Interrupted`] if the operation has been cancelled.
     pub(crate) fn check(&self) -> Result<()> {
         match self.stop.load(Ordering::Relaxed) {
             true => Err(Error::Interrupted),
@@ -51,33 +45,33 @@ impl Meter {
         }
     }
 
-    /// Adds steps to the total.
+    /// Adds `steps` to the total number of steps.
     pub(crate) fn add_total(&self, steps: u64) {
         self.total.fetch_add(steps, Ordering::Relaxed);
     }
 
-    /// Returns the number of steps, done or not.
+    /// Returns the total number of steps, whether done or not.
     pub(crate) fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// Sets both the steps done and the total to 0.
+    /// Sets the number of steps done and the total number of steps to 0.
     pub(crate) fn reset(&self) {
         self.done.store(0, Ordering::Relaxed);
         self.total.store(0, Ordering::Relaxed);
     }
 
-    /// Adds steps to the steps done.
+    /// Adds `steps` to the number of steps done.
     pub(crate) fn advance(&self, steps: u64) {
         self.done.fetch_add(steps, Ordering::Relaxed);
     }
 }
 
-/// The steps of a [`Meter`] that one [`Portions`] takes.
+/// The number of steps of a [`Meter`] that correspond to the whole operation of one [`Portions`].
 const WHOLE: u64 = 1 << 20;
 
-/// The progress of an operation whose number of steps is not known before, such as a walk through a tree: each part of it is
-/// reported as a fraction of the whole, from 0 to 1.
+/// The progress of an operation whose number of steps is not known in advance, such as a walk through a tree. The
+/// operation reports what it has done as fractions of the whole, which add up to 1.
 #[derive(Debug)]
 pub(crate) struct Portions<'a> {
     meter: &'a Meter,
@@ -87,7 +81,7 @@ pub(crate) struct Portions<'a> {
 }
 
 impl<'a> Portions<'a> {
-    /// Creates the progress of an operation of which nothing is done.
+    /// Creates the progress of an operation that has done nothing yet. It is displayed by `meter`.
     pub(crate) fn new(meter: &'a Meter) -> Portions<'a> {
         meter.add_total(WHOLE);
         Portions {
@@ -97,12 +91,12 @@ impl<'a> Portions<'a> {
         }
     }
 
-    /// Returns [`Error::Interrupted`] if the operation was cancelled.
+    /// Returns [`Error::Interrupted`] if the operation has been cancelled.
     pub(crate) fn check(&self) -> Result<()> {
         self.meter.check()
     }
 
-    /// Adds the fraction of a part that is done.
+    /// Adds `portion`, a fraction of the whole operation, to what is done.
     pub(crate) fn add(&mut self, portion: f64) {
         self.done += portion;
         let steps = ((self.done * WHOLE as f64) as u64).min(WHOLE);
@@ -110,7 +104,7 @@ impl<'a> Portions<'a> {
         self.reported = steps;
     }
 
-    /// Reports the whole operation as done.
+    /// Marks the whole operation as done.
     pub(crate) fn finish(&mut self) {
         self.add(1.0);
     }

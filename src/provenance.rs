@@ -1,17 +1,19 @@
-//! The provenance of counts: inputs, games and options. Headers of books, databases and counts store it.
+//! The provenance of counts: the inputs, games and options from which they were made. The headers of books, databases
+//! and counts store it.
 
 use std::{error::Error as StdError, fmt, ops::AddAssign, path::PathBuf};
 
-/// The maximum length of the names of inputs in a comment, in bytes.
+/// The maximum length of the list of inputs in a header's comment, in bytes.
 const ROOM_FOR_INPUTS: usize = 900;
 
-/// The maximum length of the options in a comment, in bytes.
+/// The maximum length of the options in a header's comment, in bytes.
 const ROOM_FOR_OPTIONS: usize = 600;
 
-/// The separator between the names of inputs.
+/// The separator between the names of inputs in a header's comment.
 pub(crate) const INPUT_SEPARATOR: &str = ", ";
 
-/// The provenance of counts. It does not depend on the time, the directory or the machine of the run.
+/// The provenance of counts: the inputs, games and options from which they were made. It does not depend on the time,
+/// the directory or the machine of the run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Provenance {
     /// The names of the inputs, without their directories.
@@ -24,8 +26,9 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// Returns the beginning of a header's comment: the program, the inputs, the games and the options. `further_options` are
-    /// appended to the options of the counts. The comment has at most 1,900 bytes and no line break at its end.
+    /// Returns a text for the comment in a book's header, which describes the program, the inputs, the games and the
+    /// options. `further_options` are appended to the options of the counts. The text has at most 1,900 bytes and does
+    /// not end with a line break.
     ///
     /// ```
     /// use polybook::provenance::Provenance;
@@ -58,8 +61,8 @@ impl Provenance {
         lines.join("\n")
     }
 
-    /// Returns the names of the inputs, each converted by `spelled`, as many as fit in `room` bytes, and the number of the
-    /// others.
+    /// Returns the names of the inputs, each converted by `spelled`. If they take more than `room` bytes, the last ones
+    /// are replaced by their number ("and 7 more").
     pub(crate) fn input_names(&self, room: usize, spelled: impl Fn(&str) -> String) -> String {
         let mut line = String::new();
         for (i, input) in self.inputs.iter().enumerate() {
@@ -79,22 +82,23 @@ impl Provenance {
     }
 }
 
-/// Joins the options that are `Some` into a command line.
+/// Joins the options that are not `None` into the text of a command line.
 pub(crate) fn option_text(options: impl IntoIterator<Item = Option<String>>) -> String {
     Vec::from_iter(options.into_iter().flatten()).join(" ")
 }
 
-/// Returns an option without a value, such as `--uniform`, if it is on.
+/// Returns the text of an option without a value, such as `--uniform`, or `None` if `is_on` is `false`.
 pub(crate) fn switch(name: &str, is_on: bool) -> Option<String> {
     is_on.then(|| format!("--{name}"))
 }
 
-/// Returns an option with its value, such as `--max-ply 30`, or `None` if `value` is `None`.
+/// Returns the text of an option with its value, such as `--max-ply 30`, or `None` if `value` is `None`.
 pub(crate) fn valued(name: &str, value: Option<impl fmt::Display>) -> Option<String> {
     value.map(|value| format!("--{name} {value}"))
 }
 
-/// Returns the number in a name that ends with "and N more", which [`Provenance::input_names`] wrote, otherwise 0.
+/// Returns the number N if `name` ends with "and N more", as [`Provenance::input_names`] writes it. Returns 0
+/// otherwise.
 fn named_more(name: &str) -> u64 {
     let rest = name.strip_suffix(" more");
     let number = rest.and_then(|rest| rest.rsplit_once(" and "));
@@ -102,7 +106,8 @@ fn named_more(name: &str) -> u64 {
     more.map_or(0, u64::from)
 }
 
-/// The positions that were dropped from counts because few moves were counted in them.
+/// The numbers of positions, rows and half-moves that were dropped from counts because few moves were counted in the
+/// positions.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Pruned {
     /// The minimum number of moves counted in a position that is kept.
@@ -115,7 +120,7 @@ pub struct Pruned {
     pub plies: u64,
 }
 
-/// Writes one sentence.
+/// Formats the numbers as one sentence for a warning.
 impl fmt::Display for Pruned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Pruned {
@@ -132,7 +137,7 @@ impl fmt::Display for Pruned {
 }
 
 impl Pruned {
-    /// Adds the dropped positions of other counts.
+    /// Adds the numbers that were dropped from other counts. The larger minimum applies.
     pub(crate) fn add(&mut self, other: Pruned) {
         self.min_game = self.min_game.max(other.min_game);
         self.positions += other.positions;
@@ -155,7 +160,7 @@ pub struct GameCounts {
 }
 
 impl GameCounts {
-    /// Parses the text that [`Display`](fmt::Display) writes. Returns `None` for other text.
+    /// Parses the text that [`Display`](fmt::Display) writes. Returns `None` for any other text.
     ///
     /// ```
     /// use polybook::provenance::GameCounts;
@@ -207,7 +212,7 @@ impl fmt::Display for GameCounts {
     }
 }
 
-/// A game that could not be replayed to its end.
+/// A game that could not be replayed to its end, with the place and the reason.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Rejection {
     /// The input.
@@ -227,7 +232,7 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// Returns the game, the place and the fault, without the file.
+    /// Returns the message about the rejected game without the name of its file.
     pub(crate) fn without_file(&self) -> String {
         let (game, offset, ply, reason) = (self.game + 1, self.offset, self.ply, &self.reason);
         let plural = if ply == 1 { "" } else { "s" };
@@ -255,12 +260,12 @@ pub(crate) fn as_text<S: serde::Serializer>(
     serializer.serialize_str(&path.to_string_lossy())
 }
 
-/// Returns a name with line breaks and other control characters replaced by question marks.
+/// Returns `name` with line breaks and other control characters replaced by question marks.
 pub(crate) fn printable(name: &str) -> String {
     name.replace(char::is_control, "?")
 }
 
-/// Returns at most `bytes` bytes of a text. If the text is longer, dots replace the rest.
+/// Returns `text`, shortened to at most `bytes` bytes. If it is shortened, it ends with three dots.
 pub(crate) fn shortened(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();

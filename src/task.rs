@@ -1,10 +1,11 @@
-//! Threads and jobs that pass results on.
+//! Threads and jobs that hand over their results.
 //!
-//! A panic on any thread becomes an error of the operation: [`caught`] converts it. A thread that produces items sends them
-//! to a [`Feed`]. Its last message says whether the thread completed or failed, so a receiver never waits for a thread that
-//! has ended, and never takes a closed channel for the end of the items. Jobs of a thread pool report to one [`Failure`].
+//! A panic on any thread becomes an error of the operation: [`caught`] converts it. A thread that produces items sends
+//! them to a [`Feed`]. Its last message says whether the thread completed or failed, so a receiver never waits for a
+//! thread that has ended, and never takes a closed channel for the end of the items. Jobs of a thread pool report to
+//! one [`Failure`].
 //!
-//! rayon passes panics of `join` and of parallel iterators to its caller, which needs only [`caught`].
+//! rayon passes panics of `join` and of parallel iterators to its caller, which only needs to call [`caught`].
 
 use std::{
     io,
@@ -22,24 +23,24 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{At, Error, Result};
 
-/// The interval at which a waiting receiver checks the stop flags.
+/// The interval at which a receiver that waits for an item checks the stop flags.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Returns the result of an operation, or [`Error::Panicked`] if it panics.
+/// Runs an operation. Returns its result, or [`Error::Panicked`] if it panics.
 ///
-/// A panic may leave data of the operation inconsistent, so the caller must not use that data afterwards.
+/// A panic may leave data of the operation inconsistent, so the caller must not use these data afterwards.
 pub(crate) fn caught<T>(operation: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|panic| Err(Error::panicked(&*panic)))
 }
 
-/// Locks a mutex, even if it is poisoned. The panic that poisoned it is the error of the operation already, and the results
-/// of the other threads are dropped.
+/// Locks a mutex, even if it is poisoned. The panic that poisoned it is reported as the error of the operation, and the
+/// results of all threads are dropped, so inconsistent data do no harm.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks a mutex unless another thread holds it, for caches that a process without that thread may inherit: the child of
-/// a fork has a copy of the lock, and nobody to release it. `None` means that the caller does without the cache.
+/// Locks a mutex, or returns `None` if another thread holds it. It is for caches in a process that may fork: in the
+/// child process, a mutex may be locked by a thread that does not exist there. The caller then does without the cache.
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
@@ -48,12 +49,12 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-/// Returns the value of a mutex, even if it is poisoned, for the reason of [`lock`].
+/// Returns the value of a mutex, even if the mutex is poisoned, like [`lock`].
 pub(crate) fn unlocked<T>(mutex: Mutex<T>) -> T {
     mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first error among the jobs of an operation.
+/// A store for the first error of several jobs, which all belong to one operation.
 #[derive(Default, Debug)]
 pub(crate) struct Failure {
     first: Mutex<Option<Error>>,
@@ -61,36 +62,37 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Runs a job, and records its error or panic.
+    /// Runs a job. If it fails or panics, records the error unless an earlier one is recorded.
     pub(crate) fn watch(&self, job: impl FnOnce() -> Result<()>) {
         if let Err(err) = caught(job) {
             self.set(err);
         }
     }
 
-    /// Records an error, unless another one was recorded before.
+    /// Records an error, unless an earlier one is recorded.
     pub(crate) fn set(&self, err: Error) {
         lock(&self.first).get_or_insert(err);
         self.is_set.store(true, Ordering::Release);
     }
 
-    /// Returns `true` if a job failed, so that the others can stop.
+    /// Returns `true` if an error is recorded, so that the remaining jobs can stop.
     pub(crate) fn is_set(&self) -> bool {
         self.is_set.load(Ordering::Acquire)
     }
 
-    /// Returns the flag that is set when a job fails.
+    /// Returns the flag that is set as soon as an error is recorded.
     pub(crate) fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_set)
     }
 
-    /// Removes the first error and returns it. Call this after all jobs have ended.
+    /// Removes the recorded error and returns it, or returns `Ok` if no job failed. Must be called after all jobs have
+    /// ended.
     pub(crate) fn take(&self) -> Result<()> {
         lock(&self.first).take().map_or(Ok(()), Err)
     }
 }
 
-/// Creates a thread pool; 0 means one thread per core.
+/// Creates a thread pool with this number of threads; 0 means one thread per core.
 pub(crate) fn pool(threads: usize) -> Result<ThreadPool> {
     ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -99,7 +101,8 @@ pub(crate) fn pool(threads: usize) -> Result<ThreadPool> {
         .at("threads", "start")
 }
 
-/// Starts a thread that sends items. The thread blocks while `ahead` items wait to be received.
+/// Starts a thread that produces items. Returns the channel that receives them. The thread blocks while `ahead` items
+/// wait to be received.
 pub(crate) fn start<T: Send + 'static>(
     name: &str,
     ahead: usize,
@@ -111,8 +114,8 @@ pub(crate) fn start<T: Send + 'static>(
     Ok((feed, started.at(name, "start the thread")?))
 }
 
-/// Starts a thread that calls `take` with each item that is [offered](Taker::offer), until the [`Taker`] is dropped or `take`
-/// fails. At most `ahead` items wait in the queue.
+/// Starts a thread that consumes items: it calls `take` with each item that is [offered](Taker::offer), until the
+/// returned [`Taker`] is dropped or `take` fails. At most `ahead` items wait in the queue.
 pub(crate) fn start_taking<T: Send + 'static>(
     name: &str,
     ahead: usize,
@@ -128,20 +131,22 @@ pub(crate) fn start_taking<T: Send + 'static>(
     Ok(Taker { sender })
 }
 
-/// The queue of a thread that [`start_taking`] started.
+/// The queue of a thread that consumes items, which [`start_taking`] started.
 #[derive(Debug)]
 pub(crate) struct Taker<T> {
     sender: SyncSender<T>,
 }
 
 impl<T> Taker<T> {
-    /// Adds an item to the queue without blocking. Returns `false` if the queue is full or the thread has ended.
+    /// Adds an item to the queue without blocking. Returns `false` if the queue is full or the thread has ended; then
+    /// the item is dropped.
     pub(crate) fn offer(&self, item: T) -> bool {
         self.sender.try_send(item).is_ok()
     }
 }
 
-/// Like [`start`], but in a scope, so the thread may borrow. The thread ends when the feed is dropped.
+/// Starts a thread that produces items, like [`start`], but in a scope, so that the thread may borrow data. The thread
+/// ends when the returned feed is dropped.
 pub(crate) fn start_in<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     name: &str,
@@ -155,9 +160,9 @@ pub(crate) fn start_in<'scope, T: Send + 'scope>(
     Ok(feed)
 }
 
-/// Runs `act`, and meanwhile calls `repeated` on another thread, with a pause before each call, and once after `act` has
-/// ended. Returns the first error or panic of `repeated` if there is one, otherwise the result of `act`. `failure` holds
-/// that error as soon as it happens, so `act` can stop early.
+/// Runs `act`. Meanwhile, another thread calls `repeated` after each `pause`, and once more after `act` has ended.
+/// Returns the first error or panic of `repeated`, or the result of `act` if there is none. `failure` receives the
+/// error of `repeated` at once, so that `act` can stop early.
 pub(crate) fn while_repeating<T>(
     name: &str,
     pause: Duration,
@@ -183,13 +188,13 @@ pub(crate) fn while_repeating<T>(
     failure.take().and(result)
 }
 
-/// Creates a channel. At most `ahead` items wait to be received.
+/// Creates a channel with an end message. At most `ahead` items wait to be received; then sending blocks.
 pub(crate) fn channel<T>(ahead: usize) -> (Feeder<T>, Feed<T>) {
     let (sender, receiver) = sync_channel(ahead);
     (Feeder { sender }, Feed::Open(receiver))
 }
 
-/// A message of a producing thread. `Complete` and `Failed` are sent once, at the end.
+/// A message of a thread that produces items. `Complete` or `Failed` is the last message.
 #[derive(Debug)]
 pub(crate) enum Message<T> {
     Item(T),
@@ -197,24 +202,26 @@ pub(crate) enum Message<T> {
     Failed(Error),
 }
 
-/// The sending half of a channel.
+/// The sending half of a channel with an end message.
 #[derive(Debug)]
 pub(crate) struct Feeder<T> {
     sender: SyncSender<Message<T>>,
 }
 
 impl<T> Feeder<T> {
-    /// Sends an item. Blocks while the channel is full.
+    /// Sends an item to the receiver. Blocks while the channel is full.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Interrupted`] if the receiver was dropped. The error only ends the thread; no one receives it.
+    /// Returns [`Error::Interrupted`] if the receiver was dropped. The error ends the sending thread and is not
+    /// reported.
     pub(crate) fn send(&self, item: T) -> Result<()> {
         let sent = self.sender.send(Message::Item(item));
         sent.map_err(|_| Error::Interrupted)
     }
 
-    /// Starts one of several threads that send to the same receiver. It sends no end message unless `work` fails.
+    /// Starts a thread that sends items to the receiver of this feeder. Several threads may send to the same receiver.
+    /// The thread sends an end message only if `work` fails or panics.
     ///
     /// # Errors
     ///
@@ -249,7 +256,7 @@ impl<T> Feeder<T> {
     }
 }
 
-/// The receiving half of a channel.
+/// The receiving half of a channel with an end message.
 #[derive(Debug)]
 pub(crate) enum Feed<T> {
     /// The last message was not received yet.
@@ -265,8 +272,8 @@ impl<T> Feed<T> {
     ///
     /// # Errors
     ///
-    /// Returns the error or the panic of the sending thread, or [`Error::Interrupted`] if one of the flags is set. Every
-    /// later call returns [`Error::Interrupted`].
+    /// Returns the error or the panic of the sending thread, or [`Error::Interrupted`] if one of the flags is set.
+    /// Every later call returns [`Error::Interrupted`].
     pub(crate) fn next(&mut self, stop: &[&AtomicBool]) -> Result<Option<T>> {
         self.next_while(stop, || true)
     }

@@ -1,4 +1,4 @@
-//! UCI engines as child processes: starting and ending them, writing to them, reading their lines.
+//! UCI engines as child processes: starts and ends them, writes to them, and reads their lines.
 
 use std::{
     collections::BTreeSet,
@@ -19,13 +19,13 @@ use crate::{
     task::{self, Taker},
 };
 
-/// The maximum length of a line in bytes. No engine writes longer ones.
+/// The maximum length of a line that an engine may write, in bytes. No engine writes longer ones.
 const LONGEST_LINE: u64 = 1 << 16;
 
-/// The maximum length of a name that an engine sends, in characters.
+/// The maximum length of the name of an engine's option, in characters. Longer names are cut off.
 const LONGEST_NAME: usize = 200;
 
-/// The engines that run, by their process numbers.
+/// The engines that this process has started and that are still running, by their process ids.
 static RUNNING: Mutex<Running> = Mutex::new(Running {
     engines: BTreeSet::new(),
     is_closed: false,
@@ -37,8 +37,8 @@ struct Running {
     is_closed: bool,
 }
 
-/// Kills all engines that this process started, and prevents that it starts another. A program calls this function
-/// before a signal ends it.
+/// Kills all engines that this process has started, and prevents it from starting further ones. A program must call
+/// this function before a signal ends it.
 pub fn end_engines() {
     let mut running = task::lock(&RUNNING);
     running.is_closed = true;
@@ -48,6 +48,7 @@ pub fn end_engines() {
 }
 
 /// Kills the process group that an engine leads, because the engine may be a script that started the real engine.
+/// `engine` is its process id.
 #[cfg(unix)]
 fn end_group(engine: u32) {
     use rustix::process::{Pid, Signal, kill_process_group};
@@ -57,7 +58,7 @@ fn end_group(engine: u32) {
     }
 }
 
-/// Kills an engine and the processes that it started.
+/// Kills an engine and the processes that it started. `engine` is its process id.
 #[cfg(windows)]
 fn end_group(engine: u32) {
     let mut kill = Command::new("taskkill");
@@ -66,7 +67,7 @@ fn end_group(engine: u32) {
     let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
-/// A running engine. Dropping it kills the engine and the processes that the engine started.
+/// A running UCI engine. Dropping it kills the engine and the processes that the engine started.
 pub(crate) struct EngineProcess {
     program: PathBuf,
     child: Child,
@@ -75,14 +76,14 @@ pub(crate) struct EngineProcess {
     wrote_too_long: Arc<AtomicBool>,
 }
 
-/// The output of an engine. Its lines are read with [`each_line`](EngineOutput::each_line).
+/// The output of a UCI engine, which [`each_line`](EngineOutput::each_line) reads line by line.
 pub(crate) struct EngineOutput {
     stdout: ChildStdout,
     wrote_too_long: Arc<AtomicBool>,
 }
 
 impl EngineOutput {
-    /// Passes each line to `take`, as [`read_lines`] does.
+    /// Calls `take` with each line of the engine, like [`read_lines`], until the output ends.
     ///
     /// # Errors
     ///
@@ -96,7 +97,7 @@ impl EngineOutput {
     }
 }
 
-/// The reason why [`read_lines`] stopped.
+/// The reason why reading the lines of an engine stopped.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum LinesEnd {
     /// The output has ended, or it cannot be read.
@@ -118,8 +119,7 @@ impl Drop for EngineProcess {
 }
 
 impl EngineProcess {
-    /// Starts an engine, and returns it with its output. At most `ahead` lines may wait until the
-    /// engine reads them.
+    /// Starts an engine, and returns it with its output. At most `ahead` lines for the engine wait in a queue.
     ///
     /// # Errors
     ///
@@ -164,11 +164,11 @@ impl EngineProcess {
         Ok((engine, output))
     }
 
-    /// Queues a line for the engine.
+    /// Adds a line to the queue of lines for the engine.
     ///
     /// # Errors
     ///
-    /// Returns an error if the engine has ended or does not read.
+    /// Returns an error if the engine has ended, or if the queue is full because the engine does not read.
     pub(crate) fn say(&mut self, line: &str) -> Result<()> {
         match self.input.offer(format!("{line}\n")) {
             true => Ok(()),
@@ -176,8 +176,8 @@ impl EngineProcess {
         }
     }
 
-    /// Returns the error of an engine whose pipes are closed: that it wrote a line that is too long, its exit status, or
-    /// `otherwise` if it has not ended.
+    /// Returns the error for an engine whose pipes are closed: that it wrote too long a line, or its exit status. If
+    /// the engine is still running, the error says `otherwise`.
     pub(crate) fn has_ended(&mut self, otherwise: &str) -> Error {
         if self.wrote_too_long.load(Ordering::Acquire) {
             return self.fails(&format!("wrote a line of more than {LONGEST_LINE} bytes"));
@@ -192,14 +192,14 @@ impl EngineProcess {
         self.fails(otherwise)
     }
 
-    /// Returns the error "PROGRAM: the engine `how`".
+    /// Creates the error with the message "PROGRAM: the engine HOW", where HOW is `how`.
     pub(crate) fn fails(&self, how: &str) -> Error {
         Error::failed(&self.program, format!("the engine {how}"))
     }
 }
 
-/// Passes each line of the protocol to `take`, without surrounding blanks. Stops at the end of the output, at a line that is
-/// too long, and when `take` fails.
+/// Calls `take` with each line of `output`, without surrounding blanks. Stops at the end of the output, at a line of
+/// more than [`LONGEST_LINE`] bytes, or when `take` fails. Returns the reason.
 ///
 /// # Errors
 ///
@@ -224,19 +224,19 @@ pub(crate) fn read_lines(
     }
 }
 
-/// Returns `true` if a line ends a search.
+/// Returns `true` if a line of an engine ends a search, which is a `bestmove` line.
 pub(crate) fn is_answer(line: &str) -> bool {
     line.split_ascii_whitespace().next() == Some("bestmove")
 }
 
-/// Returns the name of the option that a line declares, or `None` if it declares none.
+/// Returns the name of the option that a line of an engine declares, or `None` if the line declares no option.
 pub(crate) fn option_name(line: &str) -> Option<String> {
     let said = line.strip_prefix("option name ")?;
     let name = said.split_once(" type ").map_or(said, |(name, _)| name);
     Some(shortened_name(name))
 }
 
-/// Cuts off what a name has beyond the maximum length.
+/// Cuts a name off after the maximum number of characters.
 pub(crate) fn shortened_name(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
 }

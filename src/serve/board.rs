@@ -1,5 +1,5 @@
-//! Data for the page, which does not know the rules of chess: positions with their lines and legal moves, and the moves of
-//! games and of pasted texts.
+//! Data for the page, which does not know the rules of chess: positions with their lines and legal moves, and the moves
+//! of games and of pasted texts.
 //!
 //! [`Annotations`] are the clocks, evaluations, marks and comments in the text of a game.
 
@@ -16,7 +16,7 @@ use crate::{
     tree::move_number,
 };
 
-/// The data of a position that only the rules of chess give.
+/// The properties of a position that follow from the rules of chess: its FEN, the legal moves, and whether it is check.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct PositionRules {
     /// The FEN of the position after the line.
@@ -29,7 +29,7 @@ struct PositionRules {
     legal: Vec<WrittenMove>,
 }
 
-/// The data that the page needs in addition to the answer of the explorer.
+/// The data that the page needs about a position in addition to the answer of the explorer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Board {
     /// The position, or `None` if the request has `legal=0`.
@@ -38,8 +38,8 @@ pub(super) struct Board {
     /// A name in the filters that no game has, if no game passes the filters.
     #[serde(skip_serializing_if = "Option::is_none", rename = "unknownName")]
     unknown_name: Option<UnknownNameAnswer>,
-    /// The moves whose positions more games reach than played the move. `None` if the request asks for transpositions, but
-    /// they are unknown.
+    /// The moves whose positions more games reach than played the move. `None` if the request asks for transpositions,
+    /// but they are unknown.
     transpositions: Option<Vec<Transpositions>>,
     /// If the counts lack rare positions, the minimum number of moves counted in each position that they contain.
     #[serde(skip_serializing_if = "Option::is_none", rename = "minGame")]
@@ -58,7 +58,7 @@ pub(super) struct Board {
     clocks: Option<ClockTimes>,
 }
 
-/// A name that no game has, with similar names.
+/// A name in the filters that no game has, with the most similar names.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct UnknownNameAnswer {
     name: String,
@@ -66,7 +66,7 @@ struct UnknownNameAnswer {
     nearest: Vec<String>,
 }
 
-/// The times that players took for the moves in a position.
+/// The times that players took for their moves in a position.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct ClockTimes {
     /// The number of games of the position that pass the filters.
@@ -77,7 +77,7 @@ struct ClockTimes {
     moves: Vec<MoveClock>,
 }
 
-/// The mean time that a move took.
+/// A move and the mean time that players took for it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct MoveClock {
     uci: String,
@@ -85,7 +85,7 @@ struct MoveClock {
     time: MoveTime,
 }
 
-/// The evaluation of the position after a move.
+/// A move and the evaluation of the position after it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct MoveEval {
     uci: String,
@@ -93,7 +93,7 @@ struct MoveEval {
     eval: Eval,
 }
 
-/// A move in two notations.
+/// A move in UCI notation and in standard algebraic notation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct WrittenMove {
     /// The move in UCI notation, in which castling is written as the king capturing its own rook.
@@ -102,7 +102,7 @@ pub(super) struct WrittenMove {
     san: String,
 }
 
-/// A move, and the number of games that reach the position after this move without playing it here, by another move order.
+/// A move, and the number of games that reach the position after it by a different move order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct Transpositions {
     uci: String,
@@ -133,7 +133,8 @@ impl PositionRules {
 }
 
 impl Board {
-    /// Creates the board of a request. It contains the transpositions in the answer, and the limits of the sources' counts.
+    /// Creates the data for a request from the explorer's answer. The data contain the transpositions in `answer`, and
+    /// the limits with which the counts of the sources were made.
     pub(super) fn new(request: &Request, answer: &Answer, explorer: &Explorer) -> Board {
         let filters = &request.query.filters;
         let line = &request.query.line;
@@ -160,7 +161,7 @@ impl Board {
         }
     }
 
-    /// Sets the name that no game has, with similar names.
+    /// Stores a name in the filters that no game has, with similar names.
     pub(super) fn name_unknown(&mut self, unknown: UnknownName) {
         self.unknown_name = Some(UnknownNameAnswer {
             name: unknown.name,
@@ -168,7 +169,11 @@ impl Board {
         });
     }
 
-    /// Adds the evaluations of a position and of the positions after its legal moves.
+    /// Adds the evaluations of `pos` and of the positions after its legal moves.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the evaluations cannot be read.
     pub(super) fn evaluate(&mut self, pos: &VariantPosition, evals: &Evals) -> Result<(), Error> {
         self.eval = evals.of_position(pos)?;
         for mv in pos.legal_moves() {
@@ -180,7 +185,7 @@ impl Board {
         Ok(())
     }
 
-    /// Adds the times of the moves of a position.
+    /// Adds the times that players took for the moves of `pos`.
     pub(super) fn time(&mut self, pos: &VariantPosition, times: &Times) {
         let moves = pos.legal_moves().into_iter().filter_map(|mv| {
             Some(MoveClock {
@@ -196,20 +201,19 @@ impl Board {
     }
 }
 
-/// The maximum number of half-moves of a game that are read. The longest games have about 600.
+/// The maximum number of half-moves of a game that are read. The longest games have about 600 half-moves.
 const MOST_MOVES: usize = 2000;
 
-/// The message for a text that the page cannot read.
+/// The error message for a pasted text that is neither a position nor moves.
 const NEITHER: &str = "this is neither a FEN nor moves from the start";
 
-/// Returns `true` if a text that cannot be parsed was probably meant as a FEN: its first word contains the slashes between
-/// ranks.
+/// Returns `true` if a text that cannot be parsed was probably meant as a FEN, because its first word contains slashes.
 fn begins_like_fen(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
     word.contains('/') && !word.contains(['-', '['])
 }
 
-/// A move and its annotations in a game.
+/// A move of a game, with the annotations in the text of the game.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct AnnotatedMove {
     #[serde(flatten)]
@@ -218,7 +222,7 @@ struct AnnotatedMove {
     annotations: Annotations,
 }
 
-/// The moves of a game or a pasted text, as far as they can be played.
+/// The moves of a game or of a pasted text, as far as they can be played, with the tags and the starting position.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub(super) struct Moves {
     /// The variant, by its name in the UCI protocol.
@@ -240,12 +244,13 @@ pub(super) struct Moves {
 }
 
 impl Moves {
-    /// Returns `true` if the starting position is known: the variant is supported, and the FEN is valid.
+    /// Returns `true` if the starting position is known, because the variant is supported and the FEN is valid.
     pub(super) fn are_placed(&self) -> bool {
         self.is_placed
     }
 
-    /// Reads the first game of a text. It is of `variant` if it has no `Variant` tag.
+    /// Reads the first game of a text. `variant` is the variant of a game without a `Variant` tag. If the game cannot
+    /// be read to its end, the result contains the moves before the problem.
     pub(super) fn of_game(variant: Variant, text: &[u8]) -> Moves {
         let mut moves = Moves {
             variant,
@@ -255,7 +260,7 @@ impl Moves {
         moves
     }
 
-    /// Returns the line of the moves.
+    /// Returns the line that consists of the starting position and all moves.
     pub(super) fn line(&self) -> Line {
         let moves = self.moves.iter().map(|mv| &*mv.mv.uci);
         let play = moves.collect::<Vec<_>>().join(",");
@@ -271,7 +276,8 @@ impl Moves {
         value.map(str::to_owned)
     }
 
-    /// Reads a pasted text: a FEN or EPD, or moves with or without tags, move numbers and comments.
+    /// Reads a pasted text: a FEN or EPD, or moves with or without tags, move numbers and comments. If the text cannot
+    /// be read to its end, the result says why.
     pub(super) fn of_text(variant: Variant, text: &str) -> Moves {
         let text = text.trim();
         let mut moves = Moves {
@@ -297,7 +303,7 @@ impl Moves {
         moves
     }
 
-    /// Reads the tags and the moves of a game. If it cannot read the whole game, returns the reason as the error.
+    /// Reads the tags and the moves of a game. Returns the reason as the error if the game cannot be read to its end.
     fn read(&mut self, game_text: &[u8]) -> Result<(), String> {
         let mut game = GameReader::new(game_text).with_untagged_variant(self.variant);
         if !game.next_game() {
@@ -324,7 +330,8 @@ impl Moves {
         self.play(game_text, start)
     }
 
-    /// Plays the moves of a game from `pos`. If it cannot play all moves, returns the reason as the error.
+    /// Plays the moves of a game from `pos`, and stores them with their annotations. Returns the reason as the error if
+    /// not all moves can be played.
     fn play(&mut self, game_text: &[u8], mut pos: VariantPosition) -> Result<(), String> {
         let mut game = GameReader::new(game_text);
         game.next_game();
@@ -366,7 +373,8 @@ impl Moves {
         }
     }
 
-    /// Stores the annotations after the last move, or the comments before the first one.
+    /// Parses `text`, which follows the last move, and stores its annotations with the move. Before the first move,
+    /// stores the comments of the game.
     fn annotate(&mut self, text: &[u8]) {
         let said = Annotations::read(text);
         match self.moves.last_mut() {
@@ -376,7 +384,7 @@ impl Moves {
     }
 }
 
-/// The annotations that follow a move.
+/// The annotations that follow a move in the text of a game.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub(super) struct Annotations {
     /// The seconds left on the clock.
@@ -394,7 +402,7 @@ pub(super) struct Annotations {
 }
 
 impl Annotations {
-    /// Reads the text between a move of the main line and the next one. Variations are skipped.
+    /// Parses the text between two moves of the main line. Variations in it are skipped.
     pub(super) fn read(mut text: &[u8]) -> Annotations {
         let mut read = Annotations::default();
         let mut depth = 0u32;
@@ -444,8 +452,8 @@ impl Annotations {
         read
     }
 
-    /// Adds a comment of the main line: its clock, its evaluation, and its text without commands. Comments in variations are
-    /// ignored.
+    /// Adds the clock, the evaluation and the text of a comment. Ignores comments in variations, for which `depth` is
+    /// greater than 0.
     fn take_comment(&mut self, comment: &[u8], depth: u32) {
         if depth > 0 {
             return;
@@ -473,12 +481,12 @@ impl Annotations {
     }
 }
 
-/// Returns the offset of the first line break, or the length of the text.
+/// Returns the offset of the first line break in `text`, or the length of `text` if it has none.
 fn line_end(text: &[u8]) -> usize {
     memchr::memchr2(b'\n', b'\r', text).unwrap_or(text.len())
 }
 
-/// Returns the NAG of a mark that is written after a move, such as `!?`.
+/// Returns the numeric annotation glyph (NAG) of a mark such as `!?`, or `None` for an unknown mark.
 fn nag(mark: &[u8]) -> Option<u16> {
     let marks: [&[u8]; 6] = [b"!", b"?", b"!!", b"??", b"!?", b"?!"];
     let at = marks.iter().position(|known| *known == mark)?;

@@ -1,4 +1,4 @@
-//! Books whose moves are shown next to the counts.
+//! Books whose moves the page shows next to the counts.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,7 +16,7 @@ use crate::{
     position::BookMove,
 };
 
-/// An open Polyglot book or OOBS database.
+/// A book that the server shows: an open Polyglot book or OOBS database.
 #[derive(Debug)]
 pub struct BookFile {
     name: String,
@@ -32,14 +32,14 @@ enum BookFormat {
     Oobs(Box<Obs>, Scaling),
 }
 
-/// The moves of a book in a position.
+/// The moves of a book in a position, with the name of the book.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct BookMoves {
     name: String,
     moves: Vec<ShownBookMove>,
 }
 
-/// A move of a book with its weight and its share of the position's total weight.
+/// A move of a book, with its weight and its share of the position's total weight in percent.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct ShownBookMove {
     uci: String,
@@ -49,7 +49,7 @@ struct ShownBookMove {
 }
 
 impl BookFile {
-    /// Opens a book or a database. Its name is that of the file without extensions.
+    /// Opens a Polyglot book or an OOBS database. The book is named after the file, without its extensions.
     ///
     /// # Errors
     ///
@@ -70,13 +70,13 @@ impl BookFile {
         })
     }
 
-    /// Returns the name of the book.
+    /// Returns the display name of the book.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the records of a Polyglot book in the last position of a line. If reading fails, for example because the file was
-    /// changed in place, opens the book again and reads once more.
+    /// Returns the records of a Polyglot book in the last position of a line. If reading fails, for example because
+    /// another program has changed the file, opens the book again and reads once more.
     fn entries(&self, book: &RwLock<Arc<Book>>, line: &Line) -> Result<Vec<Entry>> {
         let entries_of = |book: &Book| match book.is_for(line.variant()) {
             true => book.moves_of(line.position()),
@@ -90,8 +90,12 @@ impl BookFile {
         })
     }
 
-    /// Returns the legal moves of the book in the last position of a line, in the order of the book. Returns no moves if the
-    /// book belongs to another variant.
+    /// Returns the legal moves of the book in the last position of a line, in the order of the book, with their shares.
+    /// Returns no moves if the book is for another variant.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the book cannot be read.
     pub(super) fn moves(&self, line: &Line) -> Result<BookMoves> {
         let pos = line.position();
         let weighed: Vec<(BookMove, u16)> = match &self.format {
@@ -132,8 +136,8 @@ impl BookFile {
     }
 }
 
-/// Returns the display name of a source or a book: the name of its file up to the first dot, or the whole name if it begins
-/// with a dot.
+/// Returns the display name of a source or book: the name of its file up to the first dot, or the whole name if it
+/// begins with a dot.
 ///
 /// ```
 /// use polybook::serve::source_name;

@@ -1,5 +1,5 @@
-//! Building repertoires from filtered games, as `polybook repertoire` does from counts, with the equivalent command. Also
-//! finds the gaps of served repertoires in such games, and writes these repertoires with the moves that a user added.
+//! Builds repertoires from filtered games, like `polybook repertoire`, and returns the equivalent command. Also finds
+//! the gaps of served repertoires in filtered games, and writes served repertoires with moves that a user added.
 
 use std::{
     path::Path,
@@ -33,12 +33,14 @@ use crate::{
     tree::Source,
 };
 
-/// The maximum value of `reach`: positions that fewer than one in this many games reach are not answered.
+/// The maximum value of the parameter `reach`: the repertoire answers positions that at least one in this many games
+/// reaches.
 const RAREST: u32 = 10_000;
 
 impl AppState {
-    /// Builds a repertoire and returns its file. If the request has `count`, returns its size and the equivalent command
-    /// instead.
+    /// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the filtered games and returns its
+    /// file. If the request has the parameter `count`, returns the size and the equivalent command instead, and keeps
+    /// the file for a later request. Setting `stop` cancels the work.
     pub(super) fn build(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -126,7 +128,8 @@ impl AppState {
         Ok(content)
     }
 
-    /// Returns the gaps of a repertoire in the filtered games.
+    /// Answers `/gaps`: returns the positions of the filtered games for which a served repertoire has no move. Setting
+    /// `stop` cancels the work.
     pub(super) fn gaps(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -162,7 +165,7 @@ impl AppState {
         Content::camel_json(&FoundGaps { total, found })
     }
 
-    /// Returns the text of a served repertoire, after a game for each line that the user added.
+    /// Returns the PGN of a served repertoire to which the lines that a user added are prepended as games.
     fn edited_pgn(&self, parameters: &Parameters) -> Result<Content, Refusal> {
         let color = side(parameters)?;
         let served = self.served_repertoire(parameters, color)?;
@@ -184,7 +187,11 @@ impl AppState {
         Ok(Content::pgn(bytes))
     }
 
-    /// Returns the repertoire of a side that a request names.
+    /// Returns the served repertoire for `color` that the parameter `repertoire` names.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal that lists the known names if no repertoire has this name.
     pub(super) fn served_repertoire(
         &self,
         parameters: &Parameters,
@@ -209,7 +216,7 @@ impl AppState {
     }
 }
 
-/// The answer of `/gaps`.
+/// The answer to a request for the gaps of a repertoire.
 #[derive(Serialize)]
 struct FoundGaps {
     /// The number of all gaps, of which the answer lists the likeliest.
@@ -218,13 +225,13 @@ struct FoundGaps {
     found: Gaps,
 }
 
-/// Returns the side of a repertoire, which the request must name.
+/// Returns the side of a repertoire, which the parameter `side` must name.
 pub(super) fn side(parameters: &Parameters) -> Result<Color, Refusal> {
     let color = parameters.choice("side", |side| side.parse().ok())?;
     color.ok_or_else(|| Refusal::bad("side: choose white or black"))
 }
 
-/// Returns the memory budget for a run whose temporary files go to `directory`.
+/// Returns the memory budget for a run that writes its temporary files to `directory`.
 fn memory(directory: &Path) -> Memory {
     Memory {
         bytes: MEMORY,
@@ -232,7 +239,8 @@ fn memory(directory: &Path) -> Memory {
     }
 }
 
-/// Counts the games in a temporary directory. Returns the counts as a source of moves, and the number of counted games.
+/// Counts the games of `counting` into a subdirectory of `directory`, and opens the counts as a source of moves. Also
+/// returns the number of counted games. `what` names the product in error messages, and `stop` cancels the run.
 fn counted(
     mut counting: Counting,
     what: &str,

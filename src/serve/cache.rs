@@ -1,4 +1,4 @@
-//! A cache of indexes that were made from PGN files, so that a later server can use them again.
+//! A cache of indexes that were made from PGN files, so that a later server can reuse them.
 
 use std::{
     fs::{self, DirBuilder},
@@ -16,10 +16,11 @@ use crate::{
     storage::output::{FileId, TemporaryDir, claim_left_behind, is_absent},
 };
 
-/// The version of the contents of indexes. Increase it when they change, so that indexes of older versions are made again.
+/// The version of the contents of cached indexes. It must be increased when the contents change, so that older indexes
+/// are made again.
 const GENERATION: u32 = 11;
 
-/// A directory of indexes. Each is named by a hash of its PGN file's path and state.
+/// A directory of indexes that were made from PGN files. Each index is named after hashes of its file's path and state.
 #[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,
@@ -27,7 +28,7 @@ pub struct Cache {
     _temporary: Option<TemporaryDir>,
 }
 
-/// The location of the index of a PGN file in its current state.
+/// The location of the cached index of a PGN file in its current state. The index need not exist.
 #[derive(Clone, Debug)]
 pub struct CachedIndex {
     pgn: PathBuf,
@@ -39,7 +40,8 @@ pub struct CachedIndex {
 }
 
 impl Cache {
-    /// Opens a cache in a directory, which is created if it does not exist. A new directory can be read only by its owner.
+    /// Opens the cache in a directory, and creates the directory if it does not exist. Only the owner can read a new
+    /// directory.
     ///
     /// # Errors
     ///
@@ -57,7 +59,7 @@ impl Cache {
         })
     }
 
-    /// Creates a cache in a temporary directory, which is removed when the cache is dropped.
+    /// Creates an empty cache in a temporary directory, which is removed when the cache is dropped.
     ///
     /// # Errors
     ///
@@ -75,8 +77,8 @@ impl Cache {
         &self.directory
     }
 
-    /// Returns the location of the index of a PGN file. The location depends on the path, the size and the modification time
-    /// of the file, and on the variant of games without a `Variant` tag.
+    /// Returns the location of the index of a PGN file. It depends on the path, the size and the modification time of
+    /// the file, and on `untagged`, the variant of games without a `Variant` tag.
     ///
     /// # Errors
     ///
@@ -115,33 +117,33 @@ impl CachedIndex {
         &self.path
     }
 
-    /// Returns `true` if the directory is an index. The index may be damaged.
+    /// Returns `true` if an index exists at the location. The index may be damaged.
     ///
     /// # Errors
     ///
-    /// Returns an error if the system does not say whether there is an index.
+    /// Returns an error if the operating system cannot tell whether the index exists.
     pub fn is_made(&self) -> Result<bool> {
         Ok(unless_damaged(is_index(&self.path))?.unwrap_or(false))
     }
 
-    /// Returns `true` if an [`Explorer`] can open the index.
+    /// Returns `true` if the index exists and can be opened.
     ///
     /// # Errors
     ///
-    /// Returns an error if the system does not let this process read the index, such as one with too many open files. Such an
-    /// error does not mean that the index is damaged.
+    /// Returns an error if the operating system does not allow this process to read the index, for example because too
+    /// many files are open. Such an error does not mean that the index is damaged.
     pub fn is_sound(&self) -> Result<bool> {
         let opened = Explorer::open([(String::new(), self.path.clone())]);
         Ok(unless_damaged(opened)?.is_some())
     }
 
-    /// Removes a damaged or incomplete index, if there is one. Does nothing if `is_sound` returns `true`, because then
+    /// Removes a damaged or incomplete index. Does nothing if no index exists, or if `is_sound` returns `true` because
     /// another server has made the index meanwhile.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Busy`] while another server removes it, the error of `is_sound`, and an error for files that cannot be
-    /// removed or that do not belong to an index.
+    /// Returns [`Error::Busy`] while another server removes the index, the error of `is_sound`, or an error if a file
+    /// cannot be removed or does not belong to an index.
     pub fn remove_unless(&self, is_sound: impl FnOnce() -> Result<bool>) -> Result<()> {
         let _claim = match claim_left_behind(&self.path, true) {
             Ok(None) => {
@@ -158,15 +160,15 @@ impl CachedIndex {
         }
     }
 
-    /// Returns a run that makes the index, with games of all variants.
+    /// Returns a run that makes the index of the PGN file, with games of all variants.
     pub fn make(&self) -> MakeBook {
         MakeBook::new([Input::file(&self.pgn).with_untagged_variant(self.untagged)])
             .variant(VariantChoice::Auto)
             .explorer(&self.path)
     }
 
-    /// Removes indexes of older states of the file, as far as possible. A damaged index stays. A server that has an index
-    /// open can continue to use it.
+    /// Removes the indexes of earlier states of the PGN file. Ignores errors, and keeps damaged indexes. Another server
+    /// that has an index open can continue to use it.
     pub fn remove_older(&self) {
         let directory = self.path.parent().unwrap_or(&self.path);
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -184,11 +186,11 @@ impl CachedIndex {
     }
 }
 
-/// Turns the error of a damaged index, or of one of which a file is missing, into `None`.
+/// Converts the error for a damaged or incomplete index to `None`.
 ///
 /// # Errors
 ///
-/// Returns all other errors of the system.
+/// Returns any other error of the operating system.
 fn unless_damaged<T>(opened: Result<T>) -> Result<Option<T>> {
     match opened {
         Err(Error::Io { source, .. }) if is_absent(&source) => Ok(None),

@@ -1,7 +1,7 @@
-//! Clients: whether they are still connected, and how much of the server they may use.
+//! Clients of the server: whether they are still connected, and how much of the server they may use.
 //!
-//! Every limited resource is limited twice: for the whole server, and for each address. So no single address can block all
-//! others.
+//! Every limited resource is limited twice, for the whole server and for each address, so that no single address can
+//! block all others.
 
 use std::{
     collections::HashMap,
@@ -19,19 +19,19 @@ use tokio::{
 
 use super::{Refusal, content::Content};
 
-/// The maximum time that a request waits for a permit.
+/// The maximum time that a request waits for a permit to be answered.
 const WAITING: Duration = Duration::from_secs(10);
 
-/// The maximum size, in bytes, of an answer that needs no permits while it is being sent. The send buffers of the operating
+/// The maximum size, in bytes, of an answer that needs no permits while it is sent. The send buffers of the operating
 /// system have about this size.
 const SMALL: usize = 64 << 10;
 
-/// The size, in bytes, of the send buffer that the operating system keeps for a connection. A blocked write continues when a
-/// third of the buffer is free. With the default of several megabytes, a client that reads slowly could not be told from one
-/// that does not read.
+/// The size, in bytes, of the send buffer of a connection. A blocked write continues when a third of the buffer is
+/// free. With the operating system's default of several megabytes, a client that reads slowly could not be
+/// distinguished from one that does not read.
 const SENT_AHEAD: u32 = 128 << 10;
 
-/// A resource that clients use.
+/// A resource of the server that clients share.
 #[derive(Copy, Clone)]
 enum Share {
     /// Connections. Further connections wait to be accepted.
@@ -48,19 +48,19 @@ enum Share {
     Waiting,
 }
 
-/// The maximum amounts of each [`Share`] that may be in use, in the order of its variants.
+/// The maximum amount of each [`Share`] that may be in use, in the order of its variants.
 type ClientLimits = [usize; 6];
 
-/// The limits of the whole server, in the order of the variants of [`Share`].
+/// The limits for all clients together, in the order of the variants of [`Share`].
 const OF_SERVER: ClientLimits = [4096, 256, 64, 4, 64 << 20, 8];
-/// The limits of the clients of one IP address together, in the order of the variants of [`Share`].
+/// The limits for all clients of one IP address, in the order of the variants of [`Share`].
 const OF_ADDRESS: ClientLimits = [256, 32, 2, 2, 16 << 20, Semaphore::MAX_PERMITS];
 
-/// The limits of the clients of one IP address if the server listens only on this machine, where all clients have the same
-/// address.
+/// The limits for all clients of one IP address if the server listens only on the local machine, where all clients have
+/// the same address: none.
 const OF_THIS_MACHINE: ClientLimits = [Semaphore::MAX_PERMITS; 6];
 
-/// A semaphore for each limit.
+/// The semaphores that enforce the limits of the server or of one address, one for each [`Share`].
 struct Capacity([Arc<Semaphore>; 6]);
 
 impl Capacity {
@@ -74,7 +74,7 @@ impl Capacity {
     }
 }
 
-/// The clients of a server.
+/// The clients of a server, and the limits for them.
 pub(super) struct Clients {
     /// The semaphores of the whole server.
     server: Arc<Capacity>,
@@ -84,7 +84,7 @@ pub(super) struct Clients {
     shares: HashMap<IpAddr, Weak<Capacity>>,
 }
 
-/// The client of a connection. Its permits for the connection are held until the last clone is dropped.
+/// The client of one connection. The permits for the connection are held until the last clone is dropped.
 #[derive(Clone)]
 pub(super) struct Client {
     stream: Arc<net::TcpStream>,
@@ -94,12 +94,12 @@ pub(super) struct Client {
 }
 
 impl Clients {
-    /// Creates the clients of a server that listens at this address.
+    /// Creates the record of clients for a server that listens at the address `listening`.
     pub(super) fn new(listening: IpAddr) -> Clients {
         let (mut server, mut share) = (OF_SERVER, OF_ADDRESS);
         let connections = most_connections();
         server[Share::Connections as usize] = connections;
-        // If few files may be open, an address may use a quarter of the connections.
+        // If the process may open few files, one address may use at most a quarter of the connections.
         let own = &mut share[Share::Connections as usize];
         *own = (*own).min(connections / 4);
         Clients {
@@ -112,14 +112,14 @@ impl Clients {
         }
     }
 
-    /// Waits until another connection is allowed, and returns the permit for it.
+    /// Waits until the server may accept another connection, and returns the permit for it.
     pub(super) async fn connection_permit(&self) -> OwnedSemaphorePermit {
         let permit = self.server.of(Share::Connections).acquire_owned().await;
         permit.expect("nobody closes the semaphore")
     }
 
-    /// Returns the client of an accepted stream, and the stream for use in another runtime. Returns `None` if the address
-    /// has too many connections, or if no more files can be opened.
+    /// Registers the client of an accepted connection. Returns the client, and its stream for use in another runtime.
+    /// Returns `None` if the address has too many connections, or if the operating system cannot open another file.
     pub(super) fn enter(
         &mut self,
         permit: OwnedSemaphorePermit,
@@ -141,7 +141,7 @@ impl Clients {
         Some((client, stream))
     }
 
-    /// Returns the semaphores of an address, which all of its connections share.
+    /// Returns the semaphores of an IP address, which all of its connections share.
     fn share_of(&mut self, address: IpAddr) -> Arc<Capacity> {
         let address = client_network(address);
         if let Some(share) = self.shares.get(&address).and_then(Weak::upgrade) {
@@ -154,8 +154,8 @@ impl Clients {
     }
 }
 
-/// Returns the maximum number of connections. Each connection takes two open files. Half of the allowed open files are
-/// reserved for an index, and some for games and the program itself. At least eight connections are always allowed.
+/// Returns the maximum number of connections, which is at least eight. Each connection takes two open files. Half of
+/// the files that the process may open are reserved for indexes, and some for games and the program itself.
 #[cfg(unix)]
 fn most_connections() -> usize {
     let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
@@ -163,13 +163,14 @@ fn most_connections() -> usize {
     (files.saturating_sub(64) / 2).clamp(8, OF_SERVER[Share::Connections as usize])
 }
 
-/// Returns the maximum number of connections. Operating systems other than Unix have no limit that matters.
+/// Returns the maximum number of connections. Systems other than Unix do not limit open files to a number that matters.
 #[cfg(not(unix))]
 fn most_connections() -> usize {
     OF_SERVER[Share::Connections as usize]
 }
 
-/// Returns the part of an address that one client controls: an IPv4 address, or the 64-bit network of an IPv6 address.
+/// Returns the part of an IP address that one client controls: an IPv4 address as a whole, or the 64-bit network of an
+/// IPv6 address.
 fn client_network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V4(address) => address.into(),
@@ -181,7 +182,8 @@ fn client_network(client: IpAddr) -> IpAddr {
 }
 
 impl Client {
-    /// Returns `true` if the client has closed the connection, which hyper does not always notice. Does not block.
+    /// Returns `true` if the client has closed the connection. Does not block. hyper does not always notice a closed
+    /// connection.
     pub(super) fn is_gone(&self) -> bool {
         match self.stream.peek(&mut [0]) {
             Ok(waiting) => waiting == 0,
@@ -189,22 +191,25 @@ impl Client {
         }
     }
 
-    /// Waits for the permits to answer a request, first that of the address, then that of the server.
+    /// Waits for the permits to answer a request: first the one of the client's address, then the one of the server.
+    /// Dropping the result returns the permits.
     ///
     /// # Errors
     ///
-    /// Returns a refusal after ten seconds.
+    /// Returns a refusal if a permit is not available within ten seconds.
     pub(super) async fn request_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let own = in_time(self.share.of(Share::Requests).acquire_owned()).await?;
         let permit = in_time(self.server.of(Share::Requests).acquire_owned()).await?;
         Ok((own, permit))
     }
 
-    /// Waits for the permit of the client's address to read the texts of games, and takes that of the server.
+    /// Waits for the permit of the client's address to read the texts of games, and takes the server's permit if it is
+    /// available. Dropping the result returns the permits.
     ///
     /// # Errors
     ///
-    /// Returns a refusal after ten seconds, or if all clients together read too many games.
+    /// Returns a refusal if the address's permit is not available within ten seconds, or the server's permit not at
+    /// once.
     pub(super) async fn text_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let own = in_time(self.share.of(Share::Texts).acquire_owned()).await?;
         let permit = self.server.of(Share::Texts).try_acquire_owned();
@@ -213,11 +218,11 @@ impl Client {
         Ok((own, permit.map_err(too_many)?))
     }
 
-    /// Takes the permits to make a book.
+    /// Takes the permits to make a book, without waiting. Dropping the result returns the permits.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the client's address or all clients together make too many books.
+    /// Returns a refusal if the client's address, or all clients together, are making too many books.
     pub(super) fn book_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let permit = |of: &Capacity| of.of(Share::Books).try_acquire_owned();
         let too_many =
@@ -226,17 +231,19 @@ impl Client {
         Ok((own, permit(&self.server).map_err(too_many)?))
     }
 
-    /// Returns the content with the permits that it needs until it is sent. Small contents need none.
+    /// Attaches the permits for sending a large content, which are returned after it has been sent. A small content
+    /// needs no permits and is returned unchanged.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the address has too much unread data, if too many large answers are waiting, or after ten
-    /// seconds of waiting for others to read theirs.
+    /// Returns a refusal if the client's address has too much unread data, if too many large answers are waiting, or if
+    /// the permits are not available within ten seconds.
     pub(super) async fn to_be_sent(&self, content: Content) -> Result<Content, Refusal> {
         if content.size() <= SMALL {
             return Ok(content);
         }
-        // A content that is larger than an address's share takes the whole share, so it is sent when nothing else is.
+        // A content that is larger than the limit of an address takes the whole limit, so it is sent when nothing else
+        // is being sent.
         let permits = content.size().min(OF_ADDRESS[Share::Unsent as usize]) as u32;
         let own = self.share.of(Share::Unsent).try_acquire_many_owned(permits);
         let too_much = |_| Refusal::unavailable("read the answers that you asked for before");
@@ -253,7 +260,7 @@ impl Client {
     }
 }
 
-/// Waits for a permit, and returns a refusal after ten seconds.
+/// Waits for a permit. Returns a refusal if it is not available within ten seconds.
 pub(super) async fn in_time<T>(
     permit: impl Future<Output = Result<T, AcquireError>>,
 ) -> Result<T, Refusal> {

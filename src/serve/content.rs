@@ -1,4 +1,5 @@
-//! The bodies of answers and their validators (`ETag`), by which a client knows whether its cached answer is still valid.
+//! The bodies of answers and their validators (`ETag`), by which a client knows whether its cached answer is still
+//! valid.
 //!
 //! A [cache](ResponseCache) keeps recent answers, because most requests concern the same few positions.
 
@@ -22,14 +23,14 @@ pub(super) const JSON: &str = "application/json";
 /// The media type of PGN games.
 pub(super) const PGN: &str = "application/x-chess-pgn";
 
-/// The body of an answer, with its media type.
+/// The body of an answer to an HTTP request, with its media type.
 #[derive(Clone)]
 pub(super) struct Content {
     media_type: &'static str,
     body: Bytes,
 }
 
-/// A body with a value that must be held until the body is sent.
+/// A body, and a value that is dropped when the body has been sent, such as a permit.
 struct Holding<T> {
     body: Bytes,
     _held: T,
@@ -47,36 +48,37 @@ impl Content {
         Content { media_type, body }
     }
 
-    /// Creates a JSON document.
+    /// Serializes a document as the JSON body of an answer.
     pub(super) fn json(document: &impl Serialize) -> Result<Content, Refusal> {
         Ok(Content::new(JSON, written(document)?))
     }
 
-    /// Creates a JSON document whose keys are changed from snake case, which the library and the command line use, to camel case.
+    /// Serializes a document as the JSON body of an answer, like [`json`](Content::json), and converts its keys from
+    /// snake case to camel case.
     pub(super) fn camel_json(document: &impl Serialize) -> Result<Content, Refusal> {
         let document = serde_json::to_value(document);
         let document = document.map_err(|err| Refusal::unavailable(err.to_string()))?;
         Content::json(&with_camel_keys(document))
     }
 
-    /// Creates a stream of JSON documents (`application/x-ndjson`) that consists of one document.
+    /// Serializes a document as a stream of JSON documents (`application/x-ndjson`) that contains only this one.
     pub(super) fn line(document: &impl Serialize) -> Result<Content, Refusal> {
         let mut body = written(document)?;
         body.push(b'\n');
         Ok(Content::new("application/x-ndjson", body))
     }
 
-    /// Creates the text of games. Its bytes are those of the PGN file, in any encoding.
+    /// Creates a body that consists of games in PGN. Its bytes are those of the PGN file, in any encoding.
     pub(super) fn pgn(body: Vec<u8>) -> Content {
         Content::new(PGN, body)
     }
 
-    /// Creates a Polyglot book.
+    /// Creates a body that consists of a Polyglot book.
     pub(super) fn book(body: Vec<u8>) -> Content {
         Content::new("application/octet-stream", body)
     }
 
-    /// Returns the content together with a value that is held until the content is sent.
+    /// Attaches a value to the content, which is dropped when the content has been sent.
     pub(super) fn holding(self, held: impl Send + 'static) -> Content {
         let holding = Holding {
             body: self.body,
@@ -93,12 +95,12 @@ impl Content {
         self.body.len()
     }
 
-    /// Returns a validator that is a hash of the content.
+    /// Returns a validator (`ETag`) that is a hash of the content.
     pub(super) fn etag(&self) -> HeaderValue {
         etag_of(&(self.media_type, &self.body))
     }
 
-    /// Returns the response with this content and validator.
+    /// Creates the response with this content and the validator `etag`.
     pub(super) fn into_response(self, etag: HeaderValue) -> Response {
         let headers = [
             (
@@ -113,15 +115,15 @@ impl Content {
         (headers, Body::from(self.body)).into_response()
     }
 
-    /// Returns the response for a content from files that may change at any time. The validator is therefore a hash of the
-    /// content itself.
+    /// Creates the response for a content from files that may change at any time: status 304 if the client has the same
+    /// content already, which `asker`, the headers of the request, show. The validator is a hash of the content.
     pub(super) fn answer_from_files(self, asker: &HeaderMap) -> Response {
         let etag = self.etag();
         not_modified(asker, &etag).unwrap_or_else(|| self.into_response(etag))
     }
 }
 
-/// Returns a document whose keys are changed from snake case to camel case.
+/// Converts all keys of a JSON document from snake case to camel case.
 fn with_camel_keys(document: Value) -> Value {
     match document {
         Value::Object(object) => {
@@ -142,18 +144,19 @@ fn with_camel_keys(document: Value) -> Value {
     }
 }
 
-/// Serializes a document as JSON.
+/// Serializes a document as JSON text.
 fn written(document: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(document).map_err(|err| Refusal::unavailable(err.to_string()))
 }
 
-/// Returns a validator for a value. It is weak because an answer may be sent compressed.
+/// Returns a validator (`ETag`) for a value. It is weak, because the answer may be sent compressed.
 pub(super) fn etag_of(value: &impl Hash) -> HeaderValue {
     let text = format!("W/\"{:016x}\"", hash(value));
     text.try_into().expect("a number is a header's value")
 }
 
-/// Returns a response with status 304 if the client's cached answer has this validator, otherwise `None`.
+/// Returns a response with status 304 if the headers of a request show that the client has the answer with this
+/// validator. Returns `None` otherwise.
 pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Response> {
     let hash = etag.to_str().unwrap_or_default().trim_start_matches("W/");
     let is_known = headers
@@ -166,17 +169,17 @@ pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Re
     is_known.then(|| response.into_response())
 }
 
-/// The maximum total size of the cached answers, in bytes.
+/// The maximum total size of the answers in the cache, in bytes.
 const KEPT: u64 = 16 << 20;
 
-/// The typical size of an answer in bytes, from which the cache estimates how many entries to reserve.
+/// The typical size of an answer, in bytes, from which the cache estimates how many entries to reserve.
 const USUAL: usize = 4 << 10;
 
-/// The number of shards of the cache, each with its own lock. It is small enough that the largest answers fit into one
-/// shard.
+/// The number of shards of the cache of answers, each with its own lock. It is so small that the largest answers fit
+/// into one shard.
 const PARTS: usize = 8;
 
-/// A request and the accepted media types, which identify an answer.
+/// The key of an answer in the cache: the path and the query string of the request, and the accepted media types.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct CacheKey {
     pub(super) path: String,
@@ -184,10 +187,10 @@ pub(super) struct CacheKey {
     pub(super) accept: String,
 }
 
-/// The recent answers. New answers evict old ones when the cache is full.
+/// A cache of recent answers. New answers evict old ones when the cache is full.
 pub(super) type ResponseCache = Cache<CacheKey, Content, Size>;
 
-/// Measures the size of cache entries.
+/// Measures the size of a cached answer, including its key, in bytes.
 #[derive(Clone)]
 pub(super) struct Size;
 
@@ -202,14 +205,14 @@ impl CacheKey {
         }
     }
 
-    /// Returns `true` if the client names a media type as acceptable, and no less than `other`.
+    /// Returns `true` if the client accepts `media_type` by name, and prefers it at least as much as `other`.
     pub(super) fn prefers(&self, media_type: &str, other: &str) -> bool {
         let quality = self.quality(media_type);
         quality > 0.0 && quality >= self.quality(other)
     }
 
-    /// Returns the quality value of a media type that the client names, from 0 (not acceptable) to 1; 0 if the client
-    /// does not name the type.
+    /// Returns the quality value of a media type in the client's `Accept` header, from 0 (not acceptable) to 1. Returns
+    /// 0 if the header does not name the type.
     fn quality(&self, media_type: &str) -> f32 {
         let mut ranges = self.accept.split(',').map(|range| range.split(';'));
         let range = ranges.find_map(|mut range| {
@@ -239,7 +242,7 @@ impl Weighter<CacheKey, Content> for Size {
     }
 }
 
-/// Creates an empty cache.
+/// Creates an empty cache of answers.
 pub(super) fn response_cache() -> ResponseCache {
     let options = OptionsBuilder::new()
         .estimated_items_capacity(KEPT as usize / USUAL)

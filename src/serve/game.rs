@@ -1,4 +1,4 @@
-//! Games as JSON.
+//! Games as JSON documents for the page.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::explorer::{GameInfo, Opening, Query, last_departure};
 
-/// A game for the page.
+/// A game as the page shows it, with its moves and annotations.
 #[derive(Serialize)]
 struct OpenGame {
     #[serde(flatten)]
@@ -34,7 +34,9 @@ struct OpenGame {
 }
 
 impl AppState {
-    /// Returns the game with this number and text as JSON, with its moves and annotations.
+    /// Returns a game as JSON, with its moves and annotations. `number` is the game's number in the explorer, and
+    /// `text` is its PGN. `query` determines which games are counted in each position, and `goes_on` whether to
+    /// continue.
     pub(super) fn open_game(
         &self,
         number: u64,
@@ -66,9 +68,9 @@ impl AppState {
     }
 }
 
-/// Returns the index of the move by which a game leaves the positions of other games for good, or `None` if there is none.
-/// `reached` contains the number of games that reach the position after each move, including the game itself, and `None`
-/// where it is unknown.
+/// Returns the index of the move after which a game never again reaches a position of another game, or `None` if the
+/// game does not leave the positions of other games. `reached` contains, for each move, the number of games that reach
+/// the position after it, including the game itself, or `None` if it is unknown.
 fn novelty(reached: &[Option<u64>]) -> Option<usize> {
     let known = reached
         .iter()

@@ -1,14 +1,15 @@
 //! Decides which requests the server answers, and what browsers may do with the answers.
 //!
-//! A browser does not let a page of another origin read the answers, unless `--allow-origin` names the origin. Two loopholes
-//! are closed here:
+//! A browser does not let a page of another origin read the answers, unless `--allow-origin` names the origin. Two
+//! loopholes are closed here:
 //!
-//! - A page may use a host name of its own that resolves to this machine (DNS rebinding). Its requests contain that host
-//!   name, so they are refused.
-//! - A page may load an address as a script, an image or a frame. It cannot read the answer, but it learns whether loading
-//!   succeeded, and the server has done the work. Browsers mark such requests with `Sec-Fetch-Site`, and marked requests are
-//!   refused. Browsers do not mark requests over plain HTTP to another machine. For these, costly routes require a header
-//!   ([`OWN_HEADER`]) that a page of another site cannot send without a preflight request, which fails.
+//! - A page may use a host name of its own that resolves to this machine (DNS rebinding). Its requests contain that
+//!   host name, so they are refused.
+//! - A page may load an address as a script, an image or a frame. It cannot read the answer, but it learns whether
+//!   loading succeeded, and the server has done the work. Browsers mark such requests with `Sec-Fetch-Site`, and marked
+//!   requests are refused. Browsers do not mark requests over plain HTTP to another machine. For these, costly routes
+//!   require a header ([`OWN_HEADER`]) that a page of another site cannot send without a preflight request, which
+//!   fails.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
@@ -19,16 +20,16 @@ use axum::{
 
 use super::refusal::Refusal;
 
-/// The header in which a browser tells whether the page that makes a request belongs to the same site.
+/// The request header in which a browser states whether the requesting page belongs to the same site.
 const FETCH_SITE: &str = "sec-fetch-site";
 
-/// The header in which a browser tells how it will use the answer, such as `document` or `script`.
+/// The request header in which a browser states how it will use the answer, such as `document` or `script`.
 const FETCH_DEST: &str = "sec-fetch-dest";
 
-/// The header that the page sends with each request of its scripts. Its value does not matter.
+/// The request header that the server's own page sends with each request of its scripts. Its value does not matter.
 const OWN_HEADER: &str = "x-polybook";
 
-/// The routes that read many games or write files.
+/// The paths of the routes that read many games or write files.
 const COSTLY_ROUTES: [&str; 9] = [
     "/book.bin",
     "/book.pgn",
@@ -41,14 +42,15 @@ const COSTLY_ROUTES: [&str; 9] = [
     "/scores",
 ];
 
-/// The parameters that make any route read many games.
+/// The query parameters that make any route read many games.
 const COSTLY_PARAMETERS: [&str; 2] = ["clocks", "duplicates"];
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
-/// The headers of every answer. The security policy lets the page load only its own files, and forbids inline scripts and
-/// styles. An answer with status 304 also has these headers, because a browser uses them to update its cached answer.
+/// The headers of every answer. The security policy lets the page load only its own files, and forbids inline scripts
+/// and styles. Answers with status 304 have these headers as well, because a browser updates its cached answer with
+/// them.
 const HEADERS: [(HeaderName, &str); 3] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -59,7 +61,7 @@ const HEADERS: [(HeaderName, &str); 3] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];
 
-/// Checks requests, and adds headers to answers.
+/// A filter that refuses requests of foreign pages and adds security headers to answers.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
     pub(super) hosts: Hosts,
@@ -72,8 +74,8 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the request names another host than this server's, if a page of another site makes it whose
-    /// origin is not allowed, or if it may be such a request and its route is costly.
+    /// Returns a refusal if the request names a host that is not this server's, if it comes from a page of an origin
+    /// that is not allowed, or if it may come from such a page and its route is costly.
     pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
         let (uri, headers) = (request.uri(), request.headers());
         self.hosts.check(uri, headers)?;
@@ -103,7 +105,7 @@ impl Guard {
         }
     }
 
-    /// Adds the headers that tell a browser how to treat an answer to a request of `origin`.
+    /// Adds the headers that tell a browser how to treat an answer. `origin` is the `Origin` header of the request.
     pub(super) fn protect(&self, origin: Option<&HeaderValue>, response: &mut Response) {
         let headers = response.headers_mut();
         for (name, value) in HEADERS {
@@ -117,8 +119,8 @@ impl Guard {
         headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, readers);
     }
 
-    /// Returns `true` if pages of an origin may read the answers. Requests of scripts and images name no origin; only
-    /// `*` allows these.
+    /// Returns `true` if pages of `origin` may read the answers. `None` stands for a request without an origin, such as
+    /// one for a script or an image, which only `*` allows.
     fn allows(&self, origin: Option<&HeaderValue>) -> bool {
         let mut allowed = self.origins.iter();
         allowed.any(|allowed| match origin {
@@ -128,22 +130,23 @@ impl Guard {
     }
 }
 
-/// Returns `true` unless a request comes from a page of another site. Old browsers name the site in `Origin` alone.
+/// Returns `true` if the `Origin` header is missing or names this server, so that the request does not come from a page
+/// of another site. Old browsers state the site only in this header.
 fn has_own_origin(headers: &HeaderMap) -> bool {
     let site = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
     let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
     site.is_none_or(|site| host.is_some_and(|host| site.strip_suffix(host) == Some(b"http://")))
 }
 
-/// Returns `true` if the server must read many games or write files to answer a request.
+/// Returns `true` if the server must read many games or write files to answer a request for this URI.
 fn is_costly(uri: &Uri) -> bool {
     let query = uri.query().unwrap_or_default().as_bytes();
     COSTLY_ROUTES.contains(&uri.path())
         || form_urlencoded::parse(query).any(|(name, _)| COSTLY_PARAMETERS.contains(&&*name))
 }
 
-/// Returns `true` if the host of a request is this machine. Browsers send `Sec-Fetch-Site` with all requests to this
-/// machine, so a request without this header does not come from a browser.
+/// Returns `true` if the `Host` header of a request names this machine. Browsers send `Sec-Fetch-Site` with all
+/// requests to this machine, so such a request without that header does not come from a browser.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
@@ -156,13 +159,13 @@ fn names_this_machine(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Returns the IP address if the host is one, or `None` for a name.
+/// Parses a host as an IP address, with or without brackets. Returns `None` if the host is a name.
 fn bare_address(host: &str) -> Option<IpAddr> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare.parse().ok()
 }
 
-/// The host names that a server accepts.
+/// The hosts that requests may name: the server's address, `localhost`, and further allowed names.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     /// The address at which the server listens.
@@ -172,7 +175,7 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// Checks that the host in the `Host` header, and the one in the URI if there is one, belong to this server.
+    /// Checks that the host in the `Host` header, and the host in the URI if it contains one, belong to this server.
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
@@ -197,11 +200,11 @@ impl Hosts {
         Ok(())
     }
 
-    /// Returns `true` if a host name or address belongs to this server.
+    /// Returns `true` if a host name or IP address belongs to this server.
     fn accepts(&self, host: &str) -> bool {
         if let Some(address) = bare_address(host) {
-            // An address needs no resolution, so it cannot lead to another host. If the server listens on all addresses,
-            // every address is accepted.
+            // An address needs no resolution, so it cannot lead to another host. If the server listens on all
+            // addresses, every address is accepted.
             return address == self.listening || self.listening.is_unspecified();
         }
         let allowed = self.allowed.iter().map(String::as_str);
@@ -211,21 +214,15 @@ impl Hosts {
     }
 }
 
-/// An origin whose pages may read the answers: scheme, host and port in the form that browsers send, or `*` for all origins.
+/// An origin whose pages may read the server's answers: scheme, host and port as browsers send them, or `*` for all
+/// origins.
 ///
-/// ```
-/// use polybook::serve::Origin;
-///
-/// let origin: Origin = "https://Chess.example:443".parse()?;
-/// assert_eq!(origin.to_string(), "https://chess.example");
-/// assert!("chess.example".parse::<Origin>().is_err());
-/// assert!("https://chess.example/page".parse::<Origin>().is_err());
 /// # Ok::<(), polybook::serve::OriginError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origin(pub(super) HeaderValue);
 
-/// The error of parsing a text that is not an origin.
+/// The error for a text that is not a valid [`Origin`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "write an origin such as https://chess.example or http://localhost:3000, without a path, or *"
@@ -233,7 +230,7 @@ pub struct Origin(pub(super) HeaderValue);
 pub struct OriginError;
 
 impl Origin {
-    /// Returns `true` if a page of `origin` may read the answers.
+    /// Returns `true` if this value allows pages of `origin` to read the answers.
     pub(super) fn allows(&self, origin: &HeaderValue) -> bool {
         self.0 == "*" || self.0 == origin
     }

@@ -1,4 +1,4 @@
-//! Connections: accepting, limiting and closing them.
+//! HTTP connections: accepts, limits and closes them.
 
 use std::{
     convert::Infallible,
@@ -39,25 +39,25 @@ use super::{
     log::{Logging, Served},
 };
 
-/// The maximum size of a request's headers, in bytes. This is the smallest value that hyper accepts.
+/// The maximum size of the headers of a request, in bytes. It is the smallest value that hyper accepts.
 const LONGEST_REQUEST: usize = 8 << 10;
 
-/// The maximum time for a request to arrive, and for a connection to stay idle between requests.
+/// The maximum time for the headers of a request to arrive, and for a connection to stay idle between requests.
 const ARRIVING: Duration = Duration::from_secs(10);
 
-/// The maximum time that a write waits for a client that does not read. Without it, such clients would keep their
-/// connections and answers forever.
+/// The maximum time that a write waits for a client that does not read. Without this limit, such clients would occupy
+/// connections and memory forever.
 const UNREAD: Duration = Duration::from_secs(5);
 
-/// The number of scheduler ticks after which a thread polls for new events. A client that pipelines requests gets 16 answers
-/// in one tick, so with tokio's default of 61 ticks the other clients would wait for seconds. The cost of polling more often
-/// is not measurable.
+/// The number of scheduler ticks after which a thread polls for new events. A client that pipelines requests gets 16
+/// answers in one tick, so with tokio's default of 61 ticks, all other clients would wait for seconds. The cost of
+/// polling more often is not measurable.
 const TURNS: u32 = 4;
 
-/// The maximum time that a shutdown waits for requests that are being answered.
+/// The maximum time that a shutdown waits for requests that are still being answered.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
-/// The services that answer the requests of all connections.
+/// The services that answer the requests of all connections: the check of requests, the routes and the log.
 #[derive(Clone)]
 pub(super) struct Site {
     pub(super) guard: Guard,
@@ -65,14 +65,14 @@ pub(super) struct Site {
     pub(super) log: Option<Logging>,
 }
 
-/// An accepted connection that is passed to a thread.
+/// An accepted connection on its way to the thread that serves it.
 type AcceptedClient = (Client, net::TcpStream, Watcher);
 
-/// The senders to the threads that serve connections. The threads end when this is dropped.
+/// The senders to the threads that serve connections. Dropping them ends the threads.
 pub(super) type Threads = Vec<UnboundedSender<AcceptedClient>>;
 
-/// Starts threads that serve connections. Each thread has a runtime of its own, because a multi-threaded runtime waits
-/// forever for threads that the operating system cannot start.
+/// Starts `count` threads that serve connections. Each thread has a runtime of its own, because a multi-threaded
+/// runtime waits forever for threads that the operating system cannot start.
 pub(super) fn start(count: usize, site: &Site) -> io::Result<Threads> {
     let start_one = |_| {
         let runtime = Builder::new_current_thread()
@@ -88,7 +88,7 @@ pub(super) fn start(count: usize, site: &Site) -> io::Result<Threads> {
     (0..count).map(start_one).collect()
 }
 
-/// Serves each connection that the thread receives, until the sender is dropped.
+/// Serves each connection that arrives at this thread, until the sender is dropped.
 async fn serve_arrivals(mut arrivals: UnboundedReceiver<AcceptedClient>, site: Site) {
     while let Some((client, stream, watcher)) = arrivals.recv().await {
         // If the conversion fails, the connection is broken and cannot be answered.
@@ -98,8 +98,8 @@ async fn serve_arrivals(mut arrivals: UnboundedReceiver<AcceptedClient>, site: S
     }
 }
 
-/// Accepts connections and distributes them among the threads, until `stop` is triggered. Then waits for the requests that are
-/// being answered.
+/// Accepts connections and distributes them among the threads, until `stop` is triggered. Then waits a short time for
+/// requests that are still being answered.
 pub(super) async fn serve(listener: TcpListener, threads: &Threads, stop: &Stop) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let connections = GracefulShutdown::new();
@@ -128,13 +128,14 @@ pub(super) async fn serve(listener: TcpListener, threads: &Threads, stop: &Stop)
     Ok(())
 }
 
-/// Returns the future that serves one connection. Each of its requests carries the client.
+/// Returns a future that serves all requests of one connection. Each request carries the client.
 fn connection(
     client: Client,
     stream: TcpStream,
     site: Site,
 ) -> impl GracefulConnection<Error = hyper::Error> + Send {
-    // Answers are written in one piece, so Nagle's algorithm would only delay them. If this fails, the stream is closed.
+    // Answers are written in one piece, so Nagle's algorithm would only delay them. If this fails, the stream is
+    // closed.
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(UNREAD));
@@ -150,7 +151,7 @@ fn connection(
 }
 
 impl Site {
-    /// Answers a request and reports it to the log.
+    /// Answers a request, adds the security headers, and reports the request to the log.
     async fn answer(self, request: Request<Incoming>, client: Client) -> Response {
         let start = Instant::now();
         let log = self.log.clone();
@@ -171,7 +172,7 @@ impl Site {
         response
     }
 
-    /// Answers a request that the guard allows, as soon as the client has a permit for it.
+    /// Answers a request after the guard has accepted it and the client has received a permit.
     async fn checked(
         self,
         mut request: Request<Incoming>,

@@ -1,4 +1,4 @@
-//! Logging of requests on a separate thread, so that answers never wait for the reader of the log.
+//! Logs requests on a separate thread, so that answers never wait for the reader of the log.
 
 use std::{
     io,
@@ -11,13 +11,13 @@ use std::{
     time::Duration,
 };
 
-/// The maximum number of requests that wait for a slow log. Further requests are counted, but not logged.
+/// The maximum number of requests that wait to be logged. Requests beyond it are only counted.
 const WAITING: usize = 1024;
 
-/// The maximum time that a shutdown waits for the last log entries.
+/// The maximum time that a shutdown waits for the last entries of the log.
 pub(super) const LAST_LINES: Duration = Duration::from_millis(200);
 
-/// A log entry about an answered request.
+/// An entry of the log: a request and the status of its answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Served {
     /// The method of the request, such as `GET` or `HEAD`.
@@ -32,10 +32,10 @@ pub struct Served {
     pub left_out: u64,
 }
 
-/// A function that logs a request.
+/// A function that writes an entry to the log.
 pub type Log = Box<dyn Fn(&Served) + Send>;
 
-/// Passes requests to the thread of the log.
+/// The queue of requests for the thread that writes the log.
 #[derive(Clone, Debug)]
 pub(super) struct Logging {
     waiting: SyncSender<Served>,
@@ -43,7 +43,8 @@ pub(super) struct Logging {
 }
 
 impl Logging {
-    /// Starts the thread of the log. The returned receiver is disconnected when the thread ends.
+    /// Starts the thread of the log, which calls `log` for each request. The returned receiver is disconnected when the
+    /// thread ends.
     pub(super) fn start(log: Log) -> io::Result<(Logging, Receiver<()>)> {
         let (waiting, requests) = mpsc::sync_channel(WAITING);
         let (ended, end) = mpsc::channel();
@@ -58,7 +59,7 @@ impl Logging {
         Ok((Logging { waiting, left_out }, end))
     }
 
-    /// Logs a request if the queue is not full. Never blocks.
+    /// Adds a request to the queue of the log. If the queue is full, only counts the request. Never blocks.
     pub(super) fn note(&self, mut served: Served) {
         served.left_out = self.left_out.swap(0, Ordering::Relaxed);
         let noted = self.waiting.try_send(served);

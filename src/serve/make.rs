@@ -1,4 +1,4 @@
-//! Making books from filtered games, as `make-book` does from PGN files, with the equivalent command.
+//! Makes books from filtered games, like `make-book` from PGN files, and returns the equivalent command.
 
 use std::{
     collections::BTreeMap,
@@ -43,31 +43,32 @@ use crate::{
     tree::{Limits, LinesOf, Source, Tree},
 };
 
-/// The maximum size of a book in bytes. The book is held in memory until it is sent.
+/// The maximum size of a book that the server makes, in bytes. The book is kept in memory until it is sent.
 const LONGEST: u64 = 64 << 20;
 
-/// The advice for a book that is too large.
+/// The advice in the error message for a book that is too large.
 const WAYS: &str = "raise minGame or lower depth";
 
-/// The memory budget for counting, in bytes. Counts that do not fit are spilled to temporary files.
+/// The memory budget for counting games, in bytes. Counts that exceed it are spilled to temporary files.
 pub(super) const MEMORY: usize = 128 << 20;
 
-/// The maximum number of half-moves of a game that are counted.
+/// The maximum number of half-moves of a game that are counted for a book.
 const DEEPEST: u32 = 600;
 
-/// The interval at which to check that the client is still connected.
+/// The interval at which the server checks whether a client that waits for a book is still connected.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The maximum time for making a book, and for waiting until the book of another request is finished.
+/// The maximum time for making a book, and the maximum time that a request waits while another book is being made.
 const MAKING: Duration = Duration::from_secs(60);
 
-/// The message for files that contain more or fewer games than the index.
+/// The error message for PGN files whose number of games differs from that of the index.
 const OTHER_GAMES: &str = "the files contain other games than the index: make the index again";
 
-/// The end of the message for a filter that `make-book` does not have.
+/// The end of the error message for a filter that `make-book` does not have.
 const NO_OPTION: &str = "make-book has no such filter; remove it";
 
-/// The speeds that a range of time controls selects exactly, with the first and last number of seconds for 40 moves.
+/// The speeds that a range of time controls can select exactly, each with its first and last number of seconds for 40
+/// moves.
 const SECONDS: [(Speed, u32, u32); 4] = [
     (Speed::UltraBullet, 0, 29),
     (Speed::Bullet, 30, 179),
@@ -75,7 +76,7 @@ const SECONDS: [(Speed, u32, u32); 4] = [
     (Speed::Rapid, 480, 1499),
 ];
 
-/// Cancels the run of a request when the request is dropped.
+/// A guard that cancels the run of a request when the request is dropped, by setting the run's stop flag.
 struct StopAtEnd(Arc<AtomicBool>);
 
 impl Drop for StopAtEnd {
@@ -84,7 +85,7 @@ impl Drop for StopAtEnd {
     }
 }
 
-/// A product that is made from games, one at a time.
+/// A kind of product that the server makes from games, such as a book. Products are made one at a time.
 #[derive(Copy, Clone)]
 pub(super) struct Making {
     /// The name of the product in messages.
@@ -112,12 +113,13 @@ pub(super) const GAPS: Making = Making {
     ..REPERTOIRE
 };
 
-/// Returns the route of a product that is made from games.
+/// Returns the route that answers requests for a kind of product.
 pub(super) fn route(making: Making) -> MethodRouter<Arc<AppState>> {
     get(async move |state, client, request| made(state, client, request, making).await)
 }
 
-/// Answers a request for a product as soon as no other product is being made.
+/// Answers a request for a product. Waits until no other product is being made, makes it on a worker thread, and
+/// cancels the work if the client disconnects or the time is over.
 async fn made(
     State(app): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
@@ -149,11 +151,11 @@ async fn made(
     Ok(content?.answer_from_files(request.headers()))
 }
 
-/// Awaits a future for at most [`MAKING`].
+/// Awaits a future for at most [`MAKING`], while the client is connected.
 ///
 /// # Errors
 ///
-/// Returns `too_long` if the time is over, and another refusal as soon as the client has gone.
+/// Returns the refusal `too_long` if the time is over, and a different one as soon as the client has disconnected.
 async fn while_wanted<T>(
     client: &Client,
     mut future: impl Future<Output = T> + Unpin,
@@ -170,8 +172,8 @@ async fn while_wanted<T>(
     }
 }
 
-/// The identity of a book or repertoire: the path and the parameters of the request, except `count`, and the states of the
-/// files.
+/// The identity of a book or repertoire that was made: the path and the parameters of the request, except `count`, and
+/// the states of the files that contain the games.
 #[derive(PartialEq)]
 pub(super) struct MadeOf {
     path: String,
@@ -179,11 +181,11 @@ pub(super) struct MadeOf {
     files: FileStates,
 }
 
-/// The files that games come from, with their identities, sizes and modification times. `None` stands for a pipe or a
-/// device.
+/// The states of the files that contain the games: their identities, sizes and modification times. `None` stands for a
+/// pipe or a device.
 pub(super) type FileStates = BTreeMap<PathBuf, Option<FileState>>;
 
-/// Returns the current states of the files from which the games of all sources come. Leaves out files that are missing.
+/// Returns the current states of all files that contain games of the explorer's sources. Missing files are left out.
 pub(super) fn states_of_all(explorer: &Explorer) -> FileStates {
     let states = explorer.all_files().filter_map(|path| {
         let state = state_of(path).ok()?;
@@ -192,8 +194,8 @@ pub(super) fn states_of_all(explorer: &Explorer) -> FileStates {
     states.collect()
 }
 
-/// Returns the identity, the size and the modification time of the file to which a path leads, or `None` for a pipe or a
-/// device.
+/// Returns the identity, the size and the modification time of the file at `path`, or `None` for a pipe or a device.
+/// Follows links.
 fn state_of(path: &Path) -> Result<Option<FileState>> {
     let path = fs::canonicalize(path).at(path, "open")?;
     if !path.metadata().at(&path, "open")?.is_file() {
@@ -203,7 +205,11 @@ fn state_of(path: &Path) -> Result<Option<FileState>> {
     Ok(state.map(FileState::renamed))
 }
 
-/// Checks that files have the states that they had when the server started, and returns these states.
+/// Returns the current states of files, after checking that they equal the states in `at_start`.
+///
+/// # Errors
+///
+/// Returns a refusal if a file cannot be examined or has changed.
 fn check_unchanged<'a>(
     files: impl IntoIterator<Item = &'a Path>,
     at_start: &FileStates,
@@ -226,6 +232,10 @@ fn check_unchanged<'a>(
 
 impl AppState {
     /// Returns the identity of the book or repertoire that a request asks for.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if a file of the selected sources cannot be examined, or has changed since it was indexed.
     pub(super) fn made_of(
         &self,
         key: &CacheKey,
@@ -239,7 +249,7 @@ impl AppState {
         })
     }
 
-    /// Returns the states of the files of the selected sources.
+    /// Returns the current states of the files of the sources that `filters` select.
     ///
     /// # Errors
     ///
@@ -257,20 +267,21 @@ impl AppState {
         Ok(states)
     }
 
-    /// Takes the content that an earlier request for its size has made, if it has the same identity.
+    /// Takes the content that an earlier request has made and stored, if it has the identity `of`. Discards it
+    /// otherwise.
     pub(super) fn take_made(&self, of: &MadeOf) -> Option<Content> {
         let last = task::lock(&self.last_made).take();
         last.filter(|(made_of, _)| made_of == of)
             .map(|(_, content)| content)
     }
 
-    /// Stores a content for its download, replacing the previous one.
+    /// Stores a content for its download by a later request. Replaces the previously stored content.
     pub(super) fn keep_made(&self, of: MadeOf, content: Content) {
         *task::lock(&self.last_made) = Some((of, content));
     }
 }
 
-/// A run that counts the filtered games of the files.
+/// A run that counts the filtered games of PGN files, and what its result is checked against.
 pub(super) struct Counting {
     pub(super) run: MakeBook,
     pub(super) variant: Variant,
@@ -281,7 +292,12 @@ pub(super) struct Counting {
 }
 
 impl Counting {
-    /// Executes the run. `what` is the name of the product in messages.
+    /// Executes the run and returns its report. `what` names the product in error messages, and `stop` cancels the run.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if the run fails, if a file has changed meanwhile, or if the number of games differs from that
+    /// of the index.
     pub(super) fn report(self, what: &str, stop: &Arc<AtomicBool>) -> Result<Report, Refusal> {
         let report = self.run.memory(MEMORY).stop_flag(Arc::clone(stop)).run();
         let report = report.map_err(|err| match err {
@@ -296,7 +312,7 @@ impl Counting {
     }
 }
 
-/// A run that makes a book, with the requested side and format.
+/// A plan for making a book: the run, the side and the format of the book, and the equivalent command.
 struct BookPlan {
     counting: Counting,
     side: Option<Color>,
@@ -305,7 +321,9 @@ struct BookPlan {
 }
 
 impl AppState {
-    /// Makes a book and returns its file. If the request has `count`, returns its size and the equivalent command instead.
+    /// Answers `/book.bin` and `/book.pgn`: makes a book from the filtered games and returns its file. If the request
+    /// has the parameter `count`, returns the size and the equivalent command instead, and keeps the file for a later
+    /// request. Setting `stop` cancels the work.
     fn make(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -353,7 +371,7 @@ impl AppState {
         }))
     }
 
-    /// Returns the run that a request asks for, and the equivalent command.
+    /// Plans the book that a request asks for. `as_pgn` requests a PGN instead of a Polyglot book.
     fn plan(
         &self,
         filters: &Filters,
@@ -417,7 +435,12 @@ impl AppState {
         })
     }
 
-    /// Returns the run that counts the filtered games, and adds its options to `words`.
+    /// Creates the run that counts the filtered games up to `depth` half-moves. Adds the equivalent options of
+    /// `make-book` to `words`.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if the games are too many, cannot be read again, or cannot be filtered equally by `make-book`.
     pub(super) fn counting(
         &self,
         filters: &Filters,
@@ -482,8 +505,11 @@ impl AppState {
     }
 }
 
-/// Returns the variant of games without a `Variant` tag, or a refusal for files that one run of `make-book` cannot read as
-/// they were read for the index.
+/// Returns the variant with which games without a `Variant` tag were indexed.
+///
+/// # Errors
+///
+/// Returns a refusal if one run of `make-book` cannot read the files as they were read for the index.
 fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
     if let Some(file) = files.iter().find(|file| !file.options.is_empty()) {
         let name = file.path.file_name().unwrap_or_default().display();
@@ -503,20 +529,21 @@ fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
     Ok(untagged)
 }
 
-/// Returns the number of half-moves of each game that are counted.
+/// Returns the maximum number of half-moves of each game that are counted, which the parameter `depth` states. Default:
+/// 24.
 pub(super) fn depth(parameters: &Parameters) -> Result<u32, Refusal> {
     let depth = parameters.number("depth")?.unwrap_or(24);
     Ok(depth.clamp(1, DEEPEST))
 }
 
-/// Returns the number of moves and the number of positions of a book.
+/// Returns the number of moves and the number of positions of a Polyglot book, given as its bytes.
 fn counts_of(book: &[u8]) -> (usize, usize) {
     let keys = book.chunks_exact(16).map(|record| &record[..8]);
     let keys: Vec<&[u8]> = keys.filter(|key| *key != [0; 8]).collect();
     (keys.len(), keys.chunk_by(|a, b| a == b).count())
 }
 
-/// The words of a command line.
+/// The words of a command line that is shown to the user.
 #[derive(Default)]
 pub(super) struct OptionWords(Vec<String>);
 
@@ -546,7 +573,7 @@ impl OptionWords {
     }
 }
 
-/// Returns a word, quoted for a shell if necessary.
+/// Quotes a word for a shell if necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@%+,=-".contains(&byte);
     match !word.is_empty() && word.bytes().all(is_plain) {
@@ -555,8 +582,11 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Converts the filters to exactly equivalent filters of `make-book`, and adds their options to `words`. Returns a refusal
-/// for a filter that `make-book` does not have.
+/// Converts filters of the explorer to exactly equivalent filters of `make-book`, and adds their options to `words`.
+///
+/// # Errors
+///
+/// Returns a refusal for a filter that `make-book` does not have.
 fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter, Refusal> {
     let refused = |name: &str| Err(Refusal::bad(format!("{name}: {NO_OPTION}")));
     let mut made = GameFilter {
@@ -658,8 +688,8 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     Ok(made)
 }
 
-/// Writes the lines of a book as games with variations, as `polybook tree` does, and returns the path of the file. The book
-/// is in memory, because the lines of one side look up every legal reply.
+/// Writes the lines of a book as games with variations, like `polybook tree`, to a file next to `path`. Returns the
+/// path of the file. If `side` is given, follows only lines of this side.
 fn lines(
     book: Vec<u8>,
     path: &Path,
@@ -682,7 +712,11 @@ fn lines(
     Ok(path)
 }
 
-/// Returns the contents of a file, or a refusal if they are too large to be held in memory.
+/// Reads a file into memory.
+///
+/// # Errors
+///
+/// Returns a refusal if the file is too large. `what` names it, and `ways` says how to make it smaller.
 pub(super) fn short(path: &Path, what: &str, ways: &str) -> Result<Vec<u8>, Refusal> {
     let size = fs::metadata(path).at(path, "read")?.len();
     if size > LONGEST {

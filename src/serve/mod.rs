@@ -1,9 +1,9 @@
 //! The explorer over HTTP: the API of Lichess's opening explorer, and a page with a board.
 //!
 //! A [`Server`] holds an [`Explorer`](crate::explorer::Explorer) and books. [`listen`](Server::listen) binds it to a
-//! listener, and [`run`](Listening::run) answers requests until its [`Stop`] is triggered. [`Parameters`] is a parsed query
-//! string, and [`Request`] is a checked request. A [`Refusal`] is the answer to a request that cannot be answered, with an
-//! HTTP status and a message. The files of the page are part of the program.
+//! listener, and [`run`](Listening::run) answers requests until its [`Stop`] is triggered. [`Parameters`] is a parsed
+//! query string, and [`Request`] is a checked request. A [`Refusal`] is the answer to a request that cannot be
+//! answered, with an HTTP status and a message. The files of the page are part of the program.
 //!
 //! While an index is still being made, an [`Indexing`] server shows its progress at the same address.
 

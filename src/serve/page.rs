@@ -1,5 +1,5 @@
-//! The files of the page, which are part of the program. They are sent without comments and other text that only people
-//! read.
+//! The files of the page, which are compiled into the program. They are sent without comments and other text that only
+//! people read.
 
 use std::{str::Chars, sync::LazyLock};
 
@@ -17,7 +17,7 @@ use super::{
     content::{etag_of, not_modified},
 };
 
-/// A file of the page.
+/// A file of the page, with its address and its media type.
 #[derive(Copy, Clone, Debug)]
 struct File {
     path: &'static str,
@@ -38,10 +38,10 @@ macro_rules! files {
 const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Pairs of characters in scripts that can be shortened.
+/// Pairs of characters in minified scripts, each with a shorter equivalent.
 const PACKED: [(&str, &str); 4] = [(";}", "}"), (",}", "}"), (",)", ")"), (",]", "]")];
 
-/// Keywords in scripts that can be shortened. Scripts are modules, and the check of their types already ensures that
+/// Keywords in scripts, each with a shorter equivalent. Scripts are modules, and their type check already ensures that
 /// constants do not change.
 const WORDS: [(&str, &str); 4] = [
     ("const", "let"),
@@ -107,14 +107,14 @@ const FILES: [File; 54] = files! {
     "/years.js" "years.js" SCRIPT;
 };
 
-/// The names of the custom properties in the style sheets. Scripts set some of these properties.
+/// The names of the custom properties that the style sheets use. Scripts set some of these properties.
 static PROPERTIES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let styles = FILES.iter().filter(|file| file.media_type == STYLE);
     let styles = styles.map(|file| String::from_utf8_lossy(file.bytes));
     names(&styles.collect::<String>(), "var(--")
 });
 
-/// Returns the routes of the page.
+/// Returns the routes of the files of the page.
 pub(super) fn routes() -> Router {
     let routes = FILES.into_iter().fold(Router::new(), |router, file| {
         let body = Bytes::from(file.packed());
@@ -127,7 +127,7 @@ pub(super) fn routes() -> Router {
 }
 
 impl File {
-    /// Answers a request for the file, whose minified text is `body`.
+    /// Answers a request for the file. `body` is the minified text of the file.
     fn answer(self, request: &Request, body: Bytes) -> Response {
         let etag = etag_of(&self.bytes);
         if let Some(response) = not_modified(request.headers(), &etag) {
@@ -140,7 +140,7 @@ impl File {
         ([(header::ETAG, etag)], headers, Body::from(body)).into_response()
     }
 
-    /// Returns the text of the file without comments, indentation, and blanks next to punctuation.
+    /// Minifies the file: removes comments, indentation, and blanks next to punctuation.
     fn packed(self) -> String {
         let text = String::from_utf8_lossy(self.bytes);
         match self.media_type {
@@ -164,13 +164,13 @@ impl File {
     }
 }
 
-/// Returns the trimmed lines of a text, except blank ones.
+/// Returns an iterator over the trimmed lines of a text, without blank lines.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty())
 }
 
-/// Returns a script without comments and blanks next to punctuation, with short private names. All statements must end with
-/// semicolons, so that lines can be joined.
+/// Minifies a script: removes comments and blanks next to punctuation, and shortens private names. All statements must
+/// end with semicolons, so that lines can be joined.
 fn packed_script(text: &str) -> String {
     let text = renamed(text, "#", &names(text, ".#"));
     let text = without_comments(&renamed(&text, "--", &PROPERTIES), "/**");
@@ -197,8 +197,8 @@ fn packed_script(text: &str) -> String {
     packed.collect()
 }
 
-/// Returns a text without its comments, which start with `begin` and end with `*/`. The page has no strings that contain
-/// these characters.
+/// Removes all comments from a text. A comment starts with `begin` and ends with `*/`. The page has no strings that
+/// contain these characters.
 fn without_comments(text: &str, begin: &str) -> String {
     let mut parts = text.split(begin);
     let first = parts.next().unwrap_or_default();
@@ -209,8 +209,8 @@ fn without_comments(text: &str, begin: &str) -> String {
     [first].into_iter().chain(rest).collect()
 }
 
-/// Splits a script into pieces. The flag is `true` for code, and `false` for strings and regular expressions, which must not
-/// change.
+/// Splits a script into pieces. The flag of a piece is `true` for code, and `false` for a string or a regular
+/// expression, which must not change.
 fn pieces(script: &str) -> Vec<(bool, String)> {
     let mut pieces = Vec::new();
     let mut code = String::new();
@@ -243,7 +243,8 @@ fn pieces(script: &str) -> Vec<(bool, String)> {
     pieces
 }
 
-/// Returns the rest of a string, or the rest of a template up to the next code in it.
+/// Reads the rest of a string that `end` terminates, or the rest of a template up to the next code in it. Then `open`
+/// receives an entry for the template.
 fn read_text(letters: &mut Chars<'_>, open: &mut Vec<usize>, end: &str) -> String {
     let mut text = String::new();
     for letter in letters {
@@ -259,7 +260,7 @@ fn read_text(letters: &mut Chars<'_>, open: &mut Vec<usize>, end: &str) -> Strin
     text
 }
 
-/// Returns `true` if a slash after this code begins a regular expression, rather than divides.
+/// Returns `true` if a slash after `code` begins a regular expression and is not a division.
 fn begins_expression(code: &str) -> bool {
     let code = code.trim_end();
     code.ends_with(['(', ',', '=', ':', '[', '!', '&', '|', '?', '{', ';'])
@@ -267,7 +268,7 @@ fn begins_expression(code: &str) -> bool {
         || code.ends_with("return")
 }
 
-/// Returns the rest of a regular expression.
+/// Reads the rest of a regular expression, up to its final slash.
 fn read_expression(letters: &mut Chars<'_>) -> String {
     let (mut text, mut is_escaped, mut is_class) = (String::new(), false, false);
     for letter in letters {
@@ -293,7 +294,7 @@ fn names(text: &str, mark: &str) -> Vec<String> {
     names
 }
 
-/// Returns a text in which each of the names is replaced by a short one wherever it follows `mark`.
+/// Replaces each of `names` by a short name wherever it follows `mark` in a text.
 fn renamed(text: &str, mark: &str, names: &[String]) -> String {
     let mut parts = text.split(mark);
     let mut renamed = parts.next().unwrap_or_default().to_owned();
@@ -314,14 +315,14 @@ fn renamed(text: &str, mark: &str, names: &[String]) -> String {
     renamed
 }
 
-/// Splits a text after the name that it starts with.
+/// Splits a text into the name that it starts with and the rest.
 fn split_name(text: &str) -> (&str, &str) {
     let is_end = |letter: char| !letter.is_ascii_alphanumeric() && letter != '-';
     text.split_at(text.find(is_end).unwrap_or(text.len()))
 }
 
-/// Returns code without blanks next to punctuation, with shortened keywords, and without parentheses around single
-/// parameters.
+/// Minifies code that contains no strings: removes blanks next to punctuation, shortens keywords, and removes the
+/// parentheses around single parameters.
 fn tight_code(code: &str) -> String {
     let is_word = |letter: char| letter.is_alphanumeric() || "_$".contains(letter);
     let code = without_blanks(code);
@@ -351,7 +352,7 @@ fn tight_code(code: &str) -> String {
     packed.fold(shorter, |code, (whole, short)| code.replace(whole, short))
 }
 
-/// Returns code without blanks next to punctuation. The blank in `a - -b` is kept, because `a--b` has another meaning.
+/// Removes blanks next to punctuation from code. Keeps the blank in `a - -b`, because `a--b` has a different meaning.
 fn without_blanks(code: &str) -> String {
     let code = code.replace('\n', " ");
     let is_punctuation = |letter: &char| "=+-*/?:<>&|,;{}()[]!.".contains(*letter);
@@ -370,7 +371,7 @@ fn without_blanks(code: &str) -> String {
     tight
 }
 
-/// Returns a line of a style sheet without spaces after punctuation and before blocks.
+/// Removes the spaces after punctuation and before blocks from a line of a style sheet.
 fn tight_style(line: &str) -> String {
     let mut line = line.replace(" {", "{");
     for sign in [':', ';', ',', '{'] {

@@ -1,4 +1,4 @@
-//! Refusals: answers with an error status and one line of text.
+//! Refusals: answers with an error status and a message of one line.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use axum::{
 
 use crate::error::{self, Error};
 
-/// The message for requests that need more than ten seconds to read the texts of games.
+/// The message for a request that cannot read the texts of games within ten seconds.
 const TOO_SLOW: &str =
     "reading these games takes too long: ask for fewer of them, or serve an unpacked PGN";
 
 const PANICKED: &str = "internal error; please report it with this address";
 
-/// The answer to a request that the server refuses or cannot answer: an HTTP status and a message.
+/// An answer to a request that the server refuses or cannot fulfil: an HTTP status and a message of one line.
 ///
 /// ```
 /// use polybook::serve::Refusal;
@@ -41,12 +41,12 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, text)
     }
 
-    /// Creates a refusal for a request of another site's page, with status 403.
+    /// Creates a refusal for a request that comes from a page of another site, with status 403.
     pub(super) fn forbidden(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::FORBIDDEN, text)
     }
 
-    /// Creates a refusal for something that does not exist, with status 404.
+    /// Creates a refusal for a request for something that does not exist, with status 404.
     pub fn unknown(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::NOT_FOUND, text)
     }
@@ -56,19 +56,19 @@ impl Refusal {
         Refusal::unknown("no game has this id")
     }
 
-    /// Creates a refusal for a client that accepts none of the server's encodings, with status 406.
+    /// Creates a refusal for a client that accepts none of the server's content codings, with status 406.
     pub(super) fn no_coding() -> Refusal {
         let text = "Accept-Encoding: allow identity or gzip";
         Refusal::new(StatusCode::NOT_ACCEPTABLE, text)
     }
 
-    /// Creates a refusal for a method other than `GET` and `HEAD`, with status 405.
+    /// Creates a refusal for a request whose method is neither `GET` nor `HEAD`, with status 405.
     pub(super) fn method() -> Refusal {
         let text = "only GET and HEAD are answered";
         Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text)
     }
 
-    /// Creates a refusal for a host name that is not one of this server's, with status 421.
+    /// Creates a refusal for a request that names the host `host`, which is not this server's, with status 421.
     pub(super) fn misdirected(host: &str) -> Refusal {
         let text = format!(
             "this server does not accept the host name \"{host}\": start it with --allow-host NAME"
@@ -76,12 +76,12 @@ impl Refusal {
         Refusal::new(StatusCode::MISDIRECTED_REQUEST, text)
     }
 
-    /// Creates a refusal for a server that is too busy or cannot read its data, with status 503.
+    /// Creates a refusal that says that the server is too busy or cannot read its data, with status 503.
     pub fn unavailable(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text)
     }
 
-    /// Returns the HTTP status.
+    /// Returns the HTTP status of the answer.
     pub fn status(&self) -> u16 {
         self.status.as_u16()
     }
@@ -92,7 +92,7 @@ impl Refusal {
     }
 }
 
-/// Converts an error in reading data. The message names files without their directories.
+/// Converts an error to a refusal with status 503. The message names files without their directories.
 impl From<Error> for Refusal {
     fn from(err: Error) -> Refusal {
         let name = |path: &Path| path.file_name().unwrap_or_default().display().to_string();

@@ -1,4 +1,4 @@
-//! Repertoires that are shown next to the counts.
+//! Repertoires whose moves the page shows next to the counts.
 
 use std::{
     collections::BTreeMap,
@@ -28,7 +28,7 @@ use crate::{
     task,
 };
 
-/// A repertoire of one side.
+/// A repertoire for one side that a server shows, with its name and its moves.
 #[derive(Debug, Serialize)]
 pub struct ServedRepertoire {
     pub(super) name: String,
@@ -45,13 +45,12 @@ pub struct ServedRepertoire {
     /// The repertoire with the edits of the last request that had some.
     #[serde(skip)]
     last_edited: Mutex<Option<(String, Arc<EditedRepertoire>)>>,
-    /// The size and the modification time of the file. Answers depend on them, because another state of the file may give
-    /// other answers.
+    /// The size and the modification time of the file, on which answers depend. `None` if they are unknown.
     #[serde(skip)]
     changed: Option<(u64, SystemTime)>,
 }
 
-/// A repertoire with the lines that a user added to it.
+/// A repertoire with the lines that a user has added to it in a request.
 #[derive(Debug)]
 pub(super) struct EditedRepertoire {
     pub(super) known: Arc<MoveSource>,
@@ -59,14 +58,14 @@ pub(super) struct EditedRepertoire {
     predecessors: Predecessors,
 }
 
-/// Hashes everything that answers of the repertoire depend on.
+/// Hashes everything on which answers about the repertoire depend.
 impl Hash for ServedRepertoire {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.name, self.color, self.changed).hash(state);
     }
 }
 
-/// The report of a repertoire about a position.
+/// A served repertoire, and what it says about the position of a request.
 #[derive(Serialize)]
 struct RepertoireReport<'a> {
     #[serde(flatten)]
@@ -76,7 +75,8 @@ struct RepertoireReport<'a> {
 }
 
 impl ServedRepertoire {
-    /// Creates a repertoire that is named like its file, without extensions.
+    /// Creates a served repertoire for `color`. It is named after the file at `path`, without extensions, and `known`
+    /// contains its moves.
     ///
     /// # Errors
     ///
@@ -102,8 +102,12 @@ impl ServedRepertoire {
         })
     }
 
-    /// Returns the repertoire with the lines of the parameter `edits`: moves in UCI notation from the start of the variant, with
-    /// a semicolon between two lines. The moves of the repertoire's side in these lines are added.
+    /// Returns the repertoire with the lines in the parameter `edits` added: moves in UCI notation from the starting
+    /// position of the variant, with a semicolon between two lines. Only the moves of the repertoire's side are added.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if a line is empty or has an illegal move.
     pub(super) fn edited(&self, parameters: &Parameters) -> Result<Arc<EditedRepertoire>, Refusal> {
         let Some(edits) = parameters.text("edits").filter(|edits| !edits.is_empty()) else {
             return Ok(Arc::clone(&self.unedited));
@@ -132,14 +136,15 @@ impl ServedRepertoire {
     }
 }
 
-/// Serializes a color as its name.
+/// Serializes a color as `white` or `black`.
 fn named<S: Serializer>(color: &Color, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     color.fold_wb("white", "black").serialize(serializer)
 }
 
 impl AppState {
-    /// Answers `/repertoire`: the report of each repertoire about a position, restricted by the filters. A request with
-    /// `repertoire` gets the report of that one, with its edits.
+    /// Answers `/repertoire`: returns what each served repertoire says about a position, restricted by the filters. If
+    /// the request has the parameter `repertoire`, reports only on that repertoire, with the lines that the user has
+    /// added.
     pub(super) fn repertoires(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..

@@ -1,5 +1,5 @@
-//! Requests for counts, games and books: query strings are split into [`Parameters`], whose values are parsed, checked and
-//! converted to queries.
+//! Requests for counts, games and books: splits query strings into [`Parameters`], and parses, checks and converts
+//! their values to queries.
 
 use shakmaty::{Color, uci::UciMove};
 
@@ -10,29 +10,29 @@ use crate::{
     position::Variant,
 };
 
-/// The maximum number of moves in a request.
+/// The maximum number of moves that the line of a request may have.
 const MOST_PLIES: usize = 600;
 
-/// The default number of games on a page of a list.
+/// The default number of games on a page of a list of games.
 const PAGE: u32 = 20;
-/// The maximum number of games on a page of a list.
+/// The maximum number of games on a page of a list of games.
 const LONGEST_PAGE: u32 = 200;
 
-/// The maximum number of games before a page of a list. All of them are ranked to find the page.
+/// The maximum number of games that a request for a list may skip. All skipped games must be ranked.
 pub(super) const MOST_SKIPPED: u32 = 10_000;
 
-/// The number of parameters in [`Parameters::OF_GAMES`] that select a position and filter games.
+/// The number of parameters at the start of [`Parameters::OF_GAMES`] that select a position and filter games.
 const FILTERS: usize = 18;
 
-/// The parameters of the route for books.
+/// The names of the parameters of `/book`, the route for the moves of books.
 const OF_BOOKS: [&str; 7] = [
     "variant", "fen", "play", "source", "moves", "since", "until",
 ];
 
-/// The parameters for making a book, in addition to filters.
+/// The names of the parameters for making a book, in addition to filters.
 const OF_MAKING: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
 
-/// The parameters for building a repertoire, in addition to filters.
+/// The names of the parameters for building a repertoire, in addition to filters.
 const OF_BUILDING: [&str; 7] = [
     "side",
     "depth",
@@ -43,16 +43,17 @@ const OF_BUILDING: [&str; 7] = [
     "edits",
 ];
 
-/// The parameters for listing gaps, in addition to filters.
+/// The names of the parameters for finding the gaps of a repertoire, in addition to filters.
 const OF_FINDING: [&str; 5] = ["repertoire", "side", "depth", "limit", "edits"];
 
-/// The parameters for the report of a repertoire, in addition to a position and filters.
+/// The names of the parameters for the report on a repertoire, in addition to a position and filters.
 const OF_REPORTING: [&str; 3] = ["repertoire", "side", "edits"];
 
-/// The number of parameters, both in [`Parameters::OF_GAMES`] and in [`OF_BOOKS`], that select a position and a source.
+/// The number of parameters at the start of [`Parameters::OF_GAMES`], and of [`OF_BOOKS`], that select a position and a
+/// source.
 const PLACE: usize = 4;
 
-/// The routes whose requests contain a position or filters.
+/// A route of the server whose requests contain a position or filters.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Route {
     /// `/lichess`: counts with top and recent games.
@@ -83,15 +84,8 @@ pub enum Route {
     Book,
 }
 
-/// A request for a position with filters and limits, parsed from a query string.
+/// A parsed request for a position, with filters and limits.
 ///
-/// ```
-/// use polybook::serve::{Request, Route};
-///
-/// let request = Request::parse(Route::Lichess, "play=e2e4,c7c5&speeds=blitz,rapid&moves=5")?;
-/// assert_eq!(request.query.moves, Some(5));
-/// let refusal = Request::parse(Route::Lichess, "play=e2e5").unwrap_err();
-/// assert_eq!(refusal.status(), 400);
 /// # Ok::<(), polybook::serve::Refusal>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -102,20 +96,20 @@ pub struct Request {
     pub page: Page,
     /// Whether the answer must contain the times that moves took, which are read from the texts of the games.
     pub clocks: bool,
-    /// Whether the answer must contain the FEN, the line and the legal moves, which a program needs that does not know the
-    /// rules of chess.
+    /// Whether the answer must contain the FEN, the line and the legal moves, which a program needs that does not know
+    /// the rules of chess.
     pub legal: bool,
     /// All parameters of the request.
     pub(super) parameters: Parameters,
 }
 
 impl Request {
-    /// Parses a query string for a route.
+    /// Parses the query string of a request to `route`.
     ///
     /// # Errors
     ///
-    /// Returns a refusal with status 400 if a parameter is malformed, missing or given twice. Routes that only polybook has
-    /// also refuse unknown parameters; the routes of Lichess ignore them.
+    /// Returns a refusal with status 400 if a parameter is malformed, missing or given twice. Routes that only polybook
+    /// has also refuse unknown parameters; the routes of Lichess's API ignore them.
     pub fn parse(route: Route, query: &str) -> Result<Request, Refusal> {
         let parameters = match route {
             Route::Lichess | Route::Masters | Route::Player => Parameters::parse(query),
@@ -188,7 +182,7 @@ impl Request {
 ///
 /// # Errors
 ///
-/// Returns a refusal if there is no variant with this name.
+/// Returns a refusal if no variant has this name.
 pub(super) fn variant(parameters: &Parameters) -> Result<Variant, Refusal> {
     let named = parameters.choice("variant", |name| match name {
         "" => None,
@@ -197,7 +191,8 @@ pub(super) fn variant(parameters: &Parameters) -> Result<Variant, Refusal> {
     Ok(named.unwrap_or_default())
 }
 
-/// Returns the line that a request names by `variant`, `fen` and `play`.
+/// Returns the line of a request: a starting position, which the parameters `variant` and `fen` name, and the moves in
+/// `play`.
 fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     let variant = variant(parameters)?;
     let fen = parameters.filled("fen")?;
@@ -215,7 +210,7 @@ fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     Line::parse(variant, fen, play).map_err(|err| Refusal::bad(err.to_string()))
 }
 
-/// Returns the filters of a request, after checking that they do not exclude each other.
+/// Returns the filters of a request, after checking that they do not contradict each other.
 fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
     let filters = unchecked_filters(route, parameters)?;
     filters
@@ -224,7 +219,8 @@ fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
     Ok(filters)
 }
 
-/// Returns the filters of a request. Each route ignores the filters that it does not have.
+/// Returns the filters of a request without checking whether they contradict each other. Filters that the route does
+/// not have are ignored.
 fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
     let mut filters = Filters {
         source: parameters.filled("source")?.map(str::to_owned),
@@ -296,7 +292,8 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     Ok(filters)
 }
 
-/// Returns the name that a parameter contains. A blank name is refused because it would match every name.
+/// Returns the name that the parameter `parameter` contains, or `None` if it is not given. A blank name is refused,
+/// because it would match every name.
 fn name(parameters: &Parameters, parameter: &str) -> Result<Option<String>, Refusal> {
     match parameters.text(parameter).map(str::trim) {
         Some("") => Err(Refusal::bad(format!("{parameter}: empty; write a name"))),
@@ -304,7 +301,8 @@ fn name(parameters: &Parameters, parameter: &str) -> Result<Option<String>, Refu
     }
 }
 
-/// Returns the date that a parameter contains: a month `YYYY-MM` or a year `YYYY`.
+/// Returns the date that the parameter `name` contains, a month `YYYY-MM` or a year `YYYY`, or `None` if it is not
+/// given.
 fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     let Some(text) = parameters.text(name) else {
         return Ok(None);
@@ -322,10 +320,11 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     date.map(Some).ok_or_else(wrong)
 }
 
-/// Returns the requested rating groups, and `true` if games without a known rating pass too.
+/// Returns the rating groups that a request selects, or `None` for all groups. The `bool` is `true` if games without a
+/// known rating are selected as well.
 ///
-/// Clients of Lichess's API that do not filter send all groups, because all games have ratings there. All groups therefore mean
-/// all games.
+/// Clients of Lichess's API that do not filter send all groups, because all games on Lichess have ratings. All groups
+/// therefore mean all games.
 fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), Refusal> {
     let group = |text: &str| match text {
         "unknown" => Some(None),
@@ -342,7 +341,7 @@ fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), 
     Ok((Some(named.into_iter().flatten().collect()), unrated))
 }
 
-/// Parses a side: `Some(None)` for "both", `None` for an unknown word.
+/// Parses the name of a side. Returns `Some(None)` for "both", and `None` for an unknown word.
 pub(super) fn side(name: &str) -> Option<Option<Color>> {
     match name {
         "both" => Some(None),
@@ -350,7 +349,7 @@ pub(super) fn side(name: &str) -> Option<Option<Color>> {
     }
 }
 
-/// Parses a result, as a word or as in PGN.
+/// Parses a result, given as a word such as `draw` or as in PGN. Returns `None` for any other text.
 fn result(text: &str) -> Option<GameResult> {
     match text {
         "white" => Some(GameResult::WhiteWins),
@@ -360,7 +359,8 @@ fn result(text: &str) -> Option<GameResult> {
     }
 }
 
-/// Returns the page of the list that a request names. Only [`Route::Games`] has pages.
+/// Returns the page of the list of games that a request names. For routes other than [`Route::Games`], returns the
+/// first page.
 fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     let mut page = Page {
         skip: 0,
@@ -388,22 +388,15 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     Ok(page)
 }
 
-/// The known parameters of a request. Each name occurs at most once.
+/// The parameters of a request, with their texts. Each name occurs at most once.
 ///
-/// ```
-/// use polybook::serve::Parameters;
-///
-/// let parameters = Parameters::parse("fen=8/8+w&moves=99999999999&speeds[]=blitz")?;
-/// assert_eq!(parameters.text("fen"), Some("8/8 w"));
-/// assert_eq!(parameters.number("moves")?, Some(u32::MAX));
-/// assert!(Parameters::parse("moves=1&moves=2").is_err());
 /// # Ok::<(), polybook::serve::Refusal>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// The parameters of lists of games. Those before `moves` select a position and filter games.
+    /// The names of the parameters that the list of games has. Those before `moves` select a position and filter games.
     pub const OF_GAMES: [&str; 23] = [
         "variant",
         "fen",
@@ -430,7 +423,7 @@ impl Parameters {
         "fold",
     ];
 
-    /// The parameters that lists of games do not have, but other routes do.
+    /// The names of the parameters that the list of games does not have, but some routes of Lichess's API do.
     pub const OF_OTHERS: [&str; 7] = [
         "topGames",
         "recentGames",
@@ -441,7 +434,7 @@ impl Parameters {
         "legal",
     ];
 
-    /// Parses a query string. Unknown parameters are ignored.
+    /// Parses a query string, ignoring unknown parameters.
     ///
     /// # Errors
     ///
@@ -463,7 +456,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if another parameter is given, or if a parameter is given twice.
+    /// Returns a refusal if a parameter is not in `own` or is given twice.
     pub fn parse_only(query: &str, own: &[&str]) -> Result<Parameters, Refusal> {
         let (found, others) = Parameters::split(query, |name| own.contains(&name))?;
         if others.is_empty() {
@@ -478,7 +471,7 @@ impl Parameters {
         Err(Refusal::bad(problem))
     }
 
-    /// Returns the known parameters, and the names of the others.
+    /// Splits a query string into the parameters that `is_known` accepts and the names of all others.
     fn split(
         query: &str,
         is_known: impl Fn(&str) -> bool,
@@ -496,19 +489,19 @@ impl Parameters {
         Ok((found, others))
     }
 
-    /// Returns a copy without the parameter `name`.
+    /// Returns a copy of the parameters without the one called `name`.
     pub(super) fn without(&self, name: &str) -> Parameters {
         let others = self.0.iter().filter(|(known, _)| known != name);
         Parameters(others.cloned().collect())
     }
 
-    /// Returns the text of a parameter, or `None` if it is not given.
+    /// Returns the text of the parameter `name`, or `None` if it is not given.
     pub fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| &**value)
     }
 
-    /// Returns the text of a parameter that must not be empty, or `None` if it is not given.
+    /// Returns the text of the parameter `name`, which must not be empty, or `None` if it is not given.
     ///
     /// # Errors
     ///
@@ -520,8 +513,8 @@ impl Parameters {
         }
     }
 
-    /// Returns the number that a parameter contains, or `None` if it is not given. A number that is too large for `u32`
-    /// becomes the largest one; routes have lower limits anyway.
+    /// Returns the number that the parameter `name` contains, or `None` if it is not given. A number that does not fit
+    /// into a `u32` becomes `u32::MAX`, because all routes have lower limits.
     ///
     /// # Errors
     ///
@@ -537,8 +530,8 @@ impl Parameters {
         Ok(Some(text.parse().unwrap_or(u32::MAX)))
     }
 
-    /// Returns the boolean that a parameter contains, or `None` if it is not given. The words are `true`, `1`, `on`, `yes`
-    /// and their opposites.
+    /// Returns the boolean that the parameter `name` contains, or `None` if it is not given. Accepts `true`, `1`, `on`,
+    /// `yes` and their opposites, in upper or lower case.
     ///
     /// # Errors
     ///
@@ -551,7 +544,7 @@ impl Parameters {
         })
     }
 
-    /// Returns the value that `parse` makes of a parameter's text, or `None` if the parameter is not given.
+    /// Parses the text of the parameter `name` with `parse`. Returns `None` if the parameter is not given.
     ///
     /// # Errors
     ///
@@ -565,8 +558,8 @@ impl Parameters {
         text.map(|text| known(name, text, parse)).transpose()
     }
 
-    /// Returns the values of a list that is separated by commas, each converted by `parse`. Returns `None` if the parameter
-    /// is not given, and an empty list for an empty text.
+    /// Parses the text of the parameter `name` as a list of values that are separated by commas, each with `parse`.
+    /// Returns `None` if the parameter is not given, and an empty list for an empty text.
     ///
     /// # Errors
     ///
@@ -587,7 +580,8 @@ impl Parameters {
     }
 }
 
-/// Parses a value of a parameter, or returns a refusal that names both.
+/// Parses a value of the parameter `name`. Returns a refusal that names the parameter and the value if `parse` returns
+/// `None`.
 fn known<T>(name: &str, text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Refusal> {
     parse(text).ok_or_else(|| Refusal::bad(format!("{name}: unknown value \"{text}\"")))
 }

@@ -1,5 +1,5 @@
-//! The routes of the API and of the page. Some of them do not exist in Lichess's explorer; the page needs them besides the counts
-//! of a position.
+//! The routes of the API and of the page. In addition to the routes of Lichess's explorer, the API has routes that the
+//! page needs.
 
 use std::{
     sync::Arc,
@@ -28,13 +28,14 @@ use super::{
 };
 use crate::explorer::SuggestField;
 
-/// The maximum time for reading the texts that a request needs.
+/// The maximum time that a request may take to read the texts of games.
 const READING: Duration = Duration::from_secs(10);
 
 type ServerState = State<Arc<AppState>>;
 type Asker = Extension<Client>;
 
-/// Returns all routes: those of the page, and those of the API. Pages of `origins` may read the answers of the API.
+/// Returns all routes of the server: those of the page, and those of the API. Pages of `origins` may read the answers
+/// of the API.
 pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
     let cors = (!origins.is_empty()).then(|| cors(origins));
     let of_position = [
@@ -83,7 +84,7 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .layer(CompressionLayer::new())
 }
 
-/// Returns a layer that allows pages of these origins to read the answers. By default, browsers allow only the server's own
+/// Returns a layer that allows pages of `origins` to read the answers. Without it, browsers allow only the server's own
 /// page.
 fn cors(origins: &[Origin]) -> CorsLayer {
     let allowed = origins.to_vec();
@@ -106,7 +107,7 @@ fn cors(origins: &[Origin]) -> CorsLayer {
         .allow_private_network(AllowPrivateNetwork::predicate(is_allowed))
 }
 
-/// Returns a route whose answers come from the index.
+/// Returns a route that `answer` answers from the index, on a worker thread.
 fn index(
     answer: impl Fn(&AppState, &CacheKey) -> Result<Content, Refusal> + Copy + Send + Sync + 'static,
 ) -> MethodRouter<Arc<AppState>> {
@@ -117,7 +118,7 @@ fn index(
     )
 }
 
-/// Suggests names. Waits without blocking a thread until the names are read.
+/// Answers `/suggest` with names. Waits, without blocking a thread, until the names have been read from the index.
 async fn suggest(state: ServerState, client: Asker, request: Request) -> Result<Response, Refusal> {
     let mut names = state.names.clone();
     // An error means that the names were read or could not be read; the answer says which.
@@ -125,8 +126,8 @@ async fn suggest(state: ServerState, client: Asker, request: Request) -> Result<
     of_index(state, client, request, AppState::suggest).await
 }
 
-/// Answers with the counts of a position. If the request asks for clock times, also reads the texts of the newest games
-/// to obtain them.
+/// Answers with the counts of a position. If the request asks for clock times, reads them from the texts of the newest
+/// games.
 async fn position(
     state: ServerState,
     client: Asker,
@@ -146,7 +147,7 @@ async fn position(
     }
 }
 
-/// Answers with a list of games, as PGN texts if the client prefers PGN.
+/// Answers `/games` with a page of a list of games, as PGN if the client prefers PGN, and as JSON otherwise.
 async fn games(state: ServerState, client: Asker, request: Request) -> Result<Response, Refusal> {
     if CacheKey::of(&request).prefers(PGN, JSON) {
         of_texts(state, client, request, AppState::texts).await
@@ -155,7 +156,7 @@ async fn games(state: ServerState, client: Asker, request: Request) -> Result<Re
     }
 }
 
-/// Answers with the text or the moves of a game.
+/// Answers with the text of a game as PGN, or with its moves as JSON if the client prefers JSON.
 async fn game(
     state: ServerState,
     client: Asker,
@@ -169,7 +170,7 @@ async fn game(
     of_texts(state, client, request, answer).await
 }
 
-/// Answers with the moves of the books in a position.
+/// Answers `/book` with the moves of the books in a position.
 async fn book(
     State(app): ServerState,
     Extension(client): Asker,
@@ -184,7 +185,7 @@ async fn book(
     Ok(content.answer_from_files(request.headers()))
 }
 
-/// Answers from the index on a worker thread.
+/// Answers a request with `answer`, which reads the index, on a worker thread.
 async fn of_index(
     state: ServerState,
     client: Asker,
@@ -194,7 +195,8 @@ async fn of_index(
     answered(state, client, request, Thread::Worker, answer).await
 }
 
-/// Answers from the index, unless the client's cached answer is still valid or the server has the answer in its cache.
+/// Answers a request with `answer`, which reads the index, on the given thread. Does not call `answer` if the client's
+/// cached answer is still valid, or if the answer is in the server's cache.
 async fn answered(
     State(app): ServerState,
     Extension(client): Asker,
@@ -221,7 +223,8 @@ async fn answered(
     Ok(content.into_response(etag))
 }
 
-/// Answers from the texts of games. Only few such requests run at a time.
+/// Answers a request with `answer`, which reads the texts of games. Few such requests run at the same time. `answer`
+/// must stop when its last argument returns `false`.
 async fn of_texts(
     State(app): ServerState,
     Extension(client): Asker,
@@ -240,11 +243,11 @@ async fn of_texts(
     Ok(content.answer_from_files(request.headers()))
 }
 
-/// The default number of suggested names.
+/// The default number of names that are suggested.
 const SUGGESTED: u32 = 8;
 
 impl AppState {
-    /// Returns the names that best match a text.
+    /// Returns the names of players, events or openings that best match a text.
     pub(super) fn suggest(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let own = ["field", "text", "limit", "source"];
         let parameters = Parameters::parse_only(&key.query, &own)?;
@@ -270,21 +273,21 @@ impl AppState {
         self.kept(key, Content::json(&found)?)
     }
 
-    /// Returns the number of games that each value of a filter would select.
+    /// Returns, for each value of each filter, the number of games that it would select.
     pub(super) fn facets(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Facets)?.query;
         let facets = self.explorer.facets(&query.line, &query.filters)?;
         self.kept(key, Content::json(&facets)?)
     }
 
-    /// Returns the results by rating group.
+    /// Returns the results in a position by rating group.
     pub(super) fn scores(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Scores)?.query;
         let scores = self.explorer.scores(&query.line, &query.filters)?;
         self.kept(key, Content::json(&scores)?)
     }
 
-    /// Returns the openings of the games of a position.
+    /// Returns the openings of the games that reach a position.
     pub(super) fn openings(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Openings)?.query;
         let openings = self.explorer.openings(&query.line, &query.filters)?;

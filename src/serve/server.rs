@@ -1,6 +1,7 @@
 //! The server: its configuration, its listener and its shutdown.
 //!
-//! While an index is being made, [`Indexing`] serves the page and the progress, and asks clients to retry all other requests.
+//! While an index is being made, [`Indexing`] serves the page and the progress, and asks clients to retry all other
+//! requests later.
 
 use std::{
     fmt,
@@ -38,10 +39,10 @@ use crate::{
     explorer::Explorer,
 };
 
-/// The maximum time that a shutdown waits for a running job that makes a book.
+/// The maximum time that a shutdown waits for a book that is still being made.
 const LAST_BOOK: Duration = Duration::from_secs(2);
 
-/// The explorer, the books and the options of a server.
+/// The configuration of an HTTP server for the explorer: the games, the books and the options.
 pub struct Server {
     /// The explorer, which answers queries about the games.
     pub explorer: Explorer,
@@ -70,7 +71,8 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Starts the threads of the server, and takes a listener that is already bound.
+    /// Starts the threads of the server. `listener` must already be bound; connections are accepted only when
+    /// [`run`](Listening::run) is called.
     ///
     /// # Errors
     ///
@@ -88,8 +90,8 @@ impl Server {
         let allowed = (self.hosts, self.origins);
         let mut listening = listening(listener, allowed, routes, self.log, threads)?;
         listening.makers = Some(Arc::clone(&state.makers.permits));
-        // Requests for names wait until the names are read. If an index cannot be read, the answers to these requests say
-        // so.
+        // Requests for names wait until the names are read. If an index cannot be read, the answers to these requests
+        // say so.
         let thread = thread::Builder::new().name("names".to_owned());
         let warm_up = thread.spawn(move || {
             let _reading = reading;
@@ -100,8 +102,8 @@ impl Server {
     }
 }
 
-/// Starts a server that answers requests at a listener with these routes. Its first tuple contains the allowed host names
-/// and origins.
+/// Starts a server with these routes on a bound listener. The tuple contains the allowed host names and the allowed
+/// origins. `log` is called for each request, and `threads` is the number of threads that serve connections.
 pub(super) fn listening(
     listener: TcpListener,
     (allowed, origins): (Vec<String>, Vec<Origin>),
@@ -136,7 +138,7 @@ pub(super) fn listening(
     })
 }
 
-/// A server that has a listener and running threads, but does not accept connections yet.
+/// A server that has a bound listener and running threads, but does not accept connections yet.
 #[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
@@ -149,12 +151,14 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Returns the address at which the server listens, with the port that the operating system chose if it was 0.
+    /// Returns the address at which the server listens. If the requested port was 0, it contains the port that the
+    /// operating system chose.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers requests until `stop` is triggered. Then waits at most half a second for requests that are being answered.
+    /// Answers requests until `stop` is triggered. Then waits a short time for requests that are still being answered,
+    /// and for a book that is being made.
     ///
     /// # Errors
     ///
@@ -177,7 +181,7 @@ impl Listening {
     }
 }
 
-/// A handle that stops a server from another thread.
+/// A handle that stops a running server from another thread.
 ///
 /// ```
 /// let stop = polybook::serve::Stop::default();
@@ -194,37 +198,38 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// Stops the server, which then accepts no more requests. Returns immediately.
+    /// Tells the server to stop accepting requests, and returns immediately.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
 
-    /// Waits until the server is stopped.
+    /// Waits until [`stop`](Stop::stop) is called.
     pub(super) async fn stopped(&self) {
         // The channel cannot close while `self` exists.
         let _ = self.0.subscribe().wait_for(|stopped| *stopped).await;
     }
 }
 
-/// The header that tells clients after how many seconds to retry.
+/// The response header that tells clients after how many seconds to retry.
 const RETRY: [(HeaderName, &str); 1] = [(header::RETRY_AFTER, "1")];
 
-/// The progress of an index.
+/// The progress of making an index.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct IndexProgress {
     /// The number of bytes of games read so far.
     pub read: u64,
     /// The total number of bytes of games, if it is known.
     pub of: Option<u64>,
-    /// The completed part of the whole work, from 0 to 1, if it is known. After all games are read, the index is written.
+    /// The completed part of the whole work, from 0 to 1, if it is known. After all games are read, the index is
+    /// written.
     pub done: Option<f64>,
 }
 
-/// Returns the progress of an index.
+/// A function that returns the progress of making an index.
 pub type HowFar = Arc<dyn Fn() -> IndexProgress + Send + Sync>;
 
-/// A server for games that are still being indexed. When the index is complete, stop this server and serve the games at the
-/// same listener.
+/// A temporary server for games that are still being indexed, which shows the progress. When the index is complete,
+/// stop this server and serve the games on the same listener.
 pub struct Indexing {
     /// The names of the sources.
     pub sources: Vec<String>,
@@ -241,7 +246,7 @@ impl std::fmt::Debug for Indexing {
 }
 
 impl Indexing {
-    /// Starts the threads of the server on a listener that is already bound.
+    /// Starts the threads of the server. `listener` must already be bound.
     ///
     /// # Errors
     ///
@@ -261,7 +266,7 @@ impl Indexing {
     }
 }
 
-/// Returns the description of the server, with the progress of the index.
+/// Returns the answer to `/about`, a description of the server, with the progress of the index.
 fn about(sources: &[String], progress: IndexProgress) -> Value {
     let sources = sources
         .iter()
@@ -277,7 +282,7 @@ fn about(sources: &[String], progress: IndexProgress) -> Value {
     })
 }
 
-/// Returns the answer to a request that needs the index.
+/// Returns the answer to a request that cannot be answered before the index is complete.
 fn not_yet() -> Response {
     let refusal = Refusal::unavailable("the server is still indexing the games: try again later");
     (RETRY, refusal).into_response()

@@ -1,4 +1,4 @@
-//! The state that answers requests: the explorer, the books, the worker threads and the caches.
+//! The state from which requests are answered: the explorer, the books, the worker threads and the caches.
 
 use std::{
     collections::BTreeMap,
@@ -31,24 +31,25 @@ use crate::{
     task,
 };
 
-/// The number of threads that read the texts of games. Reading from a compressed file takes long, so it must not block the
+/// The number of threads that read the texts of games. Reading a compressed file takes long, so it must not block the
 /// threads that answer counts.
 const READERS: usize = 4;
 
-/// The size, in bytes, from which a page of PGN texts gets no further game.
+/// The size of a page of games in PGN, in bytes, after which no further game is added.
 const LONG_PAGE: usize = 7 << 20;
 
-/// The maximum number of games, starting with the newest, that are read for the times of moves.
+/// The maximum number of games that are read to learn how long moves took, beginning with the newest.
 const TIMED: usize = 200;
 
-/// The maximum number of years for which sums are added up on the connection's thread. Sums for more years are added up
-/// on a worker thread.
+/// The maximum number of years whose results are added up on the thread of the connection. Results of more years are
+/// added up on a worker thread.
 const FEW_YEARS: u16 = 100;
 
-/// Returns `true` as long as reading texts should continue. Called repeatedly while a lot of text is read.
+/// A function that returns `true` as long as reading texts should continue. It is called repeatedly while a lot of text
+/// is read.
 pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
 
-/// The state of the server, shared by all requests.
+/// The state of the server, which all requests share.
 pub(super) struct AppState {
     pub(super) explorer: Arc<Explorer>,
     about: Overview,
@@ -75,7 +76,7 @@ pub(super) struct AppState {
     pub(super) names: watch::Receiver<()>,
 }
 
-/// An answer of the explorer together with what the page needs.
+/// The answer of the explorer to a request for counts, together with the data that the page needs.
 #[derive(Serialize)]
 struct WithBoard {
     #[serde(flatten)]
@@ -85,17 +86,17 @@ struct WithBoard {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads that may block on files, with a permit for each. All threads are started at the beginning, so a request never
-/// needs a new thread.
+/// A pool of threads that may block on files, with a permit for each thread. All threads are started in advance, so a
+/// request never needs a new one.
 pub(super) struct Workers {
-    /// The senders to idle threads; the last one used is at the end. Idle threads wait on their own channels, so they do not
-    /// contend for this lock.
+    /// The senders to idle threads; the last one used is at the end. Idle threads wait on their own channels, so they
+    /// do not contend for this lock.
     idle: Arc<Mutex<Vec<Sender<Job>>>>,
     /// Permits for the threads, one for each thread.
     pub(super) permits: Arc<Semaphore>,
 }
 
-/// The thread on which an answer is produced.
+/// The thread on which an answer is computed.
 #[derive(Copy, Clone)]
 pub(super) enum Thread {
     /// The thread of the connection. This is faster than passing the work on, but other requests wait meanwhile.
@@ -104,21 +105,22 @@ pub(super) enum Thread {
     Worker,
 }
 
-/// Returns `true` if counts of a position need only few sums. A history needs one sum for each month, transpositions need
-/// the sums of the positions after all moves, and a filter on dates needs one sum for each year.
+/// Returns `true` if few stored sums are enough to answer a request for counts. A history needs a sum for each month,
+/// transpositions need the sums of the positions after all moves, and a filter on dates needs a sum for each year of
+/// `years`.
 fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     let has = |name| parameters.text(name).is_some();
     let many_years = years.is_some_and(|[first, last]| last - first > FEW_YEARS);
     !has("history") && !has("transpositions") && !(many_years && (has("since") || has("until")))
 }
 
-/// Calls `work` to produce an answer. If `work` panics, returns a refusal, so that only this request fails.
+/// Calls `work` to compute an answer. If `work` panics, returns a refusal, so that only one request fails.
 pub(super) fn made(work: impl FnOnce() -> Result<Content, Refusal>) -> Result<Content, Refusal> {
     task::caught(|| Ok(work())).unwrap_or_else(|err| Err(err.into()))
 }
 
 impl Workers {
-    /// Starts `count` threads.
+    /// Starts a pool of `count` threads.
     fn start(count: usize) -> Result<Workers> {
         let mut idle = Vec::new();
         for _ in 0..count {
@@ -134,11 +136,12 @@ impl Workers {
         })
     }
 
-    /// Produces a content on a worker thread as soon as one is free. Does not start if the client has gone by then.
+    /// Computes a content on a worker thread as soon as a thread is free. Does not start if the client has disconnected
+    /// by then.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if no thread becomes free within ten seconds, and the refusal of `work`.
+    /// Returns the refusal of `work`, or a refusal if no thread becomes free within ten seconds.
     pub(super) async fn content(
         &self,
         client: &Client,
@@ -148,12 +151,12 @@ impl Workers {
         self.content_with(permit, client, work).await
     }
 
-    /// Produces a content on a worker thread, unless the client has gone. The permit is held until the content is ready,
-    /// even if the client goes meanwhile.
+    /// Computes a content on a worker thread, for which `permit` was acquired, unless the client has disconnected. The
+    /// permit is held until the content is ready, even if the client disconnects meanwhile.
     ///
     /// # Errors
     ///
-    /// Returns the refusal of `work`, and a refusal if it panics.
+    /// Returns the refusal of `work`, or a refusal if `work` panics.
     pub(super) async fn content_with(
         &self,
         permit: OwnedSemaphorePermit,
@@ -183,7 +186,9 @@ impl Workers {
 }
 
 impl AppState {
-    /// Creates the state with these books, repertoires and evaluations, and starts the threads.
+    /// Creates the state of a server and starts its worker threads. The tuple contains the books, the repertoires and
+    /// the evaluations. `threads` is the number of threads that answer from the index, and `names` is closed when the
+    /// names for suggestions have been read.
     ///
     /// # Errors
     ///
@@ -225,13 +230,14 @@ impl AppState {
         })
     }
 
-    /// Returns the validator of an answer from the index: a hash of the state and of the request.
+    /// Returns the validator (`ETag`) of an answer from the index: a hash of the request and of everything that answers
+    /// depend on.
     pub(super) fn etag(&self, key: &CacheKey) -> HeaderValue {
         etag_of(&(self.identity, key))
     }
 
-    /// Returns the thread on which counts of a position are produced. Sources of counts answer immediately if only few sums
-    /// are read, regardless of the number of games.
+    /// Returns the thread on which the counts of a position are computed: the thread of the connection if the sources
+    /// are counts and few sums are needed, and a worker thread otherwise.
     pub(super) fn thread_for(&self, parameters: &Parameters) -> Thread {
         let source = parameters.text("source");
         match self.explorer.lacks_games(source, "games") {
@@ -240,7 +246,8 @@ impl AppState {
         }
     }
 
-    /// Returns the counts of a position.
+    /// Returns the counts of a position, with the data that the page needs. `goes_on` determines whether to continue
+    /// reading the texts of games for clock times.
     pub(super) fn position(
         &self,
         key: &CacheKey,
@@ -278,7 +285,7 @@ impl AppState {
         }
     }
 
-    /// Returns a page of the games of a position as JSON.
+    /// Returns a page of the list of games that reach a position, as JSON.
     pub(super) fn games(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
         let mut list = self.explorer.games(&request.query, &request.page)?;
@@ -288,7 +295,8 @@ impl AppState {
         self.kept(key, Content::json(&list)?)
     }
 
-    /// Returns a page of the games of a position as PGN. The page is shorter if the texts are long.
+    /// Returns a page of the games that reach a position, as PGN. The page contains fewer games if their texts are
+    /// long. `goes_on` determines whether to continue reading.
     pub(super) fn texts(&self, key: &CacheKey, goes_on: GoesOn<'_>) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
         let (_, numbers) = self.explorer.game_numbers(&request.query, &request.page)?;
@@ -306,14 +314,15 @@ impl AppState {
         Ok(Content::pgn(text))
     }
 
-    /// Returns the text of a game, or its moves if the client prefers JSON.
+    /// Returns the PGN of the game with this id, or its moves as JSON if the client prefers JSON. `goes_on` determines
+    /// whether to continue reading.
     pub(super) fn game(
         &self,
         key: &CacheKey,
         id: &str,
         goes_on: GoesOn<'_>,
     ) -> Result<Content, Refusal> {
-        // The other routes of a game are Lichess's, which have no parameters.
+        // The routes that Lichess has for a game accept no parameters.
         let request = match key.path.starts_with("/game/") {
             true => Some(self.request(key, Route::Game)?),
             false => None,
@@ -329,7 +338,7 @@ impl AppState {
         }
     }
 
-    /// Returns the moves of each book in a position.
+    /// Returns the moves of each served book in a position, as JSON.
     pub(super) fn book(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let request = Request::parse(Route::Book, &key.query)?;
         let books = self.books.iter();
@@ -338,7 +347,7 @@ impl AppState {
         Content::json(&BTreeMap::from([("books", books)]))
     }
 
-    /// Returns a description of the games and books that are served.
+    /// Returns a description of the games, books and repertoires that are served, as JSON.
     pub(super) fn about(&self, key: &CacheKey) -> Result<Content, Refusal> {
         Parameters::parse_only(&key.query, &[])?;
         let mut about = json!(self.about);
@@ -348,14 +357,14 @@ impl AppState {
         self.kept(key, Content::json(&about)?)
     }
 
-    /// Returns the moves or the position that a user pasted.
+    /// Reads a text that a user has pasted, and returns its moves or its position as JSON.
     pub(super) fn read(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let parameters = Parameters::parse_only(&key.query, &["variant", "text"])?;
         let text = parameters.text("text").unwrap_or_default();
         Content::json(&Moves::of_text(request::variant(&parameters)?, text))
     }
 
-    /// Parses a request and checks that its source exists and can answer it.
+    /// Parses a request to `route`, and checks that its source exists and can answer it.
     pub(super) fn request(&self, key: &CacheKey, route: Route) -> Result<Request, Refusal> {
         let request = Request::parse(route, &key.query)?;
         let filters = &request.query.filters;
@@ -380,7 +389,11 @@ impl AppState {
         }
     }
 
-    /// Returns a refusal if there is no source with this name.
+    /// Checks that a source with this name exists. `None` stands for all sources.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if no source has this name.
     pub(super) fn check_source(&self, source: Option<&str>) -> Result<(), Refusal> {
         let known = &self.about.sources;
         match source {
@@ -392,7 +405,7 @@ impl AppState {
         }
     }
 
-    /// Stores an answer from the index in the cache, and returns it.
+    /// Stores an answer from the index in the cache of answers, and returns the answer.
     pub(super) fn kept(&self, key: &CacheKey, content: Content) -> Result<Content, Refusal> {
         self.cache.insert(key.clone(), content.clone());
         Ok(content)
