@@ -219,6 +219,9 @@ impl Error {
 
     /// Returns the kind of the error, for programs that act on errors.
     ///
+    /// ```
+    /// use polybook::{ErrorKind, ForeignFormat, book::Book};
+    ///
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("games.pgn");
     /// std::fs::write(&path, "[Event \"?\"]\n\n1. e4 e5 *\n")?;
@@ -241,6 +244,9 @@ impl Error {
     }
 
     /// Returns the error of a format's own type that this error contains, or `None` if it contains none of type `E`.
+    ///
+    /// ```
+    /// use polybook::book::header::{self, HeaderError};
     ///
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("book.bin");

@@ -11,6 +11,12 @@ use crate::error::{At, Result};
 
 /// The kind of a file, recognized by its first bytes, or of a directory, recognized by the names of its files.
 ///
+/// ```
+/// use polybook::FileKind;
+///
+/// assert_eq!(FileKind::of_start(b"\x28\xb5\x2f\xfd"), FileKind::Zstd);
+/// assert_eq!(FileKind::of("data/famous.pgn")?, FileKind::Other);
+/// assert_eq!(FileKind::of("data")?, FileKind::Directory);
 /// # Ok::<(), polybook::Error>(())
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]

@@ -10,6 +10,13 @@ use crate::error::{Error, Result};
 /// The progress of an operation, as the number of steps done and the total number of steps. Another thread can display
 /// it. A run of [`MakeBook`](crate::make_book::MakeBook) has [phases](crate::make_book::Progress) instead.
 ///
+/// ```
+/// use polybook::{book::{Book, lines}, progress::Meter};
+///
+/// let meter = Meter::default();
+/// assert_eq!(meter.fraction(), None);
+/// lines::count(&Book::from_bytes(vec![1; 32]).expect("two records"), &meter)?;
+/// assert!(meter.fraction().is_some());
 /// # Ok::<(), polybook::Error>(())
 /// ```
 #[derive(Debug, Default)]

@@ -58,7 +58,8 @@ pub struct MoveDifference {
     pub second: Option<MoveRecords>,
 }
 
-/// The sum of the records that one book has for a move of a position. A book may have several records of the same move.
+/// The weight and the `learn` field of a move in one of two books. If the book has several records of the move, they
+/// are combined.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveRecords {
     /// The sum of the weights of the records. The sum may exceed 65535.

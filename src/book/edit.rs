@@ -124,7 +124,8 @@ pub fn edit_book(
 /// Copies the records of a book to `out`, and replaces those of edited positions by the records in `positions`. Returns
 /// the number of records, without the header. Errors name `path`.
 ///
-/// `without_null` leaves out the null records of the old header, for callers that write a new header.
+/// `without_null` leaves out the records with the key 0, which contain the old header, for callers that write a new
+/// header.
 fn rewrite(
     book: &Book,
     positions: &Edited,

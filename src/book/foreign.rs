@@ -213,8 +213,8 @@ pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
 
 /// Returns `true` if a file is empty or a Polyglot book, so that a new book may replace it.
 ///
-/// Reads only a few records. A file counts as a book if its size is a multiple of 16, if its null records contain a
-/// header, and if sampled records have ascending keys and moves that a piece can make.
+/// Reads only a few records. A file counts as a book if its size is a multiple of 16, if records with the key 0 at its
+/// start contain a valid header, and if sampled records have ascending keys and moves that a piece can make.
 ///
 /// # Errors
 ///

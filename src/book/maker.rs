@@ -65,8 +65,8 @@ struct WeighedMove {
     weight: u64,
 }
 
-/// The maximum number of moves of a shard that stay in memory. If a shard has more, its moves are weighed again when
-/// they are needed.
+/// The maximum number of moves of a shard, one of 256 ranges of position keys, that stay in memory. If a shard has
+/// more, its moves are weighed again when they are needed.
 const FEW: usize = 1024;
 
 /// Statistics about a book that is made from counts.
@@ -200,8 +200,8 @@ impl<'a> BookMaker<'a> {
         Ok(maker)
     }
 
-    /// Returns the statistics of one shard of the counts, and the moves that the book keeps from it. The moves are
-    /// `None` if there are too many to keep in memory.
+    /// Goes through one shard of the counts, a range of position keys. Returns statistics, and the moves that the book
+    /// keeps, or `None` if there are too many to keep in memory.
     fn survey(&self, shard: usize) -> Result<(BookSummary, Option<Vec<WeighedMove>>)> {
         let mut summary = BookSummary::default();
         let mut kept = Some(Vec::new());
@@ -328,7 +328,7 @@ impl<'a> BookMaker<'a> {
         file.finish()
     }
 
-    /// Appends the records that the book keeps from one shard of the counts to `bytes`.
+    /// Appends the records that the book keeps from one shard of the counts, a range of position keys, to `bytes`.
     fn records(&self, shard: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let global = Scaling::new(self.summary.largest_weight);
         let mut entries: Vec<Entry> = Vec::new();
@@ -395,7 +395,7 @@ impl<'a> BookMaker<'a> {
     }
 
     /// Returns the weight of a move before scaling, or 0 if the book does not keep the move. A position with the key 0
-    /// is never kept, because null records contain the header.
+    /// is never kept, because records with this key contain the header.
     #[inline]
     fn weight(&self, key: u64, turn: Color, count: &MoveCount) -> u64 {
         if key == 0 || !self.filter.selects(turn, count.stats) {

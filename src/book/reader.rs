@@ -28,6 +28,14 @@ use crate::{
 /// files of further books are opened again for each read, which fails if a file has been replaced. Any number of
 /// threads may use a book at the same time.
 ///
+/// ```
+/// use polybook::{book::{Book, Entry}, position::{BookMove, key}};
+///
+/// let start = shakmaty::Chess::default();
+/// let e4 = Entry { key: key(&start), mv: BookMove(0o1434), weight: 7, learn: 0 };
+/// let book = Book::from_bytes(e4.to_bytes().to_vec()).expect("whole records");
+/// assert_eq!(book.moves_of(&start)?, [e4]);
+/// assert_eq!(book.moves(42)?.len(), 0);
 /// # Ok::<(), polybook::Error>(())
 /// ```
 #[derive(Debug)]

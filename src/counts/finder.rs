@@ -176,8 +176,8 @@ impl Finder<'_> {
         self.whole(self.numbered(key))
     }
 
-    /// Returns a range whose `start` and `end` are numbers of parts instead of records. [`whole`](Finder::whole)
-    /// replaces them by records.
+    /// Returns the location of a key as a range of part numbers. A part contains the records whose keys share some
+    /// leading bits. [`whole`](Finder::whole) converts the part numbers to indices of records.
     #[inline]
     pub(super) fn numbered(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;
@@ -191,7 +191,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Replaces the numbers of parts in `numbered` by the indices of their first records.
+    /// Converts a range of part numbers, which [`numbered`](Finder::numbered) returned, to a range of indices of
+    /// records.
     #[inline]
     pub(super) fn whole(&self, numbered: RecordRange) -> RecordRange {
         let starts = &self.shards[numbered.shard].starts;

@@ -106,7 +106,7 @@ pub(super) const STARTS_SCHEMA: &str =
 /// the same counts into other files.
 const ROWS_OF_PART: u64 = 1 << 21;
 
-/// The results of a move in a position.
+/// A row of a directory of counts: the results of a move in a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Row {
     /// The key of the position, or 0 if no book can contain it.
@@ -133,7 +133,7 @@ impl Row {
     }
 }
 
-/// The results of a move in a position, for the games of one class.
+/// A row of counts by class: the results of a move in a position, for the games of one class.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ClassRow {
     /// The position, the move, and the results.

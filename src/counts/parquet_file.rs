@@ -39,7 +39,7 @@ const MOST_OF_METADATA: u64 = 16 << 20;
 /// The number of bytes after the metadata of a Parquet file: four of their length, and the magic `PAR1`.
 const FOOTER: u64 = 8;
 
-/// An estimate of the bytes of memory that parsing takes per byte of Parquet metadata.
+/// The estimated number of bytes of memory that parsing takes for each byte of Parquet metadata.
 const PARSED: u64 = 16;
 
 /// Calls `read` and converts a panic to an error, because the crate `parquet` panics on some damaged files.

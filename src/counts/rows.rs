@@ -29,7 +29,8 @@ pub(super) const MOST_GAMES: u64 = i64::MAX as u64;
 /// 64 bits.
 pub(super) const MOST_OF_RESULT: u64 = MOST_GAMES / 4;
 
-/// A bound below which the wins, draws and losses of nearly all rows are. Rows below it skip the exact checks.
+/// A number that exceeds the wins, draws and losses of nearly all rows. Rows with smaller numbers skip the exact
+/// checks.
 const SMALL: u64 = 1 << 15;
 
 /// The least integer that is greater than every encoded move, including promotions.

@@ -183,7 +183,7 @@ struct Versioned {
 }
 
 impl Sidecar {
-    /// Creates a sidecar of the current version.
+    /// Creates the content of `counts.json` in the current version of the layout.
     pub(super) fn new(
         about: CountsOrigin,
         parts: Vec<ListedFile>,
@@ -198,7 +198,7 @@ impl Sidecar {
         }
     }
 
-    /// Returns `true` if the sidecar lists a file with this name.
+    /// Returns `true` if `counts.json` lists a file with this name.
     pub(super) fn lists(&self, name: &OsStr) -> bool {
         let mut listed = self.parts.iter().chain(&self.starts);
         listed.any(|listed| *name == *listed.file)

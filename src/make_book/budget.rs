@@ -175,7 +175,8 @@ impl Needs {
         self.rare_positions = true;
     }
 
-    /// Returns `true` if an output needs the identities of the positions of each game.
+    /// Returns `true` if an output needs the identities of the positions of each game. Identities are hashes that
+    /// distinguish positions with equal keys.
     pub(super) fn line_identities(&self) -> bool {
         self.identities || self.game_identities || self.openings
     }

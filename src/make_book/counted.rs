@@ -9,7 +9,8 @@ use crate::{
     storage::sort::Sealed,
 };
 
-/// The complete counts of a run, sorted by position key or identity.
+/// The complete counts of a run, sorted by position key or by identity, a hash that distinguishes positions with equal
+/// keys.
 pub(super) struct SealedCounts {
     /// The counts by position key, if an output needs them.
     pub by_key: Option<Counts>,

@@ -79,7 +79,7 @@ impl MainLine {
     }
 
     /// Returns the opening of the game. All moves determine it, including those that are not counted. `last` is the
-    /// identity of the last counted position. The run must [need](Needs::openings) openings.
+    /// identity, a hash, of the last counted position. The run must [need](Needs::openings) openings.
     pub(super) fn opening(&self, variant: Variant, last: u64) -> OpeningNumber {
         let identities = self.identities.iter().chain([&last]);
         let identities = identities.chain(&self.rest_identities);

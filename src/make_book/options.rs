@@ -46,6 +46,12 @@ pub(super) struct SuiteOutput {
 ///
 /// The defaults are those of `polyglot make-book`, except that the book has a header that names its inputs.
 ///
+/// ```
+/// use polybook::{MakeBook, pgn::Input};
+///
+/// let report = MakeBook::new([Input::file("data/famous.pgn")]).max_ply(10).run()?;
+/// assert!(report.totals.games.counted > 30);
+/// assert_eq!(report.totals.plies, 10 * report.totals.games.counted);
 /// # Ok::<(), polybook::Error>(())
 /// ```
 #[derive(Clone, Debug)]

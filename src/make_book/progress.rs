@@ -38,6 +38,14 @@ impl Phase {
 
 /// The progress of a run of [`MakeBook`](crate::MakeBook), which another thread can display while the run is working.
 ///
+/// ```
+/// use polybook::{MakeBook, make_book::Phase, pgn::Input};
+///
+/// let run = MakeBook::new([Input::file("data/famous.pgn")]);
+/// let progress = run.progress();
+/// run.run()?;
+/// assert_eq!(progress.phase(), Phase::Book);
+/// assert_eq!((progress.games(), progress.fraction()), (45, Some(1.0)));
 /// # Ok::<(), polybook::Error>(())
 /// ```
 #[derive(Debug, Default)]

@@ -88,8 +88,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Replays the games in `text`, the PGN of a batch. Calls `taken` once with the approximate number of half-moves;
-    /// it returns the collectors that the outputs need for this batch.
+    /// Replays the games in `text`, the PGN of a batch, and returns the collected data. Calls `taken` once with the
+    /// approximate number of half-moves; it returns the collectors that the outputs need for this batch.
     pub(super) fn replay(
         mut self,
         text: &[u8],
@@ -441,7 +441,8 @@ impl<'a> Replayer<'a> {
     }
 }
 
-/// The data collected from one batch of games, or from a directory of counts.
+/// The data collected from one batch of games, or from a directory of counts: totals, records of counts, rejected
+/// games.
 #[derive(Default)]
 pub(super) struct Outcome<'a> {
     pub totals: Totals,

@@ -117,8 +117,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Passes the outcome of a batch to the sequencer, which restores the order of batches. Adds the records of all
-    /// batches that are now in order to the counts.
+    /// Passes the data collected from a batch to the sequencer, which restores the order of batches. Adds the records
+    /// of all batches that are now in order to the counts.
     pub(super) fn submit(&self, id: BatchId, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(id, outcome)?;
@@ -209,7 +209,7 @@ impl<'run> Batches<'_, '_, 'run> {
         id
     }
 
-    /// Passes an outcome to the sequencer as the next batch of the current input.
+    /// Passes collected data to the sequencer as the next batch of the current input.
     pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
         let id = self.next_id();
         self.run.submit(id, outcome)

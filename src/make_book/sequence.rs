@@ -30,7 +30,8 @@ pub(super) struct BatchId {
     pub input: usize,
 }
 
-/// Collects the outcomes of batches, which are completed in any order, and processes them in the order of the inputs.
+/// Collects the data of batches of games, which are completed in any order, and processes them in the order of the
+/// inputs.
 pub(super) struct Sequencer<'a> {
     options: &'a MakeBook,
     sinks: &'a [Box<dyn Sink + 'a>],
@@ -84,9 +85,9 @@ impl<'a> Sequencer<'a> {
         self.in_order
     }
 
-    /// Adds the outcome of a batch, and processes every batch whose predecessors are all complete. Returns the outcomes
-    /// of the processed batches. The caller must add their records to the counts; this happens outside so that other
-    /// threads need not wait.
+    /// Adds the data collected from a batch, and processes every batch whose predecessors are all complete. Returns the
+    /// data of the processed batches. The caller must add their records to the counts, which this function leaves to
+    /// the caller so that threads do not wait for one another.
     pub(super) fn submit(&mut self, id: BatchId, outcome: Outcome<'a>) -> Result<Vec<Outcome<'a>>> {
         self.early.insert(id.number, (id.input, outcome));
         let mut in_order = Vec::new();
@@ -98,8 +99,8 @@ impl<'a> Sequencer<'a> {
         Ok(in_order)
     }
 
-    /// Processes the outcome of the next batch in order: removes duplicates from it, adds its numbers to the report,
-    /// and returns the outcome.
+    /// Processes the data of the next batch in order: removes duplicates, adds the numbers to the report, and returns
+    /// the data.
     fn process(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<Outcome<'a>> {
         if let Some(seen) = &mut self.seen {
             leave_out_duplicates(&mut outcome, seen)?;
@@ -227,8 +228,8 @@ pub(super) struct Sequenced {
     pub starts: Starts,
 }
 
-/// Removes the data of duplicate games from the outcome of the next batch. `seen` contains the fingerprints of all
-/// earlier games; those of this batch are added.
+/// Removes the games that are duplicates of earlier ones from the data of the next batch. `seen` contains the
+/// fingerprints of all earlier games; those of this batch are added.
 fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Result<()> {
     let candidates = std::mem::take(&mut outcome.candidates);
     let mut is_new = Vec::with_capacity(candidates.len());

@@ -217,6 +217,13 @@ impl Hosts {
 /// An origin whose pages may read the server's answers: scheme, host and port as browsers send them, or `*` for all
 /// origins.
 ///
+/// ```
+/// use polybook::serve::Origin;
+///
+/// let origin: Origin = "https://Chess.example:443".parse()?;
+/// assert_eq!(origin.to_string(), "https://chess.example");
+/// assert!("chess.example".parse::<Origin>().is_err());
+/// assert!("https://chess.example/page".parse::<Origin>().is_err());
 /// # Ok::<(), polybook::serve::OriginError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]

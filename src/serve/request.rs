@@ -86,6 +86,13 @@ pub enum Route {
 
 /// A parsed request for a position, with filters and limits.
 ///
+/// ```
+/// use polybook::serve::{Request, Route};
+///
+/// let request = Request::parse(Route::Lichess, "play=e2e4,c7c5&speeds=blitz,rapid&moves=5")?;
+/// assert_eq!(request.query.moves, Some(5));
+/// let refusal = Request::parse(Route::Lichess, "play=e2e5").unwrap_err();
+/// assert_eq!(refusal.status(), 400);
 /// # Ok::<(), polybook::serve::Refusal>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -390,6 +397,13 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
 
 /// The parameters of a request, with their texts. Each name occurs at most once.
 ///
+/// ```
+/// use polybook::serve::Parameters;
+///
+/// let parameters = Parameters::parse("fen=8/8+w&moves=99999999999&speeds[]=blitz")?;
+/// assert_eq!(parameters.text("fen"), Some("8/8 w"));
+/// assert_eq!(parameters.number("moves")?, Some(u32::MAX));
+/// assert!(Parameters::parse("moves=1&moves=2").is_err());
 /// # Ok::<(), polybook::serve::Refusal>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

@@ -42,8 +42,8 @@ fn refuse_other(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns the bytes in the null records at the start of a book, which contain the header. The result is empty if the
-/// book has no header.
+/// Returns the bytes that the records with the key 0 at the start of a book contain, which are the header. The result
+/// is empty if the book has no header.
 ///
 /// # Errors
 ///

@@ -217,7 +217,7 @@ fn is_variant(name: &str) -> bool {
 /// The maximum length of a header that is read, in bytes: 1 MiB.
 pub const LONGEST: usize = 1 << 20;
 
-/// Encodes the text of a header as null records, which must precede the records of a book.
+/// Encodes the text of a header as records with the key 0, which must precede all other records of a book.
 ///
 /// ```
 /// use polybook::book::header::create_raw;
@@ -236,7 +236,7 @@ pub fn create_raw(header: &str) -> Vec<u8> {
     raw
 }
 
-/// The null records at the start of a book, which have the key 0 and contain the header.
+/// The records with the key 0 (null records) at the start of a book, which contain the header.
 pub(super) struct NullRecords {
     /// The bytes after the keys of the records, at most about [`LONGEST`].
     pub data: Vec<u8>,

@@ -25,7 +25,7 @@ use crate::{
 };
 
 impl MakeBook {
-    /// Writes an [OOBS database](crate::obs) to the file `path`.
+    /// Writes an [OOBS database](crate::obs), an SQLite file with the results of moves by position, to the file `path`.
     pub fn obs(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.obs = Some(path.into());
         self
