@@ -334,8 +334,9 @@ pub fn explorer_of(indexes: &[PathBuf]) -> anyhow::Result<Explorer> {
     Ok(Explorer::open(sources)?)
 }
 
-/// Returns the index if a single one is given and it has the format of polyglot's fork instead of the explorer's.
-/// Returns an error if it has and filters are given, because only an explorer's index can be filtered.
+/// Opens the only index if it has the format of polyglot's fork. Returns `None` if several indexes are given, or if it
+/// is an explorer's index. Returns an error if filters are given for an index of the fork, because only an explorer's
+/// index can be filtered.
 pub fn plain_index(
     indexes: &[PathBuf],
     filters: &ExplorerFilterArgs,

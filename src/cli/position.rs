@@ -44,7 +44,7 @@ pub struct PositionArgs {
     position: Vec<String>,
 }
 
-/// A file in which a position is searched, and the variant of the positions in it.
+/// A file in which a position is looked up, and the variant of the positions in it.
 pub struct Searched<'a> {
     pub file: &'a Path,
     /// The variant of all of its positions, if there is one.
@@ -59,7 +59,7 @@ impl PositionArgs {
     }
 
     /// Returns the position that the options describe, read by the rules of `variant`. `searched` is the file in which
-    /// the position will be searched, for error messages.
+    /// the position will be looked up, for error messages.
     pub fn position_in(
         &self,
         variant: Variant,

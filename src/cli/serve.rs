@@ -39,8 +39,8 @@ use super::{
     weighting::one_of,
 };
 
-/// The maximum time that shutdown waits for requests in flight after a signal, including books that are being made and
-/// cancelled.
+/// The maximum time that shutdown waits for requests in flight after a signal. These include requests that make books,
+/// which the signal cancels.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
 /// The time to wait for the indexes before the page is served without them. Small files are usually indexed within this
@@ -317,8 +317,7 @@ fn open_while_answering(
     })
 }
 
-/// Opens the indexes of all sources. First makes the indexes of PGN files that are missing, and those that are damaged
-/// again.
+/// Opens the indexes of all sources. First makes the missing indexes of PGN files, and remakes the damaged ones.
 fn open(
     sources: &[ServedSource<'_>],
     args: &Args,

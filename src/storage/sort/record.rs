@@ -6,7 +6,7 @@ use std::fmt::Debug;
 /// precedes every record of the next shard.
 pub(crate) const SHARDS: usize = 256;
 
-/// The size in bytes of a record's packed form, which takes less memory than its 128 bits.
+/// The size in bytes of the packed form of a 128-bit record, in which unsorted records are kept to save memory.
 pub(crate) const PACKED: usize = 10;
 
 /// A record of 128 bits that can be sorted and folded. Records have the same order as their bits.
@@ -32,20 +32,21 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
         None
     }
 
-    /// Restores the record of shard number `shard` from its packed form.
+    /// Restores a record from its packed form. `_shard` is the number of its shard, from which the omitted bits follow.
     #[inline]
     fn from_packed(_shard: usize, _packed: [u8; PACKED]) -> Self {
         unreachable!("no record has a packed form")
     }
 
-    /// Returns the number of the record's shard, which is less than [`SHARDS`].
+    /// Returns the number of the record's shard, the part of a store that contains it. The number is less than
+    /// [`SHARDS`].
     #[inline]
     fn shard(self) -> usize {
         (self.rank() >> (u64::BITS - SHARDS.ilog2())) as usize
     }
 
-    /// Returns the number of the record's bucket. Each shard has 2^`bits` buckets, which are in the order of their
-    /// records.
+    /// Returns the number of the record's bucket for a bucket sort. Each shard of a store is divided into 2^`bits`
+    /// buckets, which are in the order of their records.
     #[inline]
     fn bucket(self, bits: u32) -> usize {
         let below_shard = self.rank() << SHARDS.ilog2();

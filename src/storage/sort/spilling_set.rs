@@ -88,8 +88,8 @@ impl SpillingSet {
         Ok(false)
     }
 
-    /// Adds a position key to the set, as the fingerprint whose high 64 bits it is. Returns `true` if the set did not
-    /// contain it before.
+    /// Adds a 64-bit position key to the set, as a fingerprint whose low 64 bits are 0. Returns `true` if the set did
+    /// not contain it before.
     ///
     /// # Errors
     ///

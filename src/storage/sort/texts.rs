@@ -199,8 +199,8 @@ impl TextSorter {
         black_box(places.iter().fold(0, |all, place| all ^ first(place)));
     }
 
-    /// Sorts the texts in memory and writes those that the sorter keeps to a temporary file, as a sorted run. Merges
-    /// the runs of each level that is full.
+    /// Sorts the texts in memory and writes those that the sorter keeps to a temporary file, as a sorted run. If a
+    /// level then has [`FAN_IN`] runs, merges them into one run of the next level.
     fn spill(&mut self) -> Result<()> {
         self.sort();
         let texts = self
