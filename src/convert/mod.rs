@@ -2,7 +2,8 @@
 //! Polyglot book to suites and tables.
 //!
 //! [`Convert`] converts a database, [`ConvertBook`] a book. Both write to a file that was begun before, by
-//! [`begin_book`](crate::book::begin_book) for books and by [`begin_text`](crate::storage::output::begin_text) for suites and tables.
+//! [`begin_book`](crate::book::begin_book) for books and by [`begin_text`](crate::storage::output::begin_text) for
+//! suites and tables.
 //!
 //! ```
 //! use polybook::{MakeBook, book::begin_book, convert::Convert, obs::Obs, pgn::Input};
@@ -18,8 +19,8 @@
 //!
 //! # Counts of a database
 //!
-//! A conversion to a book recovers the counts of a database: the results of each move, by the Polyglot key of its position.
-//! Some EPDs lack the en passant square of a pinned pawn.
+//! A conversion to a book recovers the counts of a database: the results of each move, by the Polyglot key of its
+//! position. Some EPDs lack the en passant square of a pinned pawn.
 //!
 //! The Polyglot key has the en passant file if a pawn has just made a double step and an enemy pawn stands beside it,
 //! even if that pawn is pinned. An EPD has the square only if the capture is legal. So the key of such a position

@@ -64,18 +64,18 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the number of games.
+    /// Returns the number of games in the answer, including unfinished games.
     pub fn games(&self) -> u64 {
         self.white + self.draws + self.black
     }
 
-    /// Returns the number of drawn games, not counting games without a result.
+    /// Returns the number of drawn games, without unfinished games.
     pub fn drawn(&self) -> u64 {
         self.draws - self.unfinished
     }
 }
 
-/// A move, with the numbers of games in which it was played.
+/// A move that was played in the position of a query, with the numbers of games by result.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayedMove {
@@ -117,18 +117,18 @@ pub struct PlayedMove {
 }
 
 impl PlayedMove {
-    /// Returns the number of games.
+    /// Returns the number of games in which the move was played, including unfinished games.
     pub fn games(&self) -> u64 {
         self.white + self.draws + self.black
     }
 
-    /// Returns the number of drawn games, not counting games without a result.
+    /// Returns the number of drawn games, without unfinished games.
     pub fn drawn(&self) -> u64 {
         self.draws - self.unfinished
     }
 }
 
-/// A player's results in all games of an answer.
+/// The results and ratings of the player of a query, in all games of the answer.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerTotals {
@@ -155,7 +155,7 @@ pub struct PlayerTotals {
     pub last_played: Option<String>,
 }
 
-/// A player's results in the games in which a move was played.
+/// The results and ratings of the player of a query, in the games in which a certain move was played.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerScore {
@@ -167,15 +167,15 @@ pub struct PlayerScore {
     pub average_opponent_rating: Option<u64>,
     /// The performance by FIDE's table, or `None` if `performance_games` is less than 10.
     pub performance: Option<u64>,
-    /// The number of games with a result and a rated opponent, from which `average_opponent_rating` and `performance` are
-    /// calculated.
+    /// The number of games with a result and a rated opponent, from which `average_opponent_rating` and `performance`
+    /// are calculated.
     pub performance_games: u64,
     /// The date of the newest of these games: `2006-01-02`, or `2006-01` or `2006` if the rest is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_played: Option<String>,
 }
 
-/// A game, with the move that was played in the position.
+/// A game of an answer, with the move that was played in the position of the query.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PlayedGame {
     /// The move in UCI notation, castling as king takes rook; `None` if the game ended in the position.
@@ -185,7 +185,7 @@ pub struct PlayedGame {
     pub game: GameInfo,
 }
 
-/// The description of a game: its id, players, date and result.
+/// The description of a game in an answer: its id, players, date and result.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct GameInfo {
     /// The number of the game. Games of all sources are numbered consecutively from 0.
@@ -215,7 +215,7 @@ pub struct GameInfo {
     pub unfinished: bool,
 }
 
-/// A player of a game.
+/// A player of a game: name, rating and title.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Player {
     /// The name.
@@ -227,7 +227,7 @@ pub struct Player {
     pub title: Option<String>,
 }
 
-/// The results of the games of one month.
+/// The number of games in one month, by result.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MonthCount {
     /// Year and month: `2006-01`.
@@ -245,7 +245,7 @@ pub struct MonthCount {
     pub unfinished: u64,
 }
 
-/// The results of the games of one year.
+/// The number of games in one year, by result and by move.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct YearCount {
     /// The year, or `None` for the games whose year is unknown.
@@ -265,7 +265,7 @@ pub struct YearCount {
     pub moves: BTreeMap<String, u64>,
 }
 
-/// An entry in a list of games.
+/// A game in a list of games, with its move, date, event and length.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ListedGame {
     /// The game, with the move that was played in the position.
@@ -286,14 +286,14 @@ pub struct ListedGame {
     pub of_match: Option<MatchGames>,
 }
 
-/// The other games of a match.
+/// The number of other games of a match that a list shows as one entry.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MatchGames {
     /// The number of these games that pass the filters.
     pub more: u64,
 }
 
-/// A page of the list of a position's games.
+/// One page of the list of a position's games.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct GameList {
     /// The number of games in the whole list.
@@ -304,13 +304,13 @@ pub struct GameList {
     pub games: Vec<ListedGame>,
 }
 
-/// A description of the sources of an explorer.
+/// A description of an explorer: its sources (the indexes that it opened) and their total size.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Overview {
     /// The version of polybook.
     pub version: &'static str,
-    /// The number of games that were read for all sources, or `None` if a source has counts that do not state their number of
-    /// games.
+    /// The number of games that were read for all sources, or `None` if a source has counts that do not state their
+    /// number of games.
     pub games: Option<u64>,
     /// The number of these games that are in no answer about positions, because they were rejected or filtered.
     #[serde(rename = "notCounted", skip_serializing_if = "is_zero")]
@@ -323,7 +323,7 @@ pub struct Overview {
     pub sources: Vec<SourceOverview>,
 }
 
-/// A description of one source: an index from which an explorer answers.
+/// A description of a source, which is one of the indexes that an explorer opened.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceOverview {
@@ -332,8 +332,8 @@ pub struct SourceOverview {
     /// The number of games that were read, including games whose positions are not indexed. `None` if the source has
     /// counts that do not state it.
     pub games: Option<u64>,
-    /// The number of these games whose positions are not indexed, because the games were rejected or filtered. Always 0 for
-    /// counts, whose number of games contains only counted games.
+    /// The number of these games whose positions are not indexed, because the games were rejected or filtered. Always 0
+    /// for counts, whose number of games contains only counted games.
     #[serde(skip_serializing_if = "is_zero")]
     pub not_counted: u64,
     /// The number of positions.
@@ -368,7 +368,7 @@ fn as_color<S: serde::Serializer>(color: &Option<Color>, serializer: S) -> Resul
     }
 }
 
-/// Answers a query. See [`Explorer::answer`].
+/// Answers a query; implements [`Explorer::answer`].
 pub(super) fn answer(explorer: &Explorer, query: &Query) -> Result<Answer> {
     task::fault("answer");
     let filters = explorer.filters(&query.filters)?;
@@ -452,7 +452,7 @@ fn played_move(
     })
 }
 
-/// Returns the descriptions of games, given by number and move.
+/// Returns descriptions of `games`, which are pairs of a game number and the move played in the position of the query.
 pub(super) fn games_of(
     explorer: &Explorer,
     query: &Query,
@@ -469,10 +469,10 @@ pub(super) fn games_of(
         .collect()
 }
 
-/// The fewest games with a result and a rated opponent from which a performance is calculated.
+/// The least number of games against rated opponents, with a result, from which a performance rating is calculated.
 const PERFORMANCE_GAMES: u64 = 10;
 
-/// Returns the player's results in the games in which a move was played.
+/// Converts the player's tally for one move to the form of an answer.
 fn player_score(tally: &PlayerTally) -> PlayerScore {
     PlayerScore {
         wins: tally.wins,
@@ -484,7 +484,7 @@ fn player_score(tally: &PlayerTally) -> PlayerScore {
     }
 }
 
-/// Returns the results of the player in all games.
+/// Converts the player's tally over all games to the form of an answer.
 fn player_totals(tally: &PlayerTally) -> PlayerTotals {
     PlayerTotals {
         wins: tally.wins,
@@ -498,14 +498,15 @@ fn player_totals(tally: &PlayerTally) -> PlayerTotals {
     }
 }
 
-/// Returns the performance of the player, or `None` for fewer than [`PERFORMANCE_GAMES`] games.
+/// Returns the player's performance rating, or `None` if there are fewer than [`PERFORMANCE_GAMES`] games with a result
+/// and a rated opponent.
 pub(super) fn performance_of(tally: &PlayerTally) -> Option<u64> {
     let games = tally.opponents.games;
     let opponents = tally.opponents.rounded_mean()?;
     (games >= PERFORMANCE_GAMES).then(|| performance(opponents, tally.half_points, games))
 }
 
-/// Returns the position after a legal move from the end of a line.
+/// Returns the position after playing the legal move `mv` at the end of `line`.
 fn position_after(line: &Line, mv: BookMove) -> VariantPosition {
     let legal = mv
         .to_move(line.position())
@@ -515,12 +516,13 @@ fn position_after(line: &Line, mv: BookMove) -> VariantPosition {
     next
 }
 
-/// Returns the line that consists of `line` followed by a legal move.
+/// Returns a line without moves that starts at the position after playing the legal move `mv` at the end of `line`.
 fn line_after(line: &Line, mv: BookMove) -> Line {
     Line::at(line.variant(), position_after(line, mv))
 }
 
-/// Returns the results by year, ascending, with the numbers of games of the listed moves. Games without a year come last.
+/// Returns the results for each year, in ascending order; games of an unknown year come last. Each year also has its
+/// number of games for each of the moves in `moves`. The keys of `years` are a year (0 if unknown) and a move.
 fn by_year(
     years: &FxHashMap<(u16, BookMove), ResultSum>,
     moves: &[(BookMove, MoveTally)],
@@ -544,12 +546,12 @@ fn by_year(
     results.into_iter().map(count).collect()
 }
 
-/// The largest number of consecutive months without games that are listed. A date that is farther from the others is probably
-/// wrong, and must not fill the history.
+/// The greatest number of consecutive months without games that a history lists. A longer gap is probably caused by a
+/// wrong date, and must not fill the history with zeros.
 const MOST_EMPTY_MONTHS: usize = 20 * 12;
 
-/// Returns the results by month, ascending, with zeros for months without games unless the gap is longer than
-/// [`MOST_EMPTY_MONTHS`].
+/// Returns the results for each month, in ascending order. Months without games are included with zeros, unless there
+/// are more than [`MOST_EMPTY_MONTHS`] of them in a row.
 fn zero_filled(months: &BTreeMap<Month, ResultSum>) -> Vec<MonthCount> {
     let mut all = Vec::new();
     // The next month, counted from the year 0.

@@ -1,4 +1,5 @@
-//! Filters that rows of counts and results by period can answer, because they depend only on speed, rating group and month.
+//! Filters that rows of counts and results by period can answer, because they depend only on speed, rating group and
+//! month.
 
 use super::{dates::DateRange, fold::Collector, query::Filters, source::OpenIndex};
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
     pgn::{Date, RatingGroup, Speed},
 };
 
-/// The longest period that a row may cover.
+/// The longest period that a row of results may cover: all time, a year or a month.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Split {
     Nowhere,
@@ -21,7 +22,8 @@ pub(super) enum Split {
     ByMonth,
 }
 
-/// Returns the part of the date that all games of a period have in common, in the form of [`date_number`].
+/// Returns the date of all games of a period as far as it is known, such as the year without month and day, in the form
+/// of [`date_number`].
 pub(super) fn date_of(period: Period) -> u32 {
     date_number(match period {
         Period::All => Date::default(),
@@ -30,8 +32,8 @@ pub(super) fn date_of(period: Period) -> u32 {
     })
 }
 
-/// A filter by [class](Class) (speed and rating group) and month alone. It admits or rejects all games of a class and a
-/// month together. Lichess's own explorer has only such filters.
+/// A filter that depends only on the speed, the rating group and the month of a game, so it admits or rejects all games
+/// of a [class](Class) and month together. Such filters can be applied to stored results without reading games.
 pub(super) struct ClassFilter {
     /// For each class, by its number, whether its games pass.
     classes: [bool; Class::COUNT],
@@ -39,7 +41,8 @@ pub(super) struct ClassFilter {
 }
 
 impl ClassFilter {
-    /// Creates the filter, or returns `None` if one of the filters has to be evaluated game by game.
+    /// Creates the filter. Returns `None` if `filters` contains a filter that must be applied to single games, such as
+    /// a player.
     pub(super) fn new(filters: &Filters) -> Option<ClassFilter> {
         if filters.of_games().is_some() {
             return None;
@@ -61,8 +64,8 @@ impl ClassFilter {
         })
     }
 
-    /// Passes the rows of a position in a source of counts to a collector. The position may be stored under any of
-    /// `subjects`.
+    /// Passes the results of a position in an index of counts to a collector, as far as they pass the filter. The
+    /// position may be stored under any of the keys `subjects`.
     ///
     /// # Errors
     ///
@@ -100,11 +103,11 @@ impl ClassFilter {
         Ok(())
     }
 
-    /// Passes the stored results of a position to a collector, one period after the other. The periods do not overlap. They are
-    /// as long as `split` and the date filter allow: all time, years or months.
+    /// Passes the stored results by period of a position to a collector, as far as they pass the filter. The periods do
+    /// not overlap, and are as long as `split` and the range of dates allow: all time, years or months.
     ///
-    /// `of` says which kind of index stores the results: [`LISTS`](crate::index::store::LISTS) for an index of games,
-    /// [`COUNTS`] for an index of counts. `games` is the number of games of the position.
+    /// `of` is the key prefix of the results: [`LISTS`](crate::index::store::LISTS) for an index of games, [`COUNTS`]
+    /// for an index of counts. `subject` is the key of the position, and `games` is the number of its games.
     ///
     /// # Errors
     ///
@@ -129,7 +132,8 @@ impl ClassFilter {
         Ok(())
     }
 
-    /// Passes the results of one period to a collector. All days of the period must pass.
+    /// Passes the results of one period to a collector, except those of classes that the filter rejects. The whole
+    /// period must lie in the filter's range of dates.
     fn fold_period(
         &self,
         source: &OpenIndex,
@@ -153,18 +157,18 @@ impl ClassFilter {
         Ok(())
     }
 
-    /// Returns `true` if the games of a class pass.
+    /// Returns `true` if the filter admits games of a class (speed and rating group).
     fn admits(&self, class: Class) -> bool {
         self.classes[class.number()]
     }
 
-    /// Returns `true` if the games of a month pass.
+    /// Returns `true` if games of a period may lie in the filter's range of dates.
     fn contains(&self, period: Period) -> bool {
         self.dates.contains(date_of(period))
     }
 
-    /// Returns the periods that together contain all passing games: whole years if all their months pass and `split`
-    /// allows years, otherwise months.
+    /// Returns the periods that contain all games in the filter's range of dates. A year is returned as a whole if all
+    /// its months are in the range and `split` allows years; otherwise its months are returned.
     fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();
         for year in years {

@@ -5,10 +5,10 @@
 use super::query::Filters;
 use crate::{index::store::game_rows::date_number, pgn::Date};
 
-/// An inclusive range of days, as numbers of [`date_number`].
+/// An inclusive range of days, stored as the numbers that [`date_number`] returns.
 ///
-/// A date with unknown parts lies in the range if one of its possible days does: a game of 1999 lies in a range that begins
-/// in May 1999.
+/// A date with unknown parts lies in the range if one of the days that it can mean does. For example, a game of 1999
+/// lies in a range that begins in May 1999.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct DateRange {
     first: u32,
@@ -17,7 +17,7 @@ pub(super) struct DateRange {
     smallest: u32,
 }
 
-/// The smallest number of a date whose year is known.
+/// The least number of a date whose year is known. See [`date_number`].
 const FIRST_YEAR: u32 = 1 << 9;
 
 impl DateRange {
@@ -30,20 +30,20 @@ impl DateRange {
         }
     }
 
-    /// Returns `true` if a game with this date may have been played in the range.
+    /// Returns `true` if a game with the date number `date` may have been played in the range.
     #[inline]
     pub(super) fn contains(self, date: u32) -> bool {
         (self.first <= latest(date)) & (earliest(date) <= self.last) & (self.smallest <= date)
     }
 
-    /// Returns `true` if every date lies in the range.
+    /// Returns `true` if the range contains every date, known or unknown.
     pub(super) fn is_all(self) -> bool {
         self.first == 0 && self.last == u32::MAX && self.smallest == 0
     }
 }
 
-/// Returns the first day that a date with unknown parts can mean. The function is branchless, so that the compiler can
-/// vectorize it.
+/// Returns the number of the first day that the date number `date` can mean. The code has no branches, so the compiler
+/// can vectorize it.
 #[inline]
 pub(super) fn earliest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);
@@ -51,7 +51,8 @@ pub(super) fn earliest(date: u32) -> u32 {
     date & has_year & (has_month | !0x1ff)
 }
 
-/// Returns the last day that a date with unknown parts can mean.
+/// Returns the number of the last day that the date number `date` can mean. If the year is unknown, the result is
+/// greater than every day.
 #[inline]
 pub(super) fn latest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);
@@ -60,8 +61,8 @@ pub(super) fn latest(date: u32) -> u32 {
     date | !has_year | !has_month & 0x1ff | !has_day & 31
 }
 
-/// Formats a date that is given as a number: `2006-01-02`, or only the known parts, `2006-01` or `2006`. Returns `None`
-/// if the year is unknown.
+/// Formats a date number as `2006-01-02`, or as `2006-01` or `2006` if the rest is unknown. Returns `None` if the year
+/// is unknown.
 pub(super) fn text_of_number(number: u32) -> Option<String> {
     let (year, month, day) = (number >> 9, number >> 5 & 15, number & 31);
     Some(match (year, month, day) {
@@ -80,7 +81,7 @@ pub(super) fn date_of_number(number: u32) -> Date {
     )
 }
 
-/// Returns a number with all bits set if the condition is true, else 0.
+/// Returns a number whose bits are all set if `is_true`, otherwise 0.
 #[inline]
 fn mask(is_true: bool) -> u32 {
     u32::from(is_true).wrapping_neg()

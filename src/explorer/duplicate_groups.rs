@@ -1,8 +1,8 @@
 //! Duplicate games, and the games of one match.
 //!
-//! Sources may contain a game several times: two downloads that overlap, or a tournament that two collections have.
-//! Two games are duplicates if their players, date, result, length, variant and final position (or Lichess id) are equal.
-//! A game that lacks one of these is a duplicate of nothing. Answers that count each game once
+//! Sources may contain a game several times: two downloads that overlap, or a tournament that two collections have. Two
+//! games are duplicates if their players, date, result, length, variant and final position (or Lichess id) are equal. A
+//! game that lacks one of these is a duplicate of nothing. Answers that count each game once
 //! ([`Filters::once`](super::query::Filters::once)) count only the first game of a group that passes the filters.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,33 +12,33 @@ use rustc_hash::FxHashMap;
 use super::source::OpenIndex;
 use crate::{error::Result, index::store::ListKey, pgn::folded};
 
-/// The number of games whose keys are sorted in one pass, about 16 MiB of keys.
+/// The number of games whose keys are compared in one pass. Their keys take about 16 MiB of memory.
 const GAMES_PER_PASS: u64 = if cfg!(test) { 3 } else { 1 << 20 };
 
-/// Groups of duplicate games over all sources of an explorer.
-///
-/// Game numbers are those of the explorer: they run on from one source to the next.
+/// Groups of duplicate games over all indexes of an explorer. Games are identified by their numbers, which run on from
+/// one index to the next.
 #[derive(Default, Debug)]
 pub(super) struct DuplicateGroups {
-    /// Links the games of each group into a ring. The entry of a game is the previous game of its group; the entry of the first
-    /// game is the last one. Games without duplicates have no entry.
+    /// Links the games of each group into a ring. The entry of a game is the previous game of its group; the entry of
+    /// the first game is the last one. Games without duplicates have no entry.
     previous: FxHashMap<u64, u64>,
-    /// A bit for each game, which is set if `previous` has an entry for the game. Most games have none, and reading the bit is
-    /// much faster than searching the map.
+    /// A bit for each game, which is set if `previous` has an entry for the game. Most games have none, and reading the
+    /// bit is much faster than searching the map.
     has_previous: Vec<u64>,
-    /// For each source, by the number of its first game: a hash of each name, indexed by name number. Names that differ only in
-    /// case have equal hashes. 0 stands for an unknown name.
+    /// For each source, by the number of its first game: a hash of each name, indexed by name number. Names that differ
+    /// only in case have equal hashes. 0 stands for an unknown name.
     name_hashes: FxHashMap<u64, Vec<u64>>,
 }
 
 impl DuplicateGroups {
-    /// Finds the duplicates among the games of `sources`.
+    /// Finds the duplicate games in `sources`, which are the indexes of an explorer.
     ///
-    /// Each pass handles the games whose keys fall into one residue class, so that memory stays bounded for any number of games.
+    /// Each pass compares only the games whose keys fall into one residue class, which bounds the memory for any number
+    /// of games.
     ///
     /// # Errors
     ///
-    /// Returns an error if the names of a source cannot be read.
+    /// Returns an error if the names of an index cannot be read.
     pub(super) fn find(sources: &[OpenIndex]) -> Result<DuplicateGroups> {
         let mut groups = DuplicateGroups::default();
         for source in sources.iter().filter(|source| source.games() > 0) {
@@ -74,8 +74,8 @@ impl DuplicateGroups {
         Ok(groups)
     }
 
-    /// Returns the other games of a game's group: first the earlier ones in descending order, then the later ones in descending
-    /// order.
+    /// Returns the duplicates of game `number`: first those with lower numbers in descending order, then those with
+    /// higher numbers in descending order.
     pub(super) fn duplicates_of(&self, number: u64) -> impl Iterator<Item = u64> {
         let previous = move |game: &u64| {
             let previous = self.previous.get(game).copied();
@@ -87,16 +87,16 @@ impl DuplicateGroups {
         std::iter::successors(first, previous)
     }
 
-    /// Returns the duplicates of a game that come before it, in descending order.
+    /// Returns the duplicates of game `number` that have lower numbers, in descending order.
     pub(super) fn earlier_duplicates_of(&self, number: u64) -> impl Iterator<Item = u64> {
         self.duplicates_of(number)
             .filter(move |other| *other < number)
     }
 
-    /// Returns a hash of the event, the year, and the two players in either order. All games of one match have the same
-    /// hash.
+    /// Returns a hash of the event, the year, and the two players in either order, which is equal for all games of a
+    /// match. `id` is the id of the game in `source`.
     ///
-    /// A game without all of these gets a hash of its own number, so that it is a match by itself.
+    /// If one of these is unknown, returns a hash of the game's own number, so the game forms a match of its own.
     pub(super) fn match_hash(&self, source: &OpenIndex, id: u32) -> u64 {
         let (games, at) = (&source.rows, id as usize);
         let hashes = self.name_hashes.get(&source.first);
@@ -113,17 +113,19 @@ impl DuplicateGroups {
         }
     }
 
-    /// Returns the hash of a name of `source`, or `None` if the name is unknown.
+    /// Returns the hash of the name with the number `number` in `source`. Returns `None` if the name is empty or a
+    /// question mark.
     fn name_hash(&self, source: &OpenIndex, number: u32) -> Option<u64> {
         let hashes = self.name_hashes.get(&source.first)?;
         let hash = hashes.get(number as usize).copied();
         hash.filter(|hash| *hash > 0)
     }
 
-    /// Returns the key that duplicates share, or `None` for a game that cannot have duplicates: one whose positions are not
-    /// indexed, whose players are unknown, or that has neither a Lichess id nor a known final position.
+    /// Returns a hash of all properties in which duplicates agree. `id` is the id of the game in `source`.
     ///
-    /// Different games can have equal keys only by a collision of 64-bit hashes.
+    /// Returns `None` for a game that is never a duplicate: its positions are not indexed, a player is unknown, or it
+    /// has neither a Lichess id nor a known final position. Games that are no duplicates have equal keys only if 64-bit
+    /// hashes collide.
     fn key(&self, source: &OpenIndex, id: u32) -> Option<u64> {
         let (games, at) = (&source.rows, id as usize);
         let summary = games.get(id)?;
@@ -143,8 +145,8 @@ impl DuplicateGroups {
     }
 }
 
-/// Returns a hash of two numbers, of which each bit depends on all bits of both: the last steps of SplitMix64. A list of
-/// matches hashes every game, and the numbers are hashes already, so a slower function would be no better.
+/// Combines two hashes into one, so that each bit of the result depends on all bits of both. Uses the last steps of
+/// SplitMix64, which is fast because every game of a list is hashed.
 fn mixed(a: u64, b: u64) -> u64 {
     let mut hash = a
         .rotate_left(32)
@@ -155,9 +157,8 @@ fn mixed(a: u64, b: u64) -> u64 {
     hash ^ hash >> 31
 }
 
-/// Returns a hash of each name of `source`, indexed by name number; 0 for an unknown name.
-///
-/// Names are folded first, so that spellings that differ only in case have equal hashes.
+/// Returns a hash of each name in `source`, indexed by name number. Spellings that filters treat as equal, such as
+/// those that differ only in case, have equal hashes. The hash of an unknown name is 0.
 pub(super) fn hash_names(source: &OpenIndex) -> Result<Vec<u64>> {
     let mut names = Vec::new();
     source.for_each_name(|_, name| {

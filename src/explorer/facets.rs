@@ -27,10 +27,11 @@ use crate::{
     position::{BookMove, Variant},
 };
 
-/// The number of games whose variants are counted in one pass.
+/// The number of games that a thread processes at a time when variants are counted.
 const STRETCH: usize = 1 << 16;
 
-/// The numbers of games of a position for each value of a filter. All other filters are applied.
+/// The number of games of a position for each value of a filter, such as each speed. Only games that pass all other
+/// filters are counted.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facets {
@@ -56,7 +57,7 @@ pub struct Facets {
     pub min_game: Option<u64>,
 }
 
-/// A player's games by color.
+/// The numbers of games in which the player of a query has White and Black.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct ColorCount {
     /// The number of games in which the player has White.
@@ -65,7 +66,7 @@ pub struct ColorCount {
     pub black: u64,
 }
 
-/// The results of the games of a rating group.
+/// The number of games of one rating group, by result.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct RatingScore {
     /// The lowest rating of the group, or `unknown` for games without a known rating.
@@ -82,27 +83,28 @@ pub struct RatingScore {
     pub unfinished: u64,
 }
 
-/// The index of the games that pass all filters in the array of counts. The other constants are indexes in the same array.
+/// The index, in the array of counts of a [`GroupTally`], of the games that pass all filters.
 const GAMES: usize = 0;
-/// The index of the first speed.
+/// The index, in the array of counts of a [`GroupTally`], of the first speed. The other speeds follow.
 const SPEEDS: usize = GAMES + 1;
-/// The index of the first rating group.
+/// The index, in the array of counts of a [`GroupTally`], of the first rating group. The other groups follow.
 const RATINGS: usize = SPEEDS + Speed::ALL.len();
-/// The index of the games without a known rating. It follows the rating groups.
+/// The index, in the array of counts of a [`GroupTally`], of the games without a known rating.
 const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
-/// The index of the player's games with White. The index of the games with Black follows.
+/// The index, in the array of counts of a [`GroupTally`], of the games in which the player has White. The games with
+/// Black follow.
 const COLORS: usize = UNKNOWN_RATINGS + 1;
-/// The index of the games of a known year.
+/// The index, in the array of counts of a [`GroupTally`], of the games whose year is known.
 const YEARS: usize = COLORS + 2;
 
-/// The counts of all values of the filters.
+/// The numbers of games for all values of all filters: an array of counts, and the counts by year.
 #[derive(Default)]
 struct GroupTally {
     counts: [u64; YEARS + 1],
     years: FxHashMap<u16, u64>,
 }
 
-/// The filters whose values are counted.
+/// The filters whose values are counted: speeds, rating groups, color and dates.
 struct RatingGroups {
     speeds: [bool; Speed::ALL.len()],
     ratings: [bool; UNRATED + 1],
@@ -111,7 +113,7 @@ struct RatingGroups {
     dates: DateRange,
 }
 
-/// Counts the games of a position for each value of a filter. See [`Explorer::facets`].
+/// Counts the games of a position for each value of a filter; implements [`Explorer::facets`].
 pub(super) fn facets(explorer: &Explorer, line: &Line, filters: &Filters) -> Result<Facets> {
     let GroupTally { counts, years } = grouped(explorer, line, filters)?;
     let speeds = Speed::ALL.map(Speed::name).into_iter();
@@ -131,7 +133,8 @@ pub(super) fn facets(explorer: &Explorer, line: &Line, filters: &Filters) -> Res
     })
 }
 
-/// The results of the games of each rating group.
+/// A collector of the results of a position for each rating group. The last element is for games without a known
+/// rating.
 #[derive(Default)]
 struct GroupResults([ResultSum; UNRATED + 1]);
 
@@ -164,7 +167,7 @@ impl Collector for GroupResults {
     }
 }
 
-/// Returns the results of the games of a position for each rating group that has games.
+/// Returns the results of a position for each rating group that has games; implements [`Explorer::scores`].
 pub(super) fn scores(
     explorer: &Explorer,
     line: &Line,
@@ -185,7 +188,7 @@ pub(super) fn scores(
     Ok(scores.map(score).collect())
 }
 
-/// Returns the number of passing games of each variant. See [`Explorer::variants`].
+/// Returns the number of games of each variant that pass `filters`; implements [`Explorer::variants`].
 pub(super) fn variants(
     explorer: &Explorer,
     filters: &Filters,
@@ -237,7 +240,7 @@ fn grouped(explorer: &Explorer, line: &Line, filters: &Filters) -> Result<GroupT
     Ok(fold(filters, &line.subjects(), new)?.tally)
 }
 
-/// Counts the games of a position for each value of the filters.
+/// A collector that counts the games of a position for each value of the filters.
 struct GroupCounter<'a> {
     groups: &'a RatingGroups,
     /// The groups of duplicate games, if only the first passing game of each group counts.
@@ -308,8 +311,8 @@ impl RatingGroups {
         }
     }
 
-    /// Returns a bit set with a bit for each index in the array of counts at which the game must be counted. `colors`
-    /// contains whether the player has White, and whether Black.
+    /// Returns a bit set with one bit for each index in the array of counts at which the game must be counted. `colors`
+    /// says whether the player of the query has White, and whether Black.
     fn places_of(&self, game: &GameSummary, colors: [bool; 2]) -> u32 {
         let (speed, group) = (game.traits.speed(), game.traits.group());
         self.places(speed, group, game.date, colors)
@@ -341,7 +344,8 @@ impl RatingGroups {
 }
 
 impl GroupTally {
-    /// Adds games at each index whose bit is set.
+    /// Adds `games` to the count at each index whose bit is set in `places`. `date` is the date number of the games,
+    /// for the counts by year.
     fn add(&mut self, mut places: u32, date: u32, games: u64) {
         if places >> YEARS & 1 == 1 {
             *self.years.entry((date >> 9) as u16).or_default() += games;
@@ -362,15 +366,15 @@ impl GroupTally {
     }
 }
 
-/// Returns the games of a source, divided into ranges of ids that threads process separately.
+/// Divides the games of a source into ranges of ids that threads process separately.
 pub(super) fn stretches(source: &OpenIndex) -> impl ParallelIterator<Item = Range<usize>> + use<> {
     let games = source.rows.len();
     let stretches = (0..games.div_ceil(STRETCH)).into_par_iter();
     stretches.map(move |number| number * STRETCH..games.min((number + 1) * STRETCH))
 }
 
-/// Calls `f` with the id and the variant of each game of `stretch`, a range of ids, that passes the filters. Skips games that
-/// are not counted, such as rejected ones.
+/// Calls `f` with the id and the variant of each game in `stretch` (a range of ids of `source`) that passes the
+/// filters. Skips games whose positions are not indexed, such as rejected games.
 pub(super) fn games_of_stretch(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
@@ -397,7 +401,7 @@ pub(super) fn games_of_stretch(
     }
 }
 
-/// Returns the number of passing games of each variant of a source.
+/// Returns the number of games of each variant in `source` that pass the filters. Variants without games are left out.
 fn variants_of(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
@@ -418,7 +422,7 @@ fn variants_of(
     counted.filter(|(_, games)| *games > 0).collect()
 }
 
-/// Returns the name of a variant in Lichess's API.
+/// Returns the name that Lichess's API uses for a variant.
 fn name_of(variant: Variant) -> &'static str {
     match variant {
         Variant::Standard => "standard",

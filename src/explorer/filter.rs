@@ -23,16 +23,18 @@ use crate::{
     pgn::{GameResult, NameMatch, folded},
 };
 
-/// If at most one game in this many is left, the remaining filters are evaluated game by game instead of column by column.
+/// The divisor that decides how remaining filters are applied: if at most one game in 32 still passes, they are applied
+/// game by game instead of column by column.
 const FEW: usize = 32;
 
-/// The number of games whose columns are filtered in one pass.
+/// The number of games to which filters are applied at a time.
 const STRETCH: usize = 1 << 16;
 
-/// A list is long if it contains more than one in this many games of its source.
+/// The divisor that decides whether a list of games is long: it is if it contains more than a quarter of the games of
+/// its source.
 const LONG: u64 = 4;
 
-/// The filters of a query, prepared for each source. Sources in which no game can pass are left out.
+/// The filters of a query, prepared for each index of an explorer. Indexes in which no game can pass are left out.
 pub(super) struct SourceFilters<'a> {
     pub of_sources: Vec<(&'a OpenIndex, SourceFilter<'a>)>,
     /// The groups of duplicate games, if only the first passing game of each group counts.
@@ -54,13 +56,16 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Counts only the first passing game of each group of duplicates.
+    /// Returns the filters with an additional one: of each group of duplicate games, only the first game that passes
+    /// all other filters is admitted.
     pub(super) fn once(mut self, duplicates: &'a DuplicateGroups) -> SourceFilters<'a> {
         self.duplicates = Some(duplicates);
         self
     }
 
-    /// Moves the first passing game of each duplicate group to the front of `games`, and returns that part of the slice.
+    /// If duplicates are to be counted once, moves the first passing game of each group of duplicates to the front of
+    /// `games` and returns this part of the slice. Otherwise returns all of `games`. The games are those of `source`
+    /// that pass all other filters, given as pairs of an id and the index of a move.
     pub(super) fn keep_first<'b>(
         &self,
         source: &OpenIndex,
@@ -83,7 +88,8 @@ impl<'a> SourceFilters<'a> {
         &games[..kept]
     }
 
-    /// Returns the number of other passing games in the duplicate group of a game.
+    /// Returns the number of duplicates of game `number` that pass the filters, or 0 if duplicates are not counted
+    /// once.
     pub(super) fn copies_of(&self, number: u64) -> usize {
         let others = self
             .duplicates
@@ -92,12 +98,13 @@ impl<'a> SourceFilters<'a> {
         others.filter(|other| self.admits(*other)).count()
     }
 
-    /// Returns `true` if the game `number` passes.
+    /// Returns `true` if game `number` passes the filters.
     fn admits(&self, number: u64) -> bool {
         self.passing(number).is_some()
     }
 
-    /// Returns the source of a passing game, the filter of that source and the game's id there, or `None` if it does not pass.
+    /// Returns the source of game `number`, the filter for this source, and the id of the game in it. Returns `None` if
+    /// the game does not pass the filters.
     pub(super) fn passing(&self, number: u64) -> Option<(&OpenIndex, &SourceFilter<'a>, u32)> {
         self.of_sources.iter().find_map(|(source, filter)| {
             let id = number.checked_sub(source.first)?;
@@ -106,10 +113,10 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Evaluates the filters for all games of each source in which the list of `subject` is long. Does nothing if sums
-    /// can answer. Returns `true` if there is such a source.
-    ///
+    /// Applies the filters in advance to all games of each source in which the list with the key `subject` is long.
     /// This saves time if several lists that share most of their games are filtered afterwards.
+    ///
+    /// Returns `true` if there is such a source. Does nothing if stored sums can answer the query.
     pub(super) fn precompute_long(&self, subject: ListKey) -> Result<bool> {
         let mut are_any = false;
         if self.class_filter.as_ref().is_some() {
@@ -127,7 +134,7 @@ impl<'a> SourceFilters<'a> {
     }
 }
 
-/// The filters of a query, prepared for the games of one source.
+/// The filters of a query, prepared for the games of one source, which is an index of the explorer.
 pub(super) struct SourceFilter<'a> {
     games: &'a GameColumns,
     /// A bit for each game of the source. It is set for the games of the player whom the filters name or, if they name
@@ -147,7 +154,7 @@ pub(super) struct SourceFilter<'a> {
     precomputed: OnceLock<Vec<bool>>,
 }
 
-/// The players of a filter, as the numbers of their names.
+/// The filters by player, opponent, color and result. Players are given as sorted numbers of names.
 struct Players {
     player: Option<Vec<u32>>,
     opponent: Option<Vec<u32>>,
@@ -156,7 +163,8 @@ struct Players {
 }
 
 impl<'a> SourceFilter<'a> {
-    /// Prepares filters for a source, or returns `None` if no game of the source can pass.
+    /// Prepares filters for the games of `source`. Returns `None` if no game of the source can pass, for example
+    /// because it does not contain the name of the player.
     pub(super) fn new(
         source: &'a OpenIndex,
         filters: &Filters,
@@ -199,7 +207,7 @@ impl<'a> SourceFilter<'a> {
         }))
     }
 
-    /// Evaluates the filter for all games, on all cores, and keeps the results.
+    /// Applies the filter to all games of the source, on all threads, and stores the results for later calls.
     pub(super) fn precompute(&self) {
         self.precomputed.get_or_init(|| {
             let games = self.games();
@@ -216,14 +224,14 @@ impl<'a> SourceFilter<'a> {
         });
     }
 
-    /// Returns, for each game in a range of ids, whether it passes. Returns `None` if
-    /// [`precompute`](SourceFilter::precompute) has not been called.
+    /// Returns for each game in a range of ids whether it passes the filter. Returns `None` unless
+    /// [`precompute`](SourceFilter::precompute) was called before.
     pub(super) fn precomputed(&self, ids: Range<usize>) -> Option<&[bool]> {
         Some(&self.precomputed.get()?[ids])
     }
 
-    /// Returns whether the player whom the filters name has White in a game, and whether Black. Both are `false` if the
-    /// filters name no player.
+    /// Returns whether the player of the query has White in game `id`, and whether Black. Both are `false` if the query
+    /// has no player. Both can be `true` if both players match the name.
     pub(super) fn colors(&self, id: usize) -> [bool; 2] {
         let players = self
             .players
@@ -232,7 +240,8 @@ impl<'a> SourceFilter<'a> {
         players.map_or([false; 2], |players| players.colors(self.games, id))
     }
 
-    /// Returns the color of the player in a passing game, or White if both colors match.
+    /// Returns the color of the player of the query in game `id`, which must pass the filter. Returns White if both
+    /// players match the name.
     pub(super) fn player_of(&self, id: usize) -> Color {
         let players = self.players.as_ref();
         let color = players.and_then(|players| players.color);
@@ -240,12 +249,12 @@ impl<'a> SourceFilter<'a> {
         color.unwrap_or_else(|| Color::from_white(is_white()))
     }
 
-    /// Returns the number of games of the source.
+    /// Returns the number of games in the source.
     pub(super) fn games(&self) -> usize {
         self.games.len()
     }
 
-    /// Returns `true` if the game passes.
+    /// Returns `true` if the game with the id `id` passes the filter.
     #[inline]
     pub(super) fn admits(&self, id: usize) -> bool {
         if let Some(passes) = self.precomputed.get() {
@@ -257,7 +266,7 @@ impl<'a> SourceFilter<'a> {
             && self.admits_others(id)
     }
 
-    /// Returns `true` if the game passes all filters except the bits of `of_somebody`.
+    /// Returns `true` if game `id` passes all filters other than the precomputed bits in `of_somebody`.
     #[inline]
     fn admits_others(&self, id: usize) -> bool {
         let games = self.games;
@@ -280,9 +289,10 @@ impl<'a> SourceFilter<'a> {
             && players.is_none_or(|players| players.admit(games, id))
     }
 
-    /// Writes for each game of a range whether it passes, and returns `true` if any game passes.
+    /// Determines for each game in a range of ids whether it passes the filter, and stores the results in `passes`.
+    /// Returns `true` if any game passes.
     ///
-    /// Filters are applied one after the other to all games of the range, so that the compiler can vectorize each loop.
+    /// One filter after the other is applied to the whole range, so the compiler can vectorize the loops.
     pub(super) fn filter_range(&self, stretch: Range<usize>, passes: &mut Vec<bool>) -> bool {
         passes.clear();
         match &self.of_somebody {
@@ -307,7 +317,8 @@ impl<'a> SourceFilter<'a> {
         passes.contains(&true)
     }
 
-    /// Evaluates the remaining filters for the games that are still marked, one by one.
+    /// Applies the remaining filters, game by game, to the games that are marked in `passes`, and updates the marks.
+    /// `first` is the id of the first game. Returns `true` if any game passes.
     fn filter_few(&self, first: usize, passes: &mut [bool]) -> bool {
         let mut are_any = false;
         for (at, passes) in passes.iter_mut().enumerate().filter(|(_, passes)| **passes) {
@@ -362,7 +373,7 @@ impl<'a> SourceFilter<'a> {
     }
 }
 
-/// Clears the marks of the games whose value does not satisfy the condition.
+/// Clears the mark of each game whose value in `column` does not satisfy `is_true`.
 #[inline(always)]
 fn keep<T>(passes: &mut [bool], column: &[T], is_true: impl Fn(&T) -> bool) {
     for (passes, value) in passes.iter_mut().zip(column) {
@@ -379,13 +390,13 @@ fn is_set(bits: &[u64], at: usize) -> bool {
     bits[at / 64] >> (at % 64) & 1 == 1
 }
 
-/// Returns `true` if `numbers`, which ascend, contain a number.
+/// Returns `true` if the ascending `numbers` contain `number`.
 #[inline]
 fn has(numbers: &[u32], number: u32) -> bool {
     numbers.binary_search(&number).is_ok()
 }
 
-/// An inclusive range of ratings.
+/// An inclusive range of ratings that both players of a game must have.
 #[derive(Copy, Clone)]
 struct EloRange {
     lowest: u16,
@@ -395,7 +406,7 @@ struct EloRange {
 }
 
 impl EloRange {
-    /// Creates the range of some filters, or returns `None` if all ratings pass.
+    /// Creates the range of ratings that `filters` admit. Returns `None` if they admit all ratings.
     fn new(filters: &Filters) -> Option<EloRange> {
         let lowest = filters.min_elo.unwrap_or(0);
         let highest = filters.max_elo.unwrap_or(u32::MAX);
@@ -419,7 +430,8 @@ impl EloRange {
         })
     }
 
-    /// Returns `true` if each rating is in the range, or unknown and unknown ratings pass.
+    /// Returns `true` if both ratings lie in the range. An unknown rating (0) counts as inside, unless ratings must be
+    /// known.
     #[inline]
     fn contains(self, elo: [u16; 2]) -> bool {
         let passes = |elo| {
@@ -432,7 +444,8 @@ impl EloRange {
 }
 
 impl Players {
-    /// Returns `true` if the players of a game match, with the wanted color and result.
+    /// Returns `true` if the players of game `id` are those of the filter, with the color and the result that it
+    /// requires.
     fn admit(&self, games: &GameColumns, id: usize) -> bool {
         let [white, black] = games.players[id];
         if self.player.is_none() {
@@ -446,7 +459,8 @@ impl Players {
             .any(|(color, is_player)| is_player && self.color.is_none_or(|wanted| wanted == color))
     }
 
-    /// Returns whether the player has White, and whether Black, in a game with the wanted opponent and result.
+    /// Returns whether White is the player of the filter in game `id`, and whether Black is. The opponent and the
+    /// result must also be those of the filter.
     fn colors(&self, games: &GameColumns, id: usize) -> [bool; 2] {
         let [white, black] = games.players[id];
         let winner = games.traits[id].winner();
@@ -463,14 +477,16 @@ impl Players {
     }
 }
 
-/// Returns `true` if `numbers` is `None` or contains a number.
+/// Returns `true` if the ascending `numbers` contain `number`, or if `numbers` is `None`.
 fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
     numbers.as_ref().is_none_or(|numbers| has(numbers, number))
 }
 
-/// Returns a bit for each game of the source. It is set for the games that the player played with the wanted color or,
-/// if the filters name no player, for the games of the opponent. Returns `None` if the filters name neither, or if
-/// names match in part: the index lists games by whole names only.
+/// Returns a bit set with one bit for each game of `source`: the games of the player of the filters with the required
+/// color, or of the opponent if the filters have no player. The bits are read from the index's lists of players.
+///
+/// Returns `None` if the filters have neither player nor opponent, or if they match parts of names, because the lists
+/// contain only whole names.
 fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec<u64>>> {
     if filters.names == NameMatch::Part {
         return Ok(None);
@@ -495,8 +511,8 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
     Ok(Some(bits))
 }
 
-/// Returns, for each number that encodes traits, whether games with these traits pass. Returns `None` if all games
-/// pass.
+/// Returns, for each [number of traits](Traits::number), whether the filters admit games with these traits, such as
+/// speed and result. Returns `None` if all are admitted.
 fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     let (results, speeds) = (&filters.results, &filters.speeds);
     let (modes, groups) = (&filters.modes, &filters.groups);
@@ -532,8 +548,7 @@ fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     Some(pass)
 }
 
-/// Returns, for each number that encodes an ECO code, whether games with this code pass. Returns `None` if all games
-/// pass.
+/// Returns, for each ECO number, whether the filters admit games with this code. Returns `None` if all are admitted.
 fn eco_that_pass(filters: &Filters) -> Option<Box<[bool; EcoNumber::COUNT]>> {
     let range = filters.eco.as_ref()?;
     let mut pass = Box::new([false; EcoNumber::COUNT]);

@@ -21,22 +21,22 @@ use crate::{
     task,
 };
 
-/// The games of an explorer, prepared for looking up many positions.
+/// A lookup of the games that reached positions, prepared for many positions.
 pub(crate) struct FirstSeen<'a> {
     filters: SourceFilters<'a>,
-    /// The results of [`first_day`](FirstSeen::first_day) for spilled lists, which are long. There are few of them, and most
-    /// games reach some, so reading them once for each batch of games would take quadratic time.
+    /// The results of [`first_day`](FirstSeen::first_day) for spilled lists, which are long. There are few of them, and
+    /// most games reach some, so reading them once for each batch of games would take quadratic time.
     first_days: Mutex<FxHashMap<ListKey, u32>>,
 }
 
-/// A position to look up, with the game and the half-move after which it occurs.
+/// A position to be looked up, with the game and the half-move after which it occurs.
 pub(crate) struct Probe {
     pub subject: ListKey,
     pub game: u32,
     pub ply: u32,
 }
 
-/// The games that reached a position.
+/// The games that reached a position: their number, the first and the last.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Visits {
     /// The number of games.
@@ -50,14 +50,14 @@ pub(crate) struct Visits {
 }
 
 impl Visits {
-    /// Returns the number of the newest game.
+    /// Returns the number of the newest game that reached the position, or `None` if no game did.
     pub fn last(self) -> Option<u64> {
         self.last.map(|(_, number, _)| number)
     }
 }
 
-/// Returns the first day that a date can mean, in the form that [`FirstSeen::visits`] accepts. For a date without a
-/// year, the result is later than every day.
+/// Returns the first day that a date can mean, as a number that [`FirstSeen::visits`] accepts. If the year is unknown,
+/// the result is later than every day.
 pub(crate) fn first_day(date: Date) -> u32 {
     match date.year() {
         Some(_) => earliest(date_number(date)),
@@ -65,8 +65,8 @@ pub(crate) fn first_day(date: Date) -> u32 {
     }
 }
 
-/// Returns the index of the first move after which all positions of a game are unknown. `known` contains, for the
-/// position after each move, whether it is known. Returns `None` if the last position is known.
+/// Returns the index of the move with which a game leaves known positions for good: all positions after it are unknown.
+/// `known` says for the position after each move whether it is known. Returns `None` if the last position is known.
 pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
     let departure = known
         .iter()
@@ -76,11 +76,11 @@ pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
 }
 
 impl FirstSeen<'_> {
-    /// Prepares the games of an explorer.
+    /// Prepares a lookup in the games of an explorer.
     ///
     /// # Errors
     ///
-    /// Returns an error if a source has counts instead of games.
+    /// Returns an error if an index of the explorer contains counts instead of games.
     pub(crate) fn new(explorer: &Explorer) -> Result<FirstSeen<'_>> {
         let mut sources = explorer.sources.iter();
         if let Some(source) = sources.find(|source| source.counted.is_some()) {
@@ -92,9 +92,10 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Calls `new` for each position in `probes` that no game has reached. With `before`, a game counts only if it was
-    /// certainly played before the day that `before` returns. `probes` must be sorted by position, so that each page of
-    /// the index is read once.
+    /// Calls `new` for each position in `probes` that no game has reached. If `before` is given, only games count that
+    /// were certainly played before the day that `before` returns for the position.
+    ///
+    /// `probes` must be sorted by position, so that each page of the index is read only once.
     ///
     /// # Errors
     ///
@@ -136,7 +137,8 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Returns the earliest of the last possible days of the games in a list.
+    /// Returns the earliest day by which one of the games in a list was certainly played, as a date number. `subject`
+    /// is the key of the list.
     fn first_day(&self, source: &OpenIndex, subject: ListKey, list: &List<'_>) -> Result<u32> {
         if list.apart.is_some() {
             if let Some(day) = task::lock(&self.first_days).get(&subject) {
@@ -154,8 +156,8 @@ impl FirstSeen<'_> {
         Ok(first)
     }
 
-    /// Returns the games that reached a position, including those that ended there. With `before`, only games that are known
-    /// to have been played before that day count.
+    /// Returns the games that reached the position with the key `subject`, including games that ended there. If
+    /// `before` is given, only games count that were certainly played before this day.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! One pass over the results of a position, whatever they are stored as: rows of counts, results by period, or a list of
-//! games.
+//! One pass over the results of a position, whatever they are stored as: rows of counts, results by period, or a list
+//! of games.
 //!
 //! [`fold`] passes everything that the filters admit to a [`Collector`]. Each answer about a position has a collector.
 
@@ -24,17 +24,18 @@ use crate::{
     position::BookMove,
 };
 
-/// The largest number of parts of a list that is filtered on one thread. 32 parts have about half a million games; on a busy
-/// machine, waking another thread can take longer than filtering them.
+/// The greatest number of parts of a list that are filtered on the calling thread. This many parts have about half a
+/// million games; on a busy machine, waking another thread can take longer than filtering them.
 const FEW_PARTS: usize = 32;
 
-/// The smallest number of parts that a thread filters.
+/// The least number of parts of a list that a thread filters at a time.
 const PARTS_AT_ONCE: usize = 16;
 
-/// A part whose ids span more than this many times its length is filtered game by game instead of column by column.
+/// The ratio that decides how a part of a list is filtered: if its range of ids is more than this many times its
+/// length, game by game instead of column by column.
 const SPARSE: usize = 4;
 
-/// The results that a [`Collector`] accepts in place of single games.
+/// The kinds of rows (stored results) that a [`Collector`] accepts in place of single games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum AcceptedRows {
     /// No rows, because the answer is about single games. Sources of counts are skipped.
@@ -45,21 +46,24 @@ pub(super) enum AcceptedRows {
     All(Split),
 }
 
-/// Collects the results of a position that pass the filters.
+/// A collector of the results of a position. [`fold`] passes it all games and stored results that pass the filters of a
+/// query.
 pub(super) trait Collector: Send {
-    /// Returns which rows the collector accepts. Must return the same for all collectors of a fold.
+    /// Returns which rows (stored results) the collector accepts. All collectors of a fold must return the same value.
+    /// Default: none.
     fn accepted_rows(&self) -> AcceptedRows {
         AcceptedRows::None
     }
 
-    /// Adds results of a move, or of games that end in the position. Only called for accepted rows.
+    /// Adds a row of stored results of a move, or of games that end in the position. It is called only for rows that
+    /// the collector accepts.
     fn add_row(&mut self, _source: &OpenIndex, _period: Period, _row: &ResultRow) {}
 
-    /// Adds a game that is part of the rows of its source, and that may have one of the highest ratings or dates of all
-    /// games. Every game with such a rating or date is passed. Only called for accepted rows.
+    /// Adds a game that may be one of the highest-rated or the newest games of the position. It is called for
+    /// every game that may be one of them. The result of the game is part of a row.
     fn add_candidate(&mut self, _source: &OpenIndex, _id: u32, _mv: BookMove) {}
 
-    /// Adds the passing games of one part of a list.
+    /// Adds the games of one part of a list that pass the filters.
     fn add_games(
         &mut self,
         source: &OpenIndex,
@@ -67,14 +71,14 @@ pub(super) trait Collector: Send {
         games: &PassingGames<'_>,
     );
 
-    /// Called for each source of counts that does not contain the position, whatever the filters are.
+    /// Notes that an index of counts does not contain the position at all. Default: does nothing.
     fn lack(&mut self, _source: &OpenIndex) {}
 
-    /// Adds the results that another collector has collected.
+    /// Adds the results of another collector, which ran on another thread.
     fn join(&mut self, other: Self);
 }
 
-/// The games of one part of a list that pass the filters, including games that end in the position.
+/// The games of one part of a position's list that pass the filters, including games that end in the position.
 pub(super) struct PassingGames<'a> {
     /// The distinct moves that were played in the position in the games of this part.
     pub moves: &'a [BookMove],
@@ -83,19 +87,20 @@ pub(super) struct PassingGames<'a> {
 }
 
 impl PassingGames<'_> {
-    /// Returns the number of games.
+    /// Returns the number of games that pass the filters.
     pub(super) fn len(&self) -> u64 {
         self.games.len() as u64
     }
 
-    /// Returns an iterator over the ids of the games and their moves, [`BookMove::NONE`] for games that end in the
-    /// position.
+    /// Returns an iterator over the id of each game and the move that it played in the position. The move is
+    /// [`BookMove::NONE`] for a game that ends in the position.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (u32, BookMove)> {
         let games = self.games.iter();
         games.map(|(id, number)| (*id, self.moves[*number as usize]))
     }
 
-    /// Returns an iterator over the games that continue from the position. They belong to `source`.
+    /// Returns an iterator over the id and the data of each game that continues from the position. `source` is the
+    /// index that contains the games.
     pub(super) fn continuing(
         &self,
         source: &OpenIndex,
@@ -105,11 +110,12 @@ impl PassingGames<'_> {
     }
 }
 
-/// Passes the results of a position that pass the filters to collectors, and returns the collector of all results.
+/// Makes one pass over the results of a position: passes all games and stored results that pass the filters to
+/// collectors, and returns the collector with all results.
 ///
-/// `subjects` contains the subjects under which the position may be stored: a source of games uses only the first, a
-/// source of counts all of them. `new` creates an empty collector. Long lists are folded on several threads, each with a
-/// collector of its own.
+/// `subjects` are the keys under which the position may be stored; an index of games uses only the first one, an index
+/// of counts all of them. `new` creates an empty collector. A long list is processed on several threads, each with its
+/// own collector.
 ///
 /// # Errors
 ///
@@ -146,11 +152,12 @@ pub(super) fn fold<C: Collector>(
     Ok(all)
 }
 
-/// Adds the games of a list that pass the filters to `all`.
+/// Adds the games of a list that pass the filters to the collector `all`. `stored` are the parts of the list, read from
+/// `source`. `new` creates an empty collector for another thread.
 ///
 /// # Errors
 ///
-/// Returns an error if a part is malformed or names an unknown game.
+/// Returns an error if a part is malformed or contains an unknown game.
 fn fold_list<C: Collector>(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
@@ -196,7 +203,7 @@ fn fold_list<C: Collector>(
     Ok(())
 }
 
-/// Buffers that are reused for every part.
+/// Buffers for filtering a part of a list. They are reused for each part.
 #[derive(Default)]
 struct Scratch {
     /// For each game in a range of ids, whether it passes.
@@ -206,8 +213,9 @@ struct Scratch {
 }
 
 impl Scratch {
-    /// Moves the passing games of a part to the front of `games`, and returns their number. Returns `None` if the part is
-    /// malformed, names an unknown game, or has an id of `end` or more.
+    /// Filters the games of a part of a list and stores those that pass at the front of `games`. Returns their number.
+    /// All ids must be less than `end`. Returns `None` if the part is malformed or contains another id or an unknown
+    /// game.
     fn select(&mut self, filter: &SourceFilter<'_>, part: &List<'_>, end: u32) -> Option<usize> {
         let first = part.first_id()?;
         let end = filter.games().min(end as usize);
@@ -230,8 +238,9 @@ impl Scratch {
     }
 }
 
-/// Moves the games of a part for which `passes` returns `Some(true)` to the front of `games`, and returns their number.
-/// Returns `None` if the part is malformed or `passes` returns `None` for a game.
+/// Stores the games of a part of a list for which `passes` returns `Some(true)` at the front of `games`, as pairs of
+/// the id and the index of the move. Returns their number. Returns `None` if the part is malformed, or if `passes`
+/// returns `None` for a game.
 #[inline(always)]
 fn select(
     part: &List<'_>,

@@ -10,7 +10,7 @@ use crate::{
     position::Variant,
 };
 
-/// The date, ratings and traits of a game, gathered from the columns.
+/// The date, the ratings and the traits of a game.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct GameSummary {
     /// The date as a number of [`super::dates`], ascending with time.
@@ -19,10 +19,10 @@ pub(super) struct GameSummary {
     pub traits: Traits,
 }
 
-/// The group number of games without a known rating. It follows the numbers of all rating groups.
+/// The number that stands for games without a known rating. It follows the numbers of all rating groups.
 pub(super) const UNRATED: usize = RatingGroup::COUNT;
 
-/// The traits of a game that filters test.
+/// The traits of a game that filters test: result, speed, mode and rating group.
 pub(super) struct AskedTraits {
     pub result: GameResult,
     pub speed: Speed,
@@ -33,13 +33,14 @@ pub(super) struct AskedTraits {
 
 /// The traits of a game, packed into 16 bits.
 ///
-/// Bits 0-1 are the result, 2-4 the speed, 5 the mode, 6-9 the rating group or [`UNRATED`], 10 whether the game counts, 11-14 the
-/// index of the variant plus one (0 if it is unknown), and 15 whether the date is that on which the event began.
+/// Bits 0-1 are the result, 2-4 the speed, 5 the mode (rated or not), 6-9 the rating group or [`UNRATED`], 10 whether
+/// the positions of the game are indexed, 11-14 the index of the variant plus one (0 if unknown), and 15 whether the
+/// date is the day on which the event began.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Traits(u16);
 
 impl Traits {
-    /// The number of different values of the bits that filters test.
+    /// The number of different values of the low 10 bits, which are the bits that filters test.
     pub(super) const COUNT: usize = 1 << 10;
 
     fn new(row: &GameRow) -> Traits {
@@ -58,13 +59,13 @@ impl Traits {
         )
     }
 
-    /// Returns an iterator over the traits that each number below [`COUNT`](Traits::COUNT) encodes, or `None` for a
-    /// number that does not encode the traits of any game.
+    /// Returns an iterator over the traits for each number below [`COUNT`](Traits::COUNT), in ascending order. The item
+    /// is `None` if no game has this number.
     pub(super) fn all() -> impl Iterator<Item = Option<AskedTraits>> {
         (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
     }
 
-    /// Returns the bits that filters test, as a number below [`COUNT`](Traits::COUNT).
+    /// Returns the low 10 bits, which are the bits that filters test, as a number below [`COUNT`](Traits::COUNT).
     #[inline]
     pub(super) fn number(self) -> usize {
         usize::from(self.0) % Traits::COUNT
@@ -75,25 +76,25 @@ impl Traits {
         self.0 >> 10 & 1 == 1
     }
 
-    /// Returns the variant, or `None` if it is unknown.
+    /// Returns the variant of the game, or `None` if it is unknown.
     pub(super) fn variant(self) -> Option<Variant> {
         let number = usize::from(self.0 >> 11 & 15).checked_sub(1)?;
         Variant::ALL.get(number).copied()
     }
 
-    /// Returns the index of the speed in [`Speed::ALL`].
+    /// Returns the index of the game's speed in [`Speed::ALL`].
     #[inline]
     pub(super) fn speed(self) -> usize {
         usize::from(self.0 >> 2 & 7)
     }
 
-    /// Returns the index of the rating group, or [`UNRATED`].
+    /// Returns the number of the game's rating group, or [`UNRATED`] if no rating is known.
     #[inline]
     pub(super) fn group(self) -> usize {
         usize::from(self.0 >> 6 & 15)
     }
 
-    /// Returns the index of the result in [`GameResult::ALL`].
+    /// Returns the index of the game's result in [`GameResult::ALL`].
     #[inline]
     fn result(self) -> usize {
         usize::from(self.0 & 3)
@@ -122,13 +123,13 @@ impl Traits {
 }
 
 impl GameSummary {
-    /// Returns the index of the result in [`GameResult::ALL`].
+    /// Returns the index of the game's result in [`GameResult::ALL`].
     #[inline]
     pub(super) fn result(&self) -> usize {
         self.traits.result()
     }
 
-    /// Returns `true` unless the result is `*`.
+    /// Returns `true` if the game has a result, and `false` if it is unfinished (`*`).
     #[inline]
     pub(super) fn has_result(&self) -> bool {
         GameResult::ALL[self.result()] != GameResult::Unknown
@@ -138,14 +139,14 @@ impl GameSummary {
         self.traits.winner()
     }
 
-    /// Returns the speed and the mode.
+    /// Returns the speed of the game, and its mode: rated or casual.
     pub(super) fn speed_and_mode(&self) -> (Speed, Mode) {
         let asked = self.traits.parts().expect("the traits were made of these");
         (asked.speed, asked.mode)
     }
 
-    /// Returns the last day on which the game may have been played. If only the first day of the event is known, there is no last
-    /// day, and the result is `u32::MAX`.
+    /// Returns the last day on which the game may have been played, as a date number. Returns `u32::MAX` if only the
+    /// first day of the event is known, because the game may have been played any time later.
     pub(super) fn last_day(&self) -> u32 {
         match self.traits.0 >> 15 {
             0 => latest(self.date),
@@ -157,19 +158,19 @@ impl GameSummary {
         date_of_number(self.date)
     }
 
-    /// Returns the year, 0 if it is unknown.
+    /// Returns the year of the game, or 0 if it is unknown.
     #[inline]
     pub(super) fn year(&self) -> u16 {
         (self.date >> 9) as u16
     }
 
-    /// Returns the month.
+    /// Returns the month in which the game was played; unknown parts are 0.
     #[inline]
     pub(super) fn month(&self) -> Month {
         Month::new(self.year(), (self.date >> 5 & 15) as u8).unwrap_or_default()
     }
 
-    /// Returns twice the mean of the known ratings, 0 if both are unknown.
+    /// Returns twice the mean of the players' known ratings, or 0 if both ratings are unknown.
     #[inline]
     pub(super) fn doubled_rating(&self) -> u32 {
         doubled_mean(self.elo)
@@ -181,7 +182,8 @@ impl GameSummary {
     }
 }
 
-/// The games of a source as columns, indexed by id. Each game takes 34 bytes. All columns have the same length.
+/// The games of an index in memory, stored as columns of equal length that are indexed by game id. A game takes 34
+/// bytes.
 #[derive(Default, Debug)]
 pub(super) struct GameColumns {
     /// The dates, in the form of [`GameSummary::date`].
@@ -199,7 +201,7 @@ pub(super) struct GameColumns {
 }
 
 impl GameColumns {
-    /// Creates empty columns with capacity for a number of games.
+    /// Creates empty columns with capacity for `games` games.
     pub(super) fn with_capacity(games: usize) -> GameColumns {
         let mut all = GameColumns::default();
         all.dates.reserve_exact(games);
@@ -234,7 +236,7 @@ impl GameColumns {
         self.dates.len()
     }
 
-    /// Returns the game with an id, or `None` if the source has no such game.
+    /// Returns the data of game `id`, or `None` if no game has this id.
     #[inline]
     pub(super) fn get(&self, id: u32) -> Option<GameSummary> {
         let at = id as usize;
@@ -245,20 +247,20 @@ impl GameColumns {
         })
     }
 
-    /// Returns the number of the game's Lichess id or, if it has none, a fingerprint of its final position; 0 if
-    /// neither is known. It distinguishes the game from other games of the same players on the same day.
+    /// Returns a number that distinguishes game `id` from other games of the same players on the same day: the number
+    /// of its Lichess id or, without one, a fingerprint of its final position. Returns 0 if neither is known.
     pub(super) fn own_number(&self, id: u32) -> u64 {
         let mut bytes = [0; 8];
         bytes[..6].copy_from_slice(&self.own_numbers[id as usize]);
         u64::from_le_bytes(bytes)
     }
 
-    /// Returns the Lichess id of a game, or `None` if it has none.
+    /// Returns the Lichess id of game `id`, or `None` if it has none.
     pub(super) fn site_id(&self, id: u32) -> Option<SiteId> {
         SiteId::of_number(self.own_number(id))
     }
 
-    /// Returns the first and the last known year, or `None` if no year is known.
+    /// Returns the first and the last known year of all games, or `None` if no year is known.
     pub(super) fn years(&self) -> Option<[u16; 2]> {
         let dates = self.dates.iter();
         let years = dates.filter_map(|date| date_of_number(*date).year());

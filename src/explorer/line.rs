@@ -8,7 +8,7 @@ use crate::{
     position::{Keyed, LineError, MoveError, Variant, read_move},
 };
 
-/// A line of play: a variant, a start position and the moves from there.
+/// A line of play: a variant, a starting position and moves from this position.
 #[derive(Clone, Debug)]
 pub struct Line {
     variant: Variant,
@@ -18,12 +18,12 @@ pub struct Line {
 }
 
 impl Line {
-    /// Creates a line without moves at the start position of a variant.
+    /// Creates a line without moves at the starting position of a variant.
     pub fn start(variant: Variant) -> Line {
         Line::at(variant, variant.start())
     }
 
-    /// Creates a line without moves at a position of a variant.
+    /// Creates a line without moves at the position `pos` of a variant.
     pub fn at(variant: Variant, pos: VariantPosition) -> Line {
         Line {
             variant,
@@ -32,11 +32,11 @@ impl Line {
         }
     }
 
-    /// Parses a position and the moves from there.
+    /// Parses a starting position and moves.
     ///
-    /// `fen` is a FEN or EPD, with underscores or blanks between its fields; `None` is the start position of the variant.
-    /// `play` contains moves in UCI notation or SAN, joined by commas or blanks. Castling may be written as the king's two
-    /// steps or as king takes rook.
+    /// `fen` is a FEN or EPD whose fields are separated by underscores or blanks, or `None` for the starting position
+    /// of the variant. `play` contains moves in UCI notation or SAN, separated by commas or blanks. Castling may be
+    /// written as two steps of the king or as the king capturing its own rook.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Line {
         Ok(line)
     }
 
-    /// Returns the variant.
+    /// Returns the variant of the line.
     pub fn variant(&self) -> Variant {
         self.variant
     }
@@ -82,24 +82,24 @@ impl Line {
         &self.positions[self.moves.len()]
     }
 
-    /// Returns the moves.
+    /// Returns the moves of the line.
     pub fn moves(&self) -> &[Move] {
         &self.moves
     }
 
-    /// Returns the start position and the position after each move.
+    /// Returns the starting position, followed by the position after each move.
     pub fn positions(&self) -> &[VariantPosition] {
         &self.positions
     }
 
-    /// Returns the subject under which a source of games lists the games of the position after all moves.
+    /// Returns the key under which an index of games lists the games of the line's last position.
     pub(super) fn subject(&self) -> ListKey {
         let identity = Keyed::new(self.position().clone()).identity();
         ListKey::position(self.variant, identity)
     }
 
-    /// Returns the subjects under which the position after all moves may be stored. A source of games uses only the first.
-    /// A source of counts may use all of them, because it stores positions by Polyglot key.
+    /// Returns the keys under which the line's last position may be stored. An index of games uses only the first one.
+    /// An index of counts may use all of them, because it stores positions by Polyglot key.
     pub(super) fn subjects(&self) -> Vec<ListKey> {
         let pos = Keyed::new(self.position().clone());
         let identities = pos.exact_identities();
@@ -108,16 +108,16 @@ impl Line {
             .collect()
     }
 
-    /// Returns the name of the deepest named position of the line, or `None` if no position has a name.
+    /// Returns the opening of the last position of the line that has a name, or `None` if no position has one.
     pub fn opening(&self) -> Option<Opening> {
         self.positions.iter().rev().find_map(openings::name_of)
     }
 
-    /// Returns the number of moves after which this line reaches the last position of `other`, or `None` if this line
-    /// never reaches it.
+    /// Returns the number of moves after which this line reaches the last position of `other`, or `None` if it never
+    /// does.
     ///
-    /// If this line reaches the position several times, the result is the length of `other` if this line begins with its
-    /// moves, and otherwise the last time.
+    /// If this line begins with all moves of `other`, the result is the number of these moves. Otherwise it is the last
+    /// time that the position is reached.
     pub fn ply_of(&self, other: &Line) -> Option<usize> {
         let key = |pos: &VariantPosition| Keyed::new(pos.clone()).identity();
         let is_same = |pos| self.variant == other.variant && key(pos) == key(other.position());

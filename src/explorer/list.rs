@@ -1,5 +1,5 @@
-//! Lists of the games of a position. Only a window of a list is in memory at a time, and the games of a match can be folded
-//! into one entry.
+//! Lists of the games of a position. Only a window of a list is in memory at a time, and the games of a match can be
+//! folded into one entry.
 
 use std::{collections::BTreeSet, iter};
 
@@ -18,17 +18,19 @@ use super::{
 };
 use crate::{error::Result, index::store::Best, position::BookMove};
 
-/// The largest number of games in memory. For each further window, all games of the position are ranked again.
+/// The greatest number of a list's games that are in memory at a time. For each further window of the list, all games
+/// of the position are ranked again.
 const WINDOW: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
-/// The number of a game, its move, and the number of other games of its match.
+/// The first game of a match in a list: the number of the game, the move that it played, and the number of other games
+/// of the match.
 type First = (u64, BookMove, u64);
 
-/// Returns a page of the list of a position's games.
+/// Returns one page of the list of a position's games; implements [`Explorer::games`].
 ///
 /// # Errors
 ///
-/// Returns an error if the index is damaged, if the source does not exist, or if no source has games.
+/// Returns an error if an index is damaged, if the selected source does not exist, or if no source contains games.
 pub(super) fn list(explorer: &Explorer, query: &Query, page: &Page) -> Result<GameList> {
     let filters = explorer.filters_of_games(&query.filters)?;
     // One more game tells whether there is another page.
@@ -65,7 +67,8 @@ pub(super) fn list(explorer: &Explorer, query: &Query, page: &Page) -> Result<Ga
     })
 }
 
-/// Returns the entry of a list for a game. `more` is the number of other games of its match, if there are any.
+/// Adds details such as date and event to a game of a list. `more` is the number of other games of its match, or `None`
+/// if they have entries of their own or there are none.
 pub(super) fn with_details(
     explorer: &Explorer,
     filters: &SourceFilters<'_>,
@@ -88,11 +91,12 @@ pub(super) fn with_details(
     })
 }
 
-/// Returns the number of games of the whole list, and an iterator over the numbers and moves of the games on the page.
+/// Returns the number of games in the whole list, and an iterator over the games on `page`: the number of the game, and
+/// the move that it played in the position of the query.
 ///
 /// # Errors
 ///
-/// Returns an error if the index is damaged. The iterator returns such errors too.
+/// Returns an error if an index is damaged. The iterator may return this error too.
 pub(super) fn numbers<'a>(
     filters: SourceFilters<'a>,
     query: &'a Query,
@@ -142,7 +146,8 @@ pub(super) fn numbers<'a>(
     Ok((total, games))
 }
 
-/// Returns the number of a game from the second field of its rank, which is inverted if games are sorted by number.
+/// Returns the number of a game from the second field of its [`Rank`]. If games are sorted by number, the field
+/// contains the inverted number.
 fn number_of(ranked: u64, sort: Sort) -> u64 {
     match sort {
         Sort::Id => u64::MAX - ranked,
@@ -150,7 +155,7 @@ fn number_of(ranked: u64, sort: Sort) -> u64 {
     }
 }
 
-/// Collects the first games of a list.
+/// A collector of the highest-ranked games of a list.
 struct RankedGames {
     sort: Sort,
     /// If given, only games that rank below it are collected.
@@ -161,7 +166,8 @@ struct RankedGames {
 }
 
 impl RankedGames {
-    /// Creates a collector of the first `wanted` games.
+    /// Creates a collector of the `wanted` highest-ranked games in the order `sort`. If `after` is given, only games
+    /// that rank below it are collected.
     fn new(sort: Sort, wanted: usize, after: Option<Rank>) -> RankedGames {
         RankedGames {
             sort,
@@ -202,7 +208,7 @@ impl Collector for RankedGames {
     }
 }
 
-/// Returns the rank of a game in an order.
+/// Returns the rank of game `id` of `source` in the order `sort`. `mv` is the move that it played.
 #[inline]
 fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> Rank {
     let summary = source.game(id);
@@ -214,13 +220,13 @@ fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> Rank {
     }
 }
 
-/// Returns a rank by the game's number, so that games with lower numbers come first.
+/// Returns the rank of a game in a list that is sorted by game number: the lower the number, the higher the rank.
 fn by_number(number: u64, mv: BookMove) -> Rank {
     (0, u64::MAX - number, mv)
 }
 
-/// Returns the number of passing games of a position, and for each match on the page its first game with the number of
-/// other games.
+/// Returns one page of a list that has one entry for each match. Returns the number of all games that pass the filters,
+/// and the first game of each match on the page with the number of other games.
 fn folded(
     duplicates: &DuplicateGroups,
     filters: &SourceFilters<'_>,
@@ -246,7 +252,7 @@ fn folded(
     Ok((total, ranks.into_iter().map(first).collect()))
 }
 
-/// Counts the games of some matches.
+/// A collector that counts the games of certain matches.
 struct MatchSizes<'a> {
     duplicates: &'a DuplicateGroups,
     /// The number of games of each match, by the hash of the match.
@@ -275,7 +281,7 @@ impl Collector for MatchSizes<'_> {
     }
 }
 
-/// Collects the highest-ranked game of each match, for the `wanted` matches whose games rank highest.
+/// A collector that keeps the highest-ranked game of each match, for the `wanted` matches whose games rank highest.
 struct FirstGames<'a> {
     duplicates: &'a DuplicateGroups,
     sort: Sort,
@@ -298,7 +304,8 @@ impl<'a> FirstGames<'a> {
         }
     }
 
-    /// Offers a game. `key` returns the hash of its match, and is called only if the game ranks high enough.
+    /// Adds a game with the rank `rank`. `key` returns the hash of its match; it is called only if the rank is high
+    /// enough.
     fn offer(&mut self, rank: Rank, key: impl FnOnce() -> u64) {
         let is_full = self.ranks.len() == self.wanted;
         if is_full && self.ranks.first().is_none_or(|last| rank < last.0) {

@@ -6,14 +6,15 @@
 //! are exact, whatever [`Filters`] select the games.
 //!
 //! An index has either games or counts, which are results by speed, rating group and month. Games answer every query.
-//! Counts answer queries with filters by speed, rating group, year and month. [`Explorer::needs_games`] returns the first
-//! filter that counts cannot answer, such as a player, together with the source that has counts; methods with such a filter return an
-//! error. Methods that list games skip sources of counts, and return an error if no source has games.
+//! Counts answer queries with filters by speed, rating group, year and month. [`Explorer::needs_games`] returns the
+//! first filter that counts cannot answer, such as a player, together with the source that has counts; methods with
+//! such a filter return an error. Methods that list games skip sources of counts, and return an error if no source has
+//! games.
 //!
 //! A query passes through these modules: `filter` prepares the filters for each source, `fold` makes one pass over the
-//! results of the position in each source, and a `Collector` adds them up. `tally` collects moves and results, `list` games,
-//! `opening_table` openings, and `facets` the numbers of games for each value of a filter. `answer` contains the results as
-//! types for serde.
+//! results of the position in each source, and a `Collector` adds them up. `tally` collects moves and results, `list`
+//! games, `opening_table` openings, and `facets` the numbers of games for each value of a filter. `answer` contains the
+//! results as types for serde.
 //!
 //! ```
 //! use polybook::{MakeBook, explorer::{Explorer, Line, Query, View}, pgn::Input, position::Variant};

@@ -1,4 +1,5 @@
-//! The openings of the games of a position, with their results: which openings cost a player points, and which gain them.
+//! The openings of the games of a position, with their results: which openings cost a player points, and which gain
+//! them.
 
 use std::{cmp::Reverse, collections::BTreeMap, ops::AddAssign};
 
@@ -23,20 +24,21 @@ use crate::{
     openings::OpeningNumber,
 };
 
-/// The quantile of the normal distribution that leaves 10 % on each side of a range.
+/// The quantile of the standard normal distribution for a range that contains 80 percent, with 10 percent on each side.
 const QUANTILE: f64 = 1.2816;
 
-/// The number of games at the average score that are added to the games of an opening before its range is calculated.
+/// The number of fictitious games with the average score that are added to the games of an opening before the range of
+/// its score is calculated.
 const ADDED_GAMES: f64 = 2.0;
 
-/// The smallest variance of a game's result from which a range is calculated, so that a few equal results do not have a
-/// range without width.
+/// The least variance of a game's result from which the range of a score is calculated, so that a few equal results do
+/// not give a range of width zero.
 const LEAST_VARIANCE: f64 = 0.02;
 
 /// The openings of the games that reached a position, grouped by family.
 ///
-/// A game belongs to the opening of the last named position that its moves reach. Scores are those of the player whom
-/// the filters name, or of White if they name none. Games without a result do not change scores.
+/// The opening of a game is that of the last named position that it reaches. Scores are those of the player whom the
+/// filters name, or of White if they name none. Unfinished games do not affect scores.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpeningTable {
@@ -56,12 +58,12 @@ pub struct OpeningTable {
     /// The average score in percent in all games that pass the filters, whatever positions they reached. `None` if no
     /// such game has a result.
     pub average_score: Option<f64>,
-    /// The families: if the filters name a player, the one with the most points lost comes first, otherwise the one with
-    /// the most games.
+    /// The families: if the filters name a player, the one with the most points lost comes first, otherwise the one
+    /// with the most games.
     pub families: Vec<OpeningRow>,
 }
 
-/// The games of an opening or of a family of openings.
+/// The games of an opening or of a family of openings, with their results and score.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpeningRow {
@@ -86,8 +88,8 @@ pub struct OpeningRow {
     pub score: Option<f64>,
     /// The range that contains the true score with a probability of about 80 %, in percent.
     pub score_range: Option<[f64; 2]>,
-    /// The player's points minus the points that the average score would give; `None` if the filters name no player. The
-    /// average is that of the games with the same color, among all games that pass the filters.
+    /// The player's points minus the points that the average score would give; `None` if the filters name no player.
+    /// The average is that of the games with the same color, among all games that pass the filters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points: Option<f64>,
     /// The score in percent that the player's averages with both colors would give in these games.
@@ -96,8 +98,8 @@ pub struct OpeningRow {
     /// The mean rating of the player's opponents, or `None` if the filters name no player or no rating is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opponent_rating: Option<u64>,
-    /// The player's performance by FIDE's table, or `None` if the filters name no player, or for fewer than ten games with
-    /// a result and a rated opponent.
+    /// The player's performance by FIDE's table, or `None` if the filters name no player, or for fewer than ten games
+    /// with a result and a rated opponent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub performance: Option<u64>,
     /// The mean of all known ratings of both players, or `None` if the filters name a player or no rating is known.
@@ -117,7 +119,7 @@ pub struct OpeningRow {
 }
 
 impl OpeningRow {
-    /// Returns the number of games.
+    /// Returns the number of games, including unfinished games.
     pub fn games(&self) -> u64 {
         self.finished() + self.unfinished
     }
@@ -128,7 +130,7 @@ impl OpeningRow {
     }
 }
 
-/// The games of an opening.
+/// An accumulator of the games of an opening: their results and ratings.
 #[derive(Copy, Clone, Default)]
 struct OpeningTally {
     results: ResultSum,
@@ -149,7 +151,7 @@ impl OpeningTally {
         }
     }
 
-    /// Returns twice the player's points.
+    /// Returns twice the player's points in all games of the opening.
     fn half_points(&self) -> u64 {
         2 * self.player.wins + self.results.draws()
     }
@@ -171,7 +173,8 @@ impl AddAssign for OpeningTally {
     }
 }
 
-/// The points and games with a result of the player by the player's color, indexed by `Color as usize`.
+/// The player's points, doubled, and number of finished games. Both are stored by the player's color and indexed by
+/// `Color as usize`.
 #[derive(Copy, Clone, Default)]
 struct Average {
     half_points: [u64; 2],
@@ -179,7 +182,7 @@ struct Average {
 }
 
 impl Average {
-    /// Adds a game in which the player has the color `player`.
+    /// Adds a game in which the player of the query has the color `player`. Unfinished games are ignored.
     fn add(&mut self, summary: &GameSummary, player: Color) {
         if summary.has_result() {
             self.finished[player as usize] += 1;
@@ -198,7 +201,8 @@ impl Average {
         }
     }
 
-    /// Returns the points that the average scores of both colors give in numbers of games with each color.
+    /// Returns the points that the player would have in `finished` games with White and Black if each game gave the
+    /// average score of its color.
     fn expected(&self, finished: [u64; 2]) -> f64 {
         let of_color = |color: usize| match self.finished[color] {
             0 => 0.0,
@@ -208,7 +212,7 @@ impl Average {
     }
 }
 
-/// The games of each opening, by the number of the opening.
+/// A collector of the games of each opening, indexed by the number of the opening.
 struct OpeningTallies {
     tallies: Vec<OpeningTally>,
     of_player: bool,
@@ -244,7 +248,8 @@ impl Collector for OpeningTallies {
     }
 }
 
-/// Returns the color of the player of a passing game, or White if the filters name no player.
+/// Returns the color of the player of the query in game `id`. Returns White if `of_player` is `false`, because the
+/// query has no player.
 fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
     match of_player {
         true => filter.player_of(id as usize),
@@ -252,7 +257,7 @@ fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
     }
 }
 
-/// Returns the openings of the games that reached a position. See [`Explorer::openings`].
+/// Returns the openings of the games that reached a position; implements [`Explorer::openings`].
 pub(super) fn opening_table(
     explorer: &Explorer,
     line: &Line,
@@ -299,7 +304,8 @@ pub(super) fn opening_table(
     })
 }
 
-/// Returns the points and games of all passing games of a source that have the variant of a line.
+/// Returns the player's points and number of games in all games of `source` that pass the filters and have the variant
+/// of `line`, whatever positions they reached.
 fn average_of(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
@@ -320,7 +326,7 @@ fn average_of(
     sums.reduce(Average::default, Average::joined)
 }
 
-/// Makes the rows of a table.
+/// A builder of the rows of an [`OpeningTable`].
 struct OpeningRows<'a> {
     filters: &'a SourceFilters<'a>,
     line: &'a Line,
@@ -331,7 +337,7 @@ struct OpeningRows<'a> {
 }
 
 impl OpeningRows<'_> {
-    /// Returns the rows of the families with games, with their variations.
+    /// Returns the row of each family of openings that has games. A row contains the rows of the family's variations.
     fn families(&self) -> Result<Vec<OpeningRow>> {
         let mut families: BTreeMap<&str, BTreeMap<&str, Vec<OpeningNumber>>> = BTreeMap::new();
         for (number, opening) in OpeningNumber::all() {
@@ -373,14 +379,14 @@ impl OpeningRows<'_> {
         &self.tallies[number.number()]
     }
 
-    /// Returns the number with the most games, the first one if several have as many.
+    /// Returns the opening number with the most games, or the first one of several with equally many.
     fn most_played(&self, numbers: &[OpeningNumber]) -> OpeningNumber {
         let games = |number: &&OpeningNumber| self.tally(**number).results.games();
         let most = numbers.iter().rev().max_by_key(games);
         *most.expect("a row has at least one number")
     }
 
-    /// Sorts rows: the most points lost first or, without a player, the most games first.
+    /// Sorts rows: if the query has a player, by points lost, otherwise by number of games; both in descending order.
     fn sort(&self, rows: &mut [OpeningRow]) {
         rows.sort_by(|a, b| {
             let by_points = a.points.unwrap_or(0.0).total_cmp(&b.points.unwrap_or(0.0));
@@ -388,7 +394,8 @@ impl OpeningRows<'_> {
         });
     }
 
-    /// Returns the row of the games of some opening numbers. `main` is the number whose moves the row shows.
+    /// Returns the row for an opening or family. `numbers` are the opening numbers whose games it contains, and `main`
+    /// is the number whose moves it shows.
     fn row(
         &self,
         name: &'static str,
@@ -436,7 +443,7 @@ impl OpeningRows<'_> {
     }
 }
 
-/// Returns points as a percentage of games, or `None` if there are no games.
+/// Returns `points` as a percentage of `games`, rounded to two decimal places, or `None` if `games` is 0.
 fn percent(points: f64, games: u64) -> Option<f64> {
     (games > 0).then(|| rounded(100.0 * points / games as f64))
 }
@@ -446,11 +453,12 @@ fn rounded(number: f64) -> f64 {
     (100.0 * number).round() / 100.0
 }
 
-/// Returns the range of the score in percent, or `None` if no game has a result. `expected` contains the points that the
-/// average score would give in the same games.
+/// Returns the range, in percent, that contains the true score of an opening with a probability of about 80 percent.
+/// Returns `None` if no game has a result.
 ///
-/// [`ADDED_GAMES`] at the average score pull the range of few games towards the average. Their mean square is 1/2, that of
-/// a win and a loss.
+/// `expected` is the number of points that the average score would give in the same games. [`ADDED_GAMES`] fictitious
+/// games with the average score pull the range of few games towards the average; they count as half a win and half a
+/// loss each for the variance.
 fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
     let finished = sum.finished() as f64;
     if finished == 0.0 {

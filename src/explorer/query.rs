@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The form of an answer: which optional parts the answer contains, and which ratings it shows for each move.
+/// The form of an answer, which decides its optional parts and the ratings that it contains for each move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum View {
     /// Top and recent games, speeds, and the mean rating of the players who made each move.
@@ -25,14 +25,14 @@ pub enum View {
     Player,
 }
 
-/// The largest number of top games in the view of masters.
+/// The greatest number of top games in an answer with [`View::Masters`].
 const MOST_MASTERS_GAMES: usize = 15;
-/// The largest number of top games in Lichess's view.
+/// The greatest number of top games in an answer with [`View::Lichess`].
 const MOST_TOP_GAMES: usize = 4;
-/// The largest number of recent games.
+/// The greatest number of recent games in an answer.
 const MOST_RECENT_GAMES: usize = 8;
 
-/// A query about the games of a position.
+/// A query about the games that reached a position: the position, the filters and the size of the answer.
 #[derive(Clone, Debug)]
 pub struct Query {
     /// The position, and the moves that led to it.
@@ -45,8 +45,8 @@ pub struct Query {
     pub moves: Option<usize>,
     /// The largest number of top games: at most 4, or 15 in the view of masters.
     pub top_games: usize,
-    /// The largest number of recent games, at most 8; `None` for 8 less the number of top games. Recent games are the newest
-    /// games that are not among the top games.
+    /// The largest number of recent games, at most 8; `None` for 8 less the number of top games. Recent games are the
+    /// newest games that are not among the top games.
     pub recent_games: Option<usize>,
     /// Whether the answer has the results of each month.
     pub history: bool,
@@ -57,7 +57,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// Creates a query about all games, with the default limits of the view.
+    /// Creates a query without filters, with the default limits of `view`.
     pub fn new(line: Line, view: View) -> Query {
         Query {
             line,
@@ -79,7 +79,7 @@ impl Query {
         }
     }
 
-    /// Returns the largest number of top games, bounded by the view.
+    /// Returns the greatest number of top games that the answer may contain.
     pub(super) fn top_limit(&self) -> usize {
         self.top_games.min(match self.view {
             View::Lichess => MOST_TOP_GAMES,
@@ -88,8 +88,8 @@ impl Query {
         })
     }
 
-    /// Returns how many of the newest games have to be known, so that [`recent_limit`](Query::recent_limit) of them are left
-    /// without the top games.
+    /// Returns how many of the newest games must be collected so that enough recent games remain when top games are
+    /// removed from them.
     pub(super) fn recent_candidates(&self) -> usize {
         match self.recent_limit(0) {
             0 => 0,
@@ -97,7 +97,7 @@ impl Query {
         }
     }
 
-    /// Returns the number of recent games that are listed in addition to `top_games` top games.
+    /// Returns the number of recent games in an answer that has `top_games` top games.
     pub(super) fn recent_limit(&self, top_games: usize) -> usize {
         match (self.view, self.recent_games) {
             (View::Masters, _) => 0,
@@ -107,10 +107,10 @@ impl Query {
     }
 }
 
-/// Conditions for games. A game counts if it meets all of them; the default is no condition.
+/// Filters for games. A game is counted only if it passes all of them; the default filters admit every game.
 ///
-/// As in [`GameFilter`](crate::pgn::GameFilter), unknown parts of a date pass `since` and `until`, and unknown ratings pass
-/// `min_elo` and `max_elo`, unless `require_date` or `require_elo` is set.
+/// As in [`GameFilter`](crate::pgn::GameFilter), unknown parts of a date pass `since` and `until`, and unknown ratings
+/// pass `min_elo` and `max_elo`, unless `require_date` or `require_elo` is set.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Filters {
     /// The speeds, `None` for all.
@@ -153,8 +153,8 @@ pub struct Filters {
     pub event: Option<String>,
     /// Whether names match as a whole, which is the default, or in part.
     pub names: NameMatch,
-    /// Whether only the first passing game of each group of duplicates counts. Duplicates have the same players, date, result,
-    /// length and final position or Lichess id.
+    /// Whether only the first passing game of each group of duplicates counts. Duplicates have the same players, date,
+    /// result, length and final position or Lichess id.
     pub once: bool,
     /// The smallest number of half-moves of a game.
     pub min_ply: u32,
@@ -163,7 +163,8 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Returns the name of the first filter that has to be evaluated game by game, or `None` if counts can apply all filters.
+    /// Returns the name of the first filter that must be applied to single games, such as a player. Returns `None` if
+    /// all filters can be applied to counts.
     pub(super) fn of_games(&self) -> Option<&'static str> {
         let has_day = |date: Option<Date>| date.is_some_and(|date| date.day().is_some());
         // The pattern names every field, so that a new field does not compile until it is considered here.
@@ -216,7 +217,7 @@ impl Filters {
         asked.next().map(|(_, name)| name)
     }
 
-    /// Returns `true` if games without a known rating pass.
+    /// Returns `true` if the filters admit games without a known rating.
     pub(super) fn admit_unrated(&self) -> bool {
         self.unrated || self.groups.is_none()
     }
@@ -238,7 +239,7 @@ impl Filters {
     }
 }
 
-/// A page of the list of a position's games.
+/// A page of the list of a position's games: its position in the list, its length, and the order of the list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Page {
     /// The number of games before the page.
@@ -247,7 +248,8 @@ pub struct Page {
     pub limit: usize,
     /// The order of the list.
     pub sort: Sort,
-    /// Whether only the first game of each match is listed. A match is all games of two players at an event in one year.
+    /// Whether only the first game of each match is listed. A match is all games of two players at an event in one
+    /// year.
     pub fold_matches: bool,
 }
 
@@ -263,7 +265,7 @@ pub enum Sort {
     Id,
 }
 
-/// The error returned if a text is not the name of a [`Sort`].
+/// The error of parsing a text that is not the name of a [`Sort`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write recent, rating or id")]
 pub struct UnknownSort;

@@ -16,7 +16,8 @@ use crate::{
     pgn::{NameMatch, folded},
 };
 
-/// An open index with its games in memory, 34 bytes each. An index of counts has no games.
+/// A source of an explorer: an open index, with the data of its games in memory (34 bytes each). An index of counts has
+/// no games.
 #[derive(Debug)]
 pub(super) struct OpenIndex {
     pub name: String,
@@ -70,8 +71,8 @@ impl OpenIndex {
         })
     }
 
-    /// Returns the number of games that were read, including games that do not count. Returns `None` for counts of another
-    /// program that do not state it.
+    /// Returns the number of games from which the index was made, including games whose positions are not indexed.
+    /// Returns `None` if it has counts of another program that do not state the number.
     pub(super) fn counted_games(&self) -> Option<u64> {
         match &self.counted {
             Some(counted) => counted.games,
@@ -79,45 +80,48 @@ impl OpenIndex {
         }
     }
 
-    /// Returns the number of games whose positions are not indexed, because they were rejected or filtered.
+    /// Returns the number of games whose positions are not indexed, because the games were rejected or did not pass a
+    /// filter.
     pub(super) fn not_counted(&self) -> u64 {
         let ids = 0..self.games() as u32;
         ids.filter(|id| !self.game(*id).traits.counts()).count() as u64
     }
 
-    /// Returns the minimum number of moves that were counted in a position, below which positions were pruned. Returns
-    /// `None` if nothing was pruned.
+    /// Returns the least number of moves that a position must have for the index to contain it. Positions with fewer
+    /// were pruned from the counts. Returns `None` if no position was pruned.
     pub(super) fn min_game(&self) -> Option<u64> {
         let counted = self.counted.as_ref()?;
         Some(counted.min_game).filter(|fewest| *fewest > 1)
     }
 
-    /// Returns the half-move after which counting stopped in each game, or `None` if all half-moves were counted.
+    /// Returns the number of half-moves after which counting stopped in each game. Returns `None` if all half-moves
+    /// were counted.
     pub(super) fn max_ply(&self) -> Option<usize> {
         self.contents.max_ply
     }
 
-    /// Returns the number of games, 0 for an index of counts.
+    /// Returns the number of games in the index, which is 0 for an index of counts.
     pub(super) fn games(&self) -> u64 {
         self.rows.len() as u64
     }
 
-    /// Returns the game with an id.
+    /// Returns the data of game `id`.
     ///
     /// # Panics
     ///
-    /// Panics if the source has no such game.
+    /// Panics if no game of the index has this id.
     #[inline]
     pub(super) fn game(&self, id: u32) -> GameSummary {
         self.rows.get(id).expect("the source has the game")
     }
 
-    /// Returns the name with the number `number`.
+    /// Returns the player or event name with the number `number`.
     pub(super) fn name(&self, number: u32) -> Result<String> {
         self.index.name(number).map(String::from)
     }
 
-    /// Returns the numbers of the names that match `name`, ascending.
+    /// Returns the numbers of all player and event names that match `name`, in ascending order. `how` says whether
+    /// names must match as a whole or in part.
     pub(super) fn numbers_of(&self, name: &str, how: NameMatch) -> Result<Vec<u32>> {
         let wanted = folded(name);
         if how == NameMatch::Part {
@@ -139,13 +143,13 @@ impl OpenIndex {
         Ok(numbers)
     }
 
-    /// Calls `f` with each name and its number, in ascending order of numbers.
+    /// Calls `f` with the number and the text of every player and event name, in ascending order of numbers.
     pub(super) fn for_each_name(&self, f: impl FnMut(u32, &str)) -> Result<()> {
         self.index.for_each_name(f)
     }
 
-    /// Returns the counts of a position, or `None` if the source has games instead of counts or does not contain the
-    /// position.
+    /// Returns the counts of the position with the key `subject`. Returns `None` if the index does not contain the
+    /// position, or if it contains games instead of counts.
     pub(super) fn counts(&self, subject: ListKey) -> Result<Option<CountedList>> {
         match &self.counted {
             Some(counted) => self.index.counted_list(counted.paging(), subject),
@@ -153,13 +157,13 @@ impl OpenIndex {
         }
     }
 
-    /// Finds the place in the index at which the list of a subject is stored.
+    /// Finds the location in the index of the list with the key `subject`.
     pub(super) fn place(&self, subject: ListKey) -> Result<ListPlace> {
         self.index.find_list(self.contents.paging, subject)
     }
 
-    /// Calls `f` with each subject that is stored in the same page of the index as `any`, and with its list. Subjects
-    /// are passed in ascending order.
+    /// Calls `f` with the key and the list of each list in the page to which the key `any` belongs, in ascending order
+    /// of keys. A page is an entry of the index that contains several lists.
     pub(super) fn for_each_list(
         &self,
         any: ListKey,
@@ -168,12 +172,12 @@ impl OpenIndex {
         self.index.for_each_list(self.contents.paging, any, f)
     }
 
-    /// Reads the list of a subject, which [`place`](OpenIndex::place) has found at `place`.
+    /// Reads the list with the key `subject` from its location, which [`place`](OpenIndex::place) returned.
     pub(super) fn list(&self, subject: ListKey, place: ListPlace) -> Result<Vec<StoredPart>> {
         self.index.list(subject, place)
     }
 
-    /// Returns the ids in the list of a subject, ascending.
+    /// Returns the ids of the games in the list with the key `subject`, in ascending order.
     pub(super) fn listed(&self, subject: ListKey) -> Result<Vec<u32>> {
         self.index.listed(self.contents.paging, subject)
     }

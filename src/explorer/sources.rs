@@ -40,12 +40,14 @@ use crate::{
     task,
 };
 
-/// The maximum number of positions on a line for which games are counted.
+/// The greatest number of positions of a line for which [`Explorer::reached`] counts games.
 const MOST_REACHED: usize = 600;
 
-/// Answers queries about positions from one or several indexes. Any number of threads may use it at the same time.
+/// An opening explorer that answers queries about positions from one or several indexes. Any number of threads may use
+/// it at the same time.
 ///
-/// Game numbers run on from one index to the next. An open explorer holds 34 bytes of each game in memory, and some names.
+/// The indexes of an explorer are its *sources*. Games are numbered consecutively over all sources. An open explorer
+/// holds 34 bytes of each game in memory, and some names.
 pub struct Explorer {
     /// The sources, in the order of their games' numbers.
     pub(super) sources: Vec<OpenIndex>,
@@ -62,11 +64,12 @@ impl fmt::Debug for Explorer {
 }
 
 impl Explorer {
-    /// Opens indexes, each given as a name and its directory.
+    /// Opens an explorer. Each source is given as a name, which queries use to select it, and the directory of its
+    /// index.
     ///
     /// # Errors
     ///
-    /// Returns an error if a directory is not an explorer's index, or if it is damaged.
+    /// Returns an error if a directory does not contain an explorer's index, or if an index is damaged.
     pub fn open(sources: impl IntoIterator<Item = (String, PathBuf)>) -> Result<Explorer> {
         let mut opened = Vec::new();
         let mut first = 0;
@@ -83,11 +86,11 @@ impl Explorer {
         })
     }
 
-    /// Leaves games without a result out of every answer.
+    /// Makes the explorer leave unfinished games out of every answer.
     ///
     /// # Errors
     ///
-    /// Returns an error if a source has counts, because counts have no result other than wins and draws.
+    /// Returns an error if a source contains counts, because counts do not distinguish unfinished games from draws.
     pub fn skip_unfinished(mut self) -> Result<Explorer> {
         if let Some(source) = self.sources.iter().find(|source| source.counted.is_some()) {
             let problem = "has counts, in which games without a result are draws: make the counts with make-book --unfinished skip, and \
@@ -98,12 +101,12 @@ impl Explorer {
         Ok(self)
     }
 
-    /// Returns `true` if games without a result are left out of every answer.
+    /// Returns `true` if unfinished games are left out of every answer.
     pub fn skips_unfinished(&self) -> bool {
         self.skip_unfinished
     }
 
-    /// Returns a description of the sources.
+    /// Returns a description of the explorer and its sources.
     pub fn about(&self) -> Overview {
         let sources: Vec<SourceOverview> = self.sources.iter().map(about).collect();
         let years = sources.iter().filter_map(|source| source.years);
@@ -117,22 +120,22 @@ impl Explorer {
         }
     }
 
-    /// Returns the minimum number of moves that must have been counted in a position so that all selected sources
-    /// contain it. Returns `None` if none of these sources was pruned.
+    /// Returns the least number of moves that a position must have to be contained in all sources that `filters`
+    /// selects. Positions with fewer may have been pruned from counts. Returns `None` if no source was pruned.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         let selected = self.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::min_game).max()
     }
 
-    /// Returns the half-move after which counting stopped in the selected sources, the smallest if they differ, or `None` if all
-    /// half-moves were counted.
+    /// Returns the number of half-moves after which counting stopped in the sources that `filters` selects, or the
+    /// smallest number if they differ. Returns `None` if all half-moves were counted.
     pub fn max_ply(&self, filters: &Filters) -> Option<usize> {
         let selected = self.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::max_ply).min()
     }
 
-    /// Returns a message that says which positions the selected sources lack because they were pruned or not counted.
-    /// Returns `None` if they lack none.
+    /// Returns a message for users about positions that are missing from the sources selected by `filters`, because
+    /// they were pruned or not counted. Returns `None` if none are missing.
     pub fn lacking_line(&self, filters: &Filters) -> Option<String> {
         let (fewest, last) = (self.min_game(filters), self.max_ply(filters));
         let few = fewest.map(|fewest| format!(" in which at least {fewest} moves were counted"));
@@ -149,13 +152,15 @@ impl Explorer {
         Some(format!("{which} counts have only positions{end}{few}\n"))
     }
 
-    /// Returns the first filter that needs games, together with a selected source that has counts instead; `None` if the
-    /// sources can apply all filters.
+    /// Checks whether the filters can be applied. Returns the first filter that needs single games, together with a
+    /// selected source that contains only counts. Returns `None` if all filters can be applied.
     pub fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
         self.needs_all_games(filters.source.as_deref(), filters.of_games()?)
     }
 
-    /// Like [`needs_games`](Explorer::needs_games), for an operation `what` that needs the games of every selected source.
+    /// Checks whether an operation that needs single games can use every selected source. Returns a source that
+    /// contains only counts, or `None` if there is none. `wanted` is the name of the selected source (`None` for all
+    /// sources), and `what` names the operation for the message.
     pub fn needs_all_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
         let source = self
             .selected(wanted)
@@ -166,7 +171,9 @@ impl Explorer {
         })
     }
 
-    /// Like [`needs_games`](Explorer::needs_games), for an operation `what` that needs the games of at least one selected source.
+    /// Checks whether an operation that needs single games can use at least one selected source. Returns the first
+    /// source if all of them contain only counts, otherwise `None`. `wanted` is the name of the selected source (`None`
+    /// for all sources), and `what` names the operation for the message.
     pub fn lacks_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
         let mut sources = self.selected(wanted).peekable();
         let first = sources.peek()?.name.clone();
@@ -177,17 +184,18 @@ impl Explorer {
         })
     }
 
-    /// Returns the selected sources: the one with the name `wanted`, or all of them.
+    /// Returns an iterator over the source with the name `wanted`, or over all sources if `wanted` is `None`.
     pub(super) fn selected(&self, wanted: Option<&str>) -> impl Iterator<Item = &OpenIndex> {
         let is_selected = move |source: &&OpenIndex| wanted.is_none_or(|name| *name == source.name);
         self.sources.iter().filter(is_selected)
     }
 
-    /// Returns the files that the games of the selected sources come from.
+    /// Returns the PGN files from which the sources selected by `filters` were made.
     ///
     /// # Errors
     ///
-    /// Returns an error if the source does not exist, if it has counts, or if its games were read from standard input.
+    /// Returns an error if the selected source does not exist, if a source contains counts, or if its games were read
+    /// from standard input.
     pub fn files(&self, filters: &Filters) -> Result<Vec<SourceFile>> {
         self.check(filters)?;
         let mut files = Vec::new();
@@ -215,15 +223,16 @@ impl Explorer {
         Ok(files)
     }
 
-    /// Returns an iterator over the files that the games of all sources come from.
+    /// Returns an iterator over the paths of the PGN files from which the sources were made.
     #[cfg(feature = "serve")]
     pub(crate) fn all_files(&self) -> impl Iterator<Item = &Path> {
         let sources = self.sources.iter();
         sources.flat_map(|source| source.index.files().map(|(_, path)| path))
     }
 
-    /// Returns a file of the selected sources that was modified after its index was made, with the name of the source. Ignores
-    /// times in the future, which clocks of other machines may give.
+    /// Looks for a PGN file that was modified after its index was made. Returns the path of the file and the name of
+    /// the source. `wanted` is the name of the selected source, or `None` for all sources. Modification times in the
+    /// future, as other machines may set them, are ignored.
     #[cfg(feature = "serve")]
     pub(crate) fn newer_file(&self, wanted: Option<&str>) -> Option<(PathBuf, &str)> {
         let now = SystemTime::now();
@@ -240,7 +249,7 @@ impl Explorer {
         })
     }
 
-    /// Returns the variant of the games, or `None` if there are several.
+    /// Returns the variant of all games, or `None` if there are games of several variants.
     pub fn variant(&self) -> Option<Variant> {
         let mut variants = self
             .sources
@@ -252,8 +261,8 @@ impl Explorer {
             .then_some(first)
     }
 
-    /// Returns a hash of everything that answers depend on. It changes when a source is made again, changed or renamed,
-    /// and when [`skip_unfinished`](Explorer::skip_unfinished) is called.
+    /// Returns a hash of everything on which answers depend. It changes when a source is renamed or made again, and
+    /// when [`skip_unfinished`](Explorer::skip_unfinished) is called.
     pub fn identity(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for source in &self.sources {
@@ -266,7 +275,7 @@ impl Explorer {
         hasher.finish()
     }
 
-    /// Returns the number of games of all sources.
+    /// Returns the number of games in all sources.
     pub fn game_count(&self) -> u64 {
         self.sources
             .last()
@@ -277,17 +286,18 @@ impl Explorer {
     ///
     /// # Errors
     ///
-    /// Returns an error if the source does not exist, or if a filter needs games and a source has counts.
+    /// Returns an error if the selected source does not exist, or if a filter needs single games and a selected source
+    /// contains only counts.
     pub(super) fn filters(&self, filters: &Filters) -> Result<SourceFilters<'_>> {
         self.check(filters)?;
         self.unchecked_filters(filters)
     }
 
-    /// Prepares filters for listing games. Sources that have counts instead of games are left out.
+    /// Prepares filters for listing games. Sources that contain only counts are left out.
     ///
     /// # Errors
     ///
-    /// Returns an error if the source does not exist, or if no selected source has games.
+    /// Returns an error if the selected source does not exist, or if no selected source contains games.
     pub(super) fn filters_of_games(&self, filters: &Filters) -> Result<SourceFilters<'_>> {
         let source = filters.source.as_deref();
         self.check_source(source)?;
@@ -307,7 +317,7 @@ impl Explorer {
         })
     }
 
-    /// Returns the groups of duplicate games, which are computed at the first call.
+    /// Returns the groups of duplicate games. The first call computes them.
     pub(super) fn duplicates(&self) -> Result<&DuplicateGroups> {
         if let Some(duplicates) = self.duplicates.get() {
             return Ok(duplicates);
@@ -316,7 +326,12 @@ impl Explorer {
         Ok(self.duplicates.get_or_init(|| duplicates))
     }
 
-    /// Returns an error if the source does not exist, or if a filter needs games and a source has counts.
+    /// Checks that the filters can be applied.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the selected source does not exist, or if a filter needs single games and a selected source
+    /// contains only counts.
     pub(super) fn check(&self, filters: &Filters) -> Result<()> {
         self.check_source(filters.source.as_deref())?;
         match self.needs_games(filters) {
@@ -325,7 +340,11 @@ impl Explorer {
         }
     }
 
-    /// Returns an error if no source has the name `wanted`.
+    /// Checks that a source with the name `wanted` exists, if a name is given.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that lists all sources if it does not.
     pub(super) fn check_source(&self, wanted: Option<&str>) -> Result<()> {
         match wanted {
             Some(name) if self.sources.iter().all(|source| source.name != name) => {
@@ -337,30 +356,34 @@ impl Explorer {
         }
     }
 
-    /// Answers a query.
+    /// Answers a query about a position: the moves that were played, with their results, and lists of games.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index is damaged, if the source does not exist, or if a filter needs games and a source has counts.
+    /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs single
+    /// games and a selected source contains only counts.
     pub fn answer(&self, query: &Query) -> Result<Answer> {
         task::caught(|| answer(self, query))
     }
 
-    /// Returns a page of the games of a position that pass the filters, including games that ended there.
+    /// Returns one page of the list of games that reached a position and pass the filters of `query`, including games
+    /// that ended in the position.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index is damaged, if the source does not exist, or if no source has games.
+    /// Returns an error if an index is damaged, if the selected source does not exist, or if no selected source
+    /// contains games.
     pub fn games(&self, query: &Query, page: &Page) -> Result<GameList> {
         task::caught(|| list::list(self, query, page))
     }
 
-    /// Returns the number of games that [`games`](Explorer::games) finds, and an iterator over the numbers of the games on the page.
-    /// Memory stays bounded for pages of any length.
+    /// Returns the number of games in the list that [`games`](Explorer::games) divides into pages, and an iterator over
+    /// the numbers of the games on `page`. The memory is bounded, however long the page is.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`games`](Explorer::games).
+    /// Returns an error in the cases of [`games`](Explorer::games). The iterator returns an error if an index is
+    /// damaged.
     pub fn game_numbers<'a>(
         &'a self,
         query: &'a Query,
@@ -371,24 +394,25 @@ impl Explorer {
         Ok((total, games.map(|game| Ok(game?.0))))
     }
 
-    /// Returns the entry that an unfiltered list contains for the game `number`.
+    /// Returns the description of game `number` that a list of games without filters would contain.
     ///
     /// # Errors
     ///
-    /// Returns an error if no game has the number, or if the index is damaged.
+    /// Returns an error if no game has this number, or if an index is damaged.
     pub fn listed_game(&self, number: u64) -> Result<ListedGame> {
         let game = self.info(number, View::Lichess)?;
         let filters = self.filters(&Filters::default())?;
         list::with_details(self, &filters, PlayedGame { uci: None, game }, None)
     }
 
-    /// Returns, for each move of a line, the number of games of the selected source that reach the position after it; `None`
-    /// if the index does not state it. Other filters are ignored.
+    /// Returns, for each move of a line, the number of games that reached the position after the move. The number is
+    /// `None` if the sources do not state it. The only filters used are the selected source and whether unfinished
+    /// games are skipped.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Interrupted`] when `goes_on` returns `false`, and an error if the index is damaged or the source does not
-    /// exist.
+    /// Returns an error if an index is damaged or the selected source does not exist. Returns [`Error::Interrupted`] if
+    /// `goes_on`, which is called before each position, returns `false`.
     pub fn reached(
         &self,
         line: &Line,
@@ -416,11 +440,13 @@ impl Explorer {
         Ok(all)
     }
 
-    /// Counts the games of a position for each value of a filter. All other filters are applied.
+    /// Counts the games of a position for each value of a filter, such as each speed or year. Only games that pass all
+    /// other filters are counted.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index is damaged, if the source does not exist, or if a filter needs games and a source has counts.
+    /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs single
+    /// games and a selected source contains only counts.
     pub fn facets(&self, line: &Line, filters: &Filters) -> Result<Facets> {
         task::caught(|| facets::facets(self, line, filters))
     }
@@ -429,54 +455,60 @@ impl Explorer {
     ///
     /// # Errors
     ///
-    /// Returns an error if the index is damaged, if the source does not exist, or if a filter needs games and a source has counts.
+    /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs single
+    /// games and a selected source contains only counts.
     pub fn scores(&self, line: &Line, filters: &Filters) -> Result<Vec<RatingScore>> {
         task::caught(|| facets::scores(self, line, filters))
     }
 
-    /// Returns the number of passing games of each variant, regardless of positions. Returns `None` if a source has counts, and
-    /// either there are filters or the counts do not state the number of games.
+    /// Returns the number of games of each variant that pass the filters, whatever positions they reached, by the name
+    /// of the variant. Returns `None` if a source contains counts and either there are filters or the counts do not
+    /// state a number of games.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index is damaged or the source does not exist.
+    /// Returns an error if an index is damaged or the selected source does not exist.
     pub fn variants(&self, filters: &Filters) -> Result<Option<BTreeMap<&'static str, u64>>> {
         facets::variants(self, filters)
     }
 
-    /// Returns the openings of the games that reached the position of a line.
+    /// Returns the openings of the games that reached the last position of `line` and pass the filters.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index is damaged, if the source does not exist, or if a source has counts instead of games.
+    /// Returns an error if an index is damaged, if the selected source does not exist, or if a selected source contains
+    /// only counts.
     pub fn openings(&self, line: &Line, filters: &Filters) -> Result<OpeningTable> {
         task::caught(|| opening_table(self, line, filters))
     }
 
-    /// Returns the mean time that each move of a position took in the `most` newest passing games.
+    /// Returns the mean thinking time for each move of a position, over the `most` newest games that pass the filters.
     ///
-    /// Times are known from `[%emt]`, or from `[%clk]` and a `TimeControl` of one period. If a game repeats the position, its
-    /// last move there counts. The text of each game is read until `goes_on` returns `false`.
+    /// The time of a move is known from `[%emt]` comments, or from `[%clk]` comments and a `TimeControl` of one period.
+    /// If a game reaches the position several times, its last move there is used. The texts of the games are read as
+    /// long as `goes_on` returns `true`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the games are in a packed file, and the errors of [`games`](Explorer::games) and
+    /// Returns an error if the games are in a compressed file, or in the cases of [`games`](Explorer::games) and
     /// [`text_while`](Explorer::text_while).
     pub fn times(&self, query: &Query, most: usize, goes_on: &dyn Fn() -> bool) -> Result<Times> {
         times(self, query, most, goes_on)
     }
 
-    /// Returns the names that a text may mean, at most `limit` and at most 50.
+    /// Returns names of players, events or openings that the user may mean by `text`: at most `limit` names, and at
+    /// most 50. `source` restricts the search to the source with this name.
     ///
-    /// A name matches if each word of the text begins one of its words. A name without other words comes first, then the names
-    /// with the most games. If fewer than `limit` names match, names that match with one or two typing errors follow. An empty
-    /// text matches every name.
+    /// A name matches if each word of `text` begins one of the name's words. A name without further words comes first,
+    /// then the names with the most games. If fewer than `limit` names match, names that match with one or two typing
+    /// errors follow. An empty text matches every name.
     ///
-    /// The first call for a field reads all names and takes longer; [`warm_up`](Explorer::warm_up) does that beforehand.
+    /// The first call for a field reads all names, which takes longer; [`warm_up`](Explorer::warm_up) can do that in
+    /// advance.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index is damaged or there is no source with the given name.
+    /// Returns an error if an index is damaged, or if no source has the name `source`.
     pub fn suggest(
         &self,
         field: SuggestField,
@@ -487,7 +519,7 @@ impl Explorer {
         suggest(self, field, text, limit, source)
     }
 
-    /// Reads all names, so that no call of [`suggest`](Explorer::suggest) has to wait for them.
+    /// Reads all names in advance, so that no call of [`suggest`](Explorer::suggest) has to wait for them.
     ///
     /// # Errors
     ///
@@ -496,8 +528,8 @@ impl Explorer {
         self.suggestions.warm_up(&self.sources)
     }
 
-    /// Returns the first name in the filters that occurs in no game, with similar names. Returns `None` if all names
-    /// occur.
+    /// Returns the first name in the filters (of a player, opponent or event) that occurs in no game, together with
+    /// similar names. Returns `None` if all names occur.
     ///
     /// # Errors
     ///
@@ -506,8 +538,8 @@ impl Explorer {
         unknown_name(self, filters)
     }
 
-    /// Returns the number of the game that `id` identifies. The id is a Lichess id, or the game's number with leading
-    /// zeros. Returns `None` if no game has the id.
+    /// Returns the number of the game with the id `id`, which is a Lichess id or the number of a game with at least
+    /// eight digits. Returns `None` if no game has the id, or if several games have the same Lichess id.
     ///
     /// # Errors
     ///
@@ -533,50 +565,51 @@ impl Explorer {
         Ok(None)
     }
 
-    /// Returns the stored tags of the game `number`.
+    /// Returns the header of game `number`: the tags that the index stores.
     ///
     /// # Errors
     ///
-    /// Returns an error if no game has the number, or if the index is damaged.
+    /// Returns an error if no game has this number, or if an index is damaged.
     pub fn header(&self, number: u64) -> Result<GameHeader> {
         let (source, id) = self.place(number)?;
         source.index.header(id)
     }
 
-    /// Returns the players, result and date of the game `number`.
+    /// Returns the description of game `number`: its players, result and date.
     ///
     /// # Errors
     ///
-    /// Returns an error if no game has the number, or if the index is damaged.
+    /// Returns an error if no game has this number, or if an index is damaged.
     pub fn game(&self, number: u64) -> Result<GameInfo> {
         self.info(number, View::Lichess)
     }
 
-    /// Returns the PGN text of the game `number`, byte for byte.
+    /// Returns the PGN text of game `number`, byte for byte, read from the PGN file from which the index was made.
     ///
     /// # Errors
     ///
-    /// Returns an error if no game has the number, and the errors of [`Index::text`](crate::index::Index::text).
+    /// Returns an error if no game has this number, or in the cases of [`Index::text`](crate::index::Index::text).
     pub fn text(&self, number: u64) -> Result<Vec<u8>> {
         self.text_while(number, &|| true)
     }
 
-    /// Like [`text`](Explorer::text), but stops reading when `goes_on` returns `false`.
+    /// Returns the PGN text of game `number`, like [`text`](Explorer::text), but can be cancelled. `goes_on` is called
+    /// repeatedly while the PGN file is read, and must return `true` to continue.
     ///
     /// # Errors
     ///
-    /// Returns an error if no game has the number, and the errors of
+    /// Returns an error if no game has this number, or in the cases of
     /// [`Index::text_while`](crate::index::Index::text_while).
     pub fn text_while(&self, number: u64, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
         let (source, id) = self.place(number)?;
         source.index.text_while(id, goes_on)
     }
 
-    /// Returns the variant as which a game was indexed.
+    /// Returns the variant as which game `number` was indexed.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no such game.
+    /// Returns an error if no game has this number.
     pub fn variant_of_game(&self, number: u64) -> Result<Variant> {
         let (source, id) = self.place(number)?;
         let indexed = source.rows.traits[id as usize].variant();
@@ -585,7 +618,7 @@ impl Explorer {
             .unwrap_or_default())
     }
 
-    /// Returns `true` if exactly one game of all sources has the Lichess id.
+    /// Returns `true` if exactly one game in all sources has the Lichess id `id`.
     fn is_of_one_game(&self, id: SiteId) -> Result<bool> {
         let mut games = 0;
         for source in &self.sources {
@@ -594,7 +627,11 @@ impl Explorer {
         Ok(games == 1)
     }
 
-    /// Returns the source that contains the game `number`, and the id of the game in that source.
+    /// Returns the source that contains game `number`, and the id of the game in this source.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has this number.
     pub(super) fn place(&self, number: u64) -> Result<(&OpenIndex, u32)> {
         let after = self
             .sources
@@ -612,8 +649,8 @@ impl Explorer {
         }
     }
 
-    /// Returns the description of game `number` that answers contain: its id, players, result and date, and its speed
-    /// and mode unless `view` is [`View::Masters`].
+    /// Returns the description of game `number` for an answer: its id, players, result and date. Unless `view` is
+    /// [`View::Masters`], also the speed and whether the game was rated.
     pub(super) fn info(&self, number: u64, view: View) -> Result<GameInfo> {
         let (source, id) = self.place(number)?;
         let summary = source.game(id);
@@ -650,7 +687,8 @@ impl Explorer {
     }
 }
 
-/// The reason why a query cannot be answered: a filter or operation needs games, but a source has counts instead.
+/// The reason why a query cannot be answered: a filter or an operation needs single games, but a source contains only
+/// counts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeedsGames {
     what: &'static str,
@@ -658,7 +696,7 @@ pub struct NeedsGames {
 }
 
 impl NeedsGames {
-    /// Returns the name of the source.
+    /// Returns the name of the source that contains only counts.
     pub(super) fn source(&self) -> &str {
         &self.source
     }
@@ -681,12 +719,12 @@ impl fmt::Display for NeedsGames {
     }
 }
 
-/// Returns `true` if an id is a game's number, because it has digits only.
+/// Returns `true` if `id` consists only of digits, so it is the number of a game and not a Lichess id.
 fn is_number(id: &str) -> bool {
     id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A file from which the games of a source were read.
+/// A PGN file from which games of a source were read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceFile {
     /// The path of the file.

@@ -26,13 +26,13 @@ use crate::{
     task,
 };
 
-/// The largest number of suggestions.
+/// The greatest number of suggestions.
 const MOST_SUGGESTED: usize = 50;
 
-/// The largest number of words of a text that are looked up. Names have fewer.
+/// The greatest number of words of a search text that are looked up. Names have fewer words.
 const MOST_WORDS: usize = 24;
 
-/// A suggested name of a player, an event or an opening.
+/// A suggested name of a player, an event or an opening, with the number and the dates of its games.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Suggestion {
     /// The spelling that most games have.
@@ -55,7 +55,7 @@ pub struct Suggestion {
     pub distance: u8,
 }
 
-/// Returns the names that a text may mean. See [`Explorer::suggest`].
+/// Returns names that the user may mean by `text`; implements [`Explorer::suggest`].
 pub(super) fn suggest(
     explorer: &Explorer,
     field: SuggestField,
@@ -120,7 +120,8 @@ pub enum SuggestField {
     Opening,
 }
 
-/// The tables of names. Each is built when it is first needed.
+/// The tables of names from which suggestions are chosen: players, events and openings. Each table is built when it is
+/// first needed.
 #[derive(Default)]
 pub(super) struct Suggestions {
     tables: [OnceLock<NameTable>; 3],
@@ -129,7 +130,7 @@ pub(super) struct Suggestions {
 }
 
 impl Suggestions {
-    /// Builds all tables.
+    /// Builds all tables in advance.
     pub(super) fn warm_up(&self, sources: &[OpenIndex]) -> Result<()> {
         let fields = [
             SuggestField::Player,
@@ -141,7 +142,8 @@ impl Suggestions {
             .try_for_each(|field| self.table(sources, field).map(|_| ()))
     }
 
-    /// Returns the table of a field. Builds it first if necessary, or waits while another thread builds a table.
+    /// Returns the table for a kind of names. Builds it first if it does not exist. While another thread builds a
+    /// table, waits for it.
     fn table(&self, sources: &[OpenIndex], field: SuggestField) -> Result<&NameTable> {
         let table = &self.tables[field as usize];
         if table.get().is_none() {
@@ -158,7 +160,7 @@ impl Suggestions {
     }
 }
 
-/// A table of names, with the games of each name in each source.
+/// A table of searchable names, with the games of each name in each source.
 struct NameTable {
     index: WordIndex,
     /// One entry for each name and source that has it, grouped by name.
@@ -171,7 +173,7 @@ struct NameTable {
     lines: Vec<NamedLine>,
 }
 
-/// The number and dates of the games of a source that have a name.
+/// The number and the dates of the games of one source in which a name occurs.
 #[derive(Copy, Clone, Default, Debug)]
 struct Facts {
     source: u32,
@@ -183,7 +185,7 @@ struct Facts {
     last: u32,
 }
 
-/// A named opening, with the moves that lead to it.
+/// An opening with its ECO code and the moves that lead to it.
 #[derive(Clone, Debug)]
 struct NamedLine {
     eco: &'static str,
@@ -193,7 +195,7 @@ struct NamedLine {
     is_main: bool,
 }
 
-/// The words of a search text.
+/// The words of a search text, prepared for matching.
 struct WantedWords {
     words: Vec<String>,
     /// The hash of the words, if there are any.
@@ -212,7 +214,7 @@ impl WantedWords {
     }
 }
 
-/// Returns `true` if a word is an ECO code or the beginning of one: `b9`.
+/// Returns `true` if `word`, in lower case, is an ECO code or the beginning of one, such as `b9`.
 fn begins_code(word: &str) -> bool {
     matches!(word.as_bytes(), [b'a'..=b'e', digits @ ..]
         if matches!(digits.len(), 1 | 2) && digits.iter().all(u8::is_ascii_digit))
@@ -224,8 +226,12 @@ impl NameTable {
         &self.facts[self.starts[name] as usize..self.starts[name + 1] as usize]
     }
 
-    /// Returns the best names: those with the fewest typing errors first, then those whose words are exactly the wanted words,
-    /// then those with the most games.
+    /// Returns the `limit` best matches for the words `wanted`, the best first. Names with fewer typing errors come
+    /// first, then names that consist of exactly these words, then names with more games. `mistyped` allows typing
+    /// errors, and `of_source` selects the sources whose games are counted.
+    ///
+    /// Each match is the number of typing errors, whether the name consists of exactly the wanted words, the number of
+    /// games, and the index of the name.
     fn best<'a>(
         &'a self,
         wanted: &WantedWords,
@@ -254,7 +260,7 @@ impl NameTable {
     }
 }
 
-/// Builds the table of the players or events of the sources. Spellings that filters treat as equal share an entry.
+/// Builds the table of all player names or event names in `sources`. Spellings that filters treat as equal share an entry.
 fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
     let (mut words, mut all) = (Words::default(), Vec::new());
     for (source, number) in sources.iter().zip(0..) {
@@ -297,7 +303,8 @@ fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
     })
 }
 
-/// Returns the facts of each name of a source, indexed by name number. `folded` has the hashes of the names.
+/// Counts the games of each name in a source. The result is indexed by name number. `number` is the index of the
+/// source, and `folded` contains a hash of each name.
 fn facts_by_number(
     source: &OpenIndex,
     number: u32,
@@ -336,7 +343,7 @@ fn facts_by_number(
 }
 
 impl Facts {
-    /// Adds games and the range of their dates. A date without a year is ignored.
+    /// Adds games whose dates range from `first` to `last`. A date without a year is ignored.
     fn add(&mut self, games: u32, first: u32, last: u32) {
         self.games = self.games.saturating_add(games);
         let is_known = |date: u32| date >> 9 > 0;
@@ -349,7 +356,8 @@ impl Facts {
     }
 }
 
-/// Builds the table of openings. It has one line for each pair of a name and an ECO code: the line that most games reached.
+/// Builds the table of opening names. For each pair of a name and an ECO code it contains one line of moves: the one
+/// that most games reached.
 fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     let mut lines = Vec::new();
     openings::for_each(|opening, moves, _| {
@@ -395,8 +403,8 @@ fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     Ok(table)
 }
 
-/// Returns, for each source, the facts about the games that reached the position after the moves `uci` and continued
-/// from there.
+/// Returns, for each source that has such games, the number and the dates of the games that reached the position after
+/// the moves `uci` and continued from there.
 fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<Facts>> {
     let line = Line::parse(Variant::Standard, None, uci).expect("the table has legal moves");
     let mut query = Query::new(line, View::Lichess);

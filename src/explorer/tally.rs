@@ -23,10 +23,11 @@ use crate::{
     position::BookMove,
 };
 
-/// The numbers of games by result.
+/// The numbers of games by result: draws, wins of White, wins of Black, unfinished games.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct ResultSum {
-    /// Indexed as [`GameResult::ALL`](crate::pgn::GameResult::ALL): drawn, won by White, won by Black, without a result.
+    /// Indexed as [`GameResult::ALL`](crate::pgn::GameResult::ALL): drawn, won by White, won by Black, without a
+    /// result.
     by_result: [u64; 4],
 }
 
@@ -52,13 +53,13 @@ impl ResultSum {
         self.by_result[0]
     }
 
-    /// Returns the number of games without a result.
+    /// Returns the number of unfinished games.
     pub(super) fn unfinished(self) -> u64 {
         self.by_result[3]
     }
 
-    /// Returns the number of draws for an answer in Lichess's form, which includes games without a result, because
-    /// clients add wins, draws and losses to get the number of all games.
+    /// Returns the number of draws plus the number of unfinished games. Answers in Lichess's form contain this sum,
+    /// because clients add wins, draws and losses to get the number of all games.
     pub(super) fn not_won(self) -> u64 {
         self.draws() + self.unfinished()
     }
@@ -80,7 +81,7 @@ impl AddAssign for ResultSum {
     }
 }
 
-/// The sum of the known ratings of one side.
+/// The sum of the known ratings of one player or side, and the number of these ratings.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct RatingSum {
     pub sum: u64,
@@ -89,19 +90,19 @@ pub(super) struct RatingSum {
 }
 
 impl RatingSum {
-    /// Adds a game; the rating is 0 if it is not known.
+    /// Adds the rating of a game. 0 stands for an unknown rating, which is not counted.
     #[inline]
     pub(super) fn add(&mut self, rating: u16) {
         self.sum += u64::from(rating);
         self.games += u64::from(rating > 0);
     }
 
-    /// Returns the mean rounded down, as Lichess's explorer has it; 0 if no rating is known.
+    /// Returns the mean rating, rounded down as in Lichess's explorer. Returns 0 if no rating is known.
     pub(super) fn mean(self) -> u64 {
         self.sum.checked_div(self.games).unwrap_or(0)
     }
 
-    /// Returns the mean rounded half up, as FIDE does, or `None` if no rating is known.
+    /// Returns the mean rating, rounded half up as FIDE does. Returns `None` if no rating is known.
     pub(super) fn rounded_mean(self) -> Option<u64> {
         (2 * self.sum + self.games).checked_div(2 * self.games)
     }
@@ -114,7 +115,7 @@ impl AddAssign for RatingSum {
     }
 }
 
-/// The results and ratings in the games in which a move was played.
+/// The results and ratings of all games in which a certain move was played.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct MoveTally {
     pub results: ResultSum,
@@ -126,7 +127,7 @@ pub(super) struct MoveTally {
     pub game: Option<u64>,
 }
 
-/// The results and ratings of a player in some games.
+/// The results and ratings of the player of a query.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct PlayerTally {
     pub wins: u64,
@@ -142,7 +143,7 @@ pub(super) struct PlayerTally {
 }
 
 impl PlayerTally {
-    /// Adds a game in which the player has the color `player`.
+    /// Adds a game in which the player of the query has the color `player`.
     pub(super) fn add(&mut self, summary: &GameSummary, player: Color) {
         let winner = summary.winner();
         self.wins += u64::from(winner == Some(player));
@@ -171,7 +172,8 @@ impl AddAssign for PlayerTally {
 }
 
 impl MoveTally {
-    /// Adds a game. `rating` is the rating of the side that moved, or 0 if it is unknown.
+    /// Adds a game in which the move was played. `rating` is the rating of the side that moved, or 0 if unknown, and
+    /// `number` is the number of the game.
     #[inline]
     pub(super) fn add(&mut self, summary: &GameSummary, rating: u16, number: u64) {
         self.results.add(summary.result());
@@ -179,7 +181,7 @@ impl MoveTally {
         self.game = Some(number);
     }
 
-    /// Adds the games of a row. `first` is the number of the first game of the source.
+    /// Adds the games of a row of stored results. `first` is the number of the first game of the row's source.
     fn add_row(&mut self, row: &ResultRow, first: u64) {
         self.results.add_all(row.games);
         self.ratings.sum += row.ratings;
@@ -199,23 +201,25 @@ impl AddAssign for MoveTally {
     }
 }
 
-/// A sort key for game lists, followed by the game's number and move. Lists are sorted by it in descending order.
+/// The rank of a game in a list: a sort key, the game's number, and the move that it played. Lists are sorted by rank
+/// in descending order.
 pub(super) type Rank = (u64, u64, BookMove);
 
-/// Returns the rank of a game by the mean of its known ratings, then by its date.
+/// Returns the rank of a game in a list sorted by the mean of the players' known ratings, then by date.
 #[inline]
 pub(super) fn by_rating(summary: &GameSummary, number: u64, mv: BookMove) -> Rank {
     let rank = u64::from(summary.doubled_rating()) << u32::BITS | u64::from(summary.date);
     (rank, number, mv)
 }
 
-/// Returns the rank of a game by its date.
+/// Returns the rank of a game in a list sorted by date.
 #[inline]
 pub(super) fn by_date(summary: &GameSummary, number: u64, mv: BookMove) -> Rank {
     (summary.date.into(), number, mv)
 }
 
-/// The counts that answer a query.
+/// A collector of the results that answer a query: the moves of a position with their results, the top games and the
+/// recent games.
 pub(super) struct PositionTally {
     pub moves: FxHashMap<BookMove, MoveTally>,
     pub top: Best<Rank>,
@@ -230,7 +234,11 @@ pub(super) struct PositionTally {
 }
 
 impl PositionTally {
-    /// Counts the games for a query.
+    /// Collects the results of the position of `query` from all games and stored results that pass the filters.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged.
     pub(super) fn new(filters: &SourceFilters<'_>, query: &Query) -> Result<PositionTally> {
         let subjects = query.line.subjects();
         let mut tally = fold(filters, &subjects, || PositionTally::empty(query))?;
@@ -242,7 +250,7 @@ impl PositionTally {
         Ok(tally)
     }
 
-    /// Creates a tally without games.
+    /// Creates a collector for `query` that has no games yet.
     fn empty(query: &Query) -> PositionTally {
         PositionTally {
             moves: FxHashMap::default(),
@@ -352,7 +360,7 @@ impl Collector for PositionTally {
     }
 }
 
-/// Counts games, including games that end in the position.
+/// A collector that counts the games of a position, including games that end in it.
 #[derive(Default)]
 struct GameCount {
     games: u64,
@@ -383,9 +391,9 @@ impl Collector for GameCount {
     }
 }
 
-/// Returns the number of passing games that reached the position at the end of a line, including games that end there.
-/// Returns `None` if a source cannot tell: pruned counts lack positions, and counts of other programs may lack the
-/// games that end in a position.
+/// Returns the number of games that reached the last position of `line` and pass the filters, including games that end
+/// there. Returns `None` if a source cannot state the number: pruned counts lack positions, and counts of other
+/// programs may lack games that end in a position.
 pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<u64>> {
     let mut counted = filters
         .of_sources
@@ -398,15 +406,16 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
     Ok((!count.is_incomplete).then_some(count.games))
 }
 
-/// The rating difference for each score from 50 to 100 percent, from the table in FIDE's rating regulations, B.02, section
-/// 8.1.1. Scores below 50 percent have the negative difference.
+/// FIDE's rating difference for each score from 50 to 100 percent, from the rating regulations (B.02, section 8.1.1). A
+/// score below 50 percent has the negative of the difference for the opposite score.
 const ABOVE: [i32; 51] = [
     0, 7, 14, 21, 29, 36, 43, 50, 57, 65, 72, 80, 87, 95, 102, 110, 117, 125, 133, 141, 149, 158,
     166, 175, 184, 193, 202, 211, 220, 230, 240, 251, 262, 273, 284, 296, 309, 322, 336, 351, 366,
     383, 401, 422, 444, 470, 501, 538, 589, 677, 800,
 ];
 
-/// Returns the performance of a player who scored `half_points / 2` in `games` against opponents with a mean rating.
+/// Returns the performance rating of a player who scored `half_points / 2` points in `games` games. `opponents` is the
+/// mean rating of the opponents.
 ///
 /// # Panics
 ///

@@ -14,7 +14,7 @@ use crate::{
     position::{Keyed, Variant, identity, read_move, uci},
 };
 
-/// The times of the moves of a position.
+/// The mean thinking times for the moves of a position, and the number of games from which they were calculated.
 #[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct Times {
     /// The number of games of the position that pass the filters.
@@ -25,7 +25,7 @@ pub struct Times {
     pub moves: BTreeMap<String, MoveTime>,
 }
 
-/// The mean time of a move.
+/// The mean thinking time for a move, and the number of games from which it was calculated.
 #[derive(Copy, Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct MoveTime {
     /// The number of games from which the mean is calculated.
@@ -34,7 +34,7 @@ pub struct MoveTime {
     pub mean: f64,
 }
 
-/// Returns the mean time of each move of a position. See [`Explorer::times`].
+/// Returns the mean thinking time for each move of a position; implements [`Explorer::times`].
 pub(super) fn times(
     explorer: &Explorer,
     query: &Query,
@@ -73,8 +73,9 @@ pub(super) fn times(
     Ok(times)
 }
 
-/// Returns the last move that was played in a position of a game, and the time that it took in seconds. Returns `None`
-/// if the time is unknown. A game without a `Variant` tag is read as a game of `variant`.
+/// Returns the last move that the game in `text` played in a certain position, in UCI notation, and the time in seconds
+/// that the move took. `identity` is the identity of the position, and `variant` the variant of a game without a
+/// `Variant` tag. Returns `None` if the game has no move with a known time in the position.
 fn time_in(text: &[u8], variant: Variant, identity: u64) -> Option<(String, f64)> {
     let mut game = GameReader::new(text).with_untagged_variant(variant);
     if !game.next_game() {

@@ -10,12 +10,12 @@ use crate::{
     pgn::{NameMatch, folded},
 };
 
-/// The largest number of similar names in a message.
+/// The greatest number of similar names that a message offers.
 const OFFERED: usize = 3;
-/// The minimum [similarity](likeness) of a name that is offered, in thousandths.
+/// The least [similarity](likeness), in thousandths, of a name that a message offers.
 const LIKE: u32 = 600;
 
-/// A name in [`Filters`] that occurs in no game.
+/// A name in [`Filters`] that occurs in no game, with similar names that do occur.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownName {
     /// The name in the filters.
@@ -26,7 +26,7 @@ pub struct UnknownName {
     how: NameMatch,
 }
 
-/// Whether a name belongs to a player or an event.
+/// The role of a name in games: a player or an event.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum NameRole {
     Player,
@@ -47,8 +47,8 @@ impl fmt::Display for UnknownName {
     }
 }
 
-/// Returns the end of an error message about an unknown name: a question that offers the similar names, or an empty
-/// text if there are none.
+/// Returns the end of a message about an unknown name, such as `: did you mean "Tal"?`. Returns an empty text if
+/// `names` is empty.
 pub(crate) fn did_you_mean(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -56,7 +56,7 @@ pub(crate) fn did_you_mean(names: &[String]) -> String {
     }
 }
 
-/// Returns the first name in the filters that occurs in no game. See [`Explorer::unknown_name`].
+/// Returns the first name in the filters that occurs in no game; implements [`Explorer::unknown_name`].
 pub(super) fn unknown_name(explorer: &Explorer, filters: &Filters) -> Result<Option<UnknownName>> {
     let names = [
         (&filters.player, NameRole::Player),
@@ -89,7 +89,7 @@ fn is_known(explorer: &Explorer, filters: &Filters, role: NameRole, name: &str) 
     Ok(false)
 }
 
-/// Returns the names that are most similar to a name.
+/// Returns the names in the sources selected by `filters` that are most similar to `wanted`, the most similar first.
 fn nearest(
     explorer: &Explorer,
     filters: &Filters,
@@ -108,7 +108,7 @@ fn nearest(
     Ok(nearest.names())
 }
 
-/// Returns the numbers of the names of a source's players or events.
+/// Returns the numbers of those names in `source` that belong to players, or those that belong to events.
 fn used(source: &OpenIndex, role: NameRole) -> FxHashSet<u32> {
     match role {
         NameRole::Player => source.rows.players.iter().flatten().copied().collect(),
@@ -116,7 +116,7 @@ fn used(source: &OpenIndex, role: NameRole) -> FxHashSet<u32> {
     }
 }
 
-/// Collects the names that are most similar to a wanted name.
+/// A collector of the names that are most similar to a wanted name.
 #[derive(Debug)]
 pub(crate) struct NearestNames {
     wanted: String,
@@ -146,8 +146,8 @@ impl NearestNames {
     }
 }
 
-/// Returns the similarity of two names in thousandths: for each word of `wanted`, the similarity of the most similar word of
-/// `name`, averaged over the words of `wanted`.
+/// Returns the similarity of two names in thousandths: the mean, over the words of `wanted`, of the similarity to the
+/// most similar word of `name`.
 fn likeness(wanted: &str, name: &str) -> u32 {
     let words =
         |text| str::split(text, |c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());

@@ -1,4 +1,5 @@
-//! A search index of texts by their words. A search word matches words that begin with it, or that differ by typing errors.
+//! A search index of texts by their words. A search word matches words that begin with it, or that differ by typing
+//! errors.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -10,24 +11,24 @@ use levenshtein_automata::{Distance, LevenshteinAutomatonBuilder};
 use rayon::prelude::*;
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-/// The number of letters of a text that are indexed; the rest is ignored.
+/// The greatest number of letters of a text that are indexed. Further letters are ignored.
 const LONGEST: usize = 256;
-/// The number of letters of a text that are indexed after compatibility decomposition, in which one letter can become
-/// up to 18 letters.
+/// The greatest number of letters of a text that are indexed after its compatibility decomposition, which can turn one
+/// letter into up to 18.
 const LONGEST_DECOMPOSED: usize = 2 * LONGEST;
-/// The number of letters of a word that are indexed.
+/// The greatest number of letters of a word that are indexed. Further letters are ignored.
 const LONGEST_WORD: usize = 32;
 
-/// The number of search words that are processed in parallel, each with one byte per text.
+/// The number of search words that are looked up in parallel. Each takes one byte of memory for every text.
 const WORDS_AT_ONCE: usize = 8;
 
-/// The largest number of typing errors in a match.
+/// The greatest number of typing errors with which a text still matches a search.
 pub(super) const MOST_ERRORS: u8 = 2;
 
-/// The number of errors that marks a text without a match.
+/// The number of typing errors that marks a text that does not match.
 const NO_MATCH: u8 = u8::MAX;
 
-/// Returns the words of a text in lower case and without accents. Apostrophes are removed, so `D'Arc` is one word.
+/// Splits a text into words, in lower case and without accents. Apostrophes are removed, so `D'Arc` is one word.
 pub(super) fn words(text: &str) -> Vec<String> {
     let mut plain = String::new();
     let letters = text.chars().take(LONGEST);
@@ -75,7 +76,8 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Adds a text, and returns the [hash](hash_of) of its words. Several texts may have the same number.
+    /// Adds the words of a text, and returns their [hash](hash_of). `number` identifies the text; several texts may
+    /// have the same number.
     pub(super) fn add(&mut self, number: u32, text: &str) -> u64 {
         let words = words(text);
         for word in &words {
@@ -86,7 +88,7 @@ impl Words {
         hash_of(words)
     }
 
-    /// Replaces the numbers of the texts.
+    /// Replaces the number of each text by the result of `number`, which receives the old number.
     pub(super) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         for place in &mut self.places {
             place.2 = number(place.2);
@@ -98,7 +100,7 @@ impl Words {
     }
 }
 
-/// An index from words to the texts that contain them.
+/// An index that finds the texts that contain a given word.
 pub(super) struct WordIndex {
     /// The number of each word; words are numbered in ascending order.
     words: Map<Vec<u8>>,
@@ -110,7 +112,7 @@ pub(super) struct WordIndex {
 }
 
 impl WordIndex {
-    /// Builds the index of texts whose numbers are less than `count`.
+    /// Builds the index from collected words. All numbers of texts must be less than `count`.
     pub(super) fn new(mut words: Words, count: usize) -> WordIndex {
         let mut places = std::mem::take(&mut words.places);
         places.par_sort_unstable_by(|a, b| (words.word(*a), a.2).cmp(&(words.word(*b), b.2)));
@@ -134,8 +136,11 @@ impl WordIndex {
         }
     }
 
-    /// Returns the number of typing errors for each text, more than [`MOST_ERRORS`] if the text does not match. A text matches if
-    /// each wanted word begins one of its words or, with `mistyped`, differs from one by typing errors.
+    /// Returns the number of typing errors for each text. It is greater than [`MOST_ERRORS`] if the text does not
+    /// match.
+    ///
+    /// A text matches if each word in `wanted` is the beginning of one of its words. With `mistyped`, a word may also
+    /// differ from a word of the text by typing errors, or match its initial.
     pub(super) fn errors(&self, wanted: &[String], mistyped: bool) -> Vec<u8> {
         if !mistyped {
             return self.sum_errors(wanted, |word| self.begun_with(word));
@@ -164,7 +169,8 @@ impl WordIndex {
         })
     }
 
-    /// Returns the sum of the errors of all words for each text.
+    /// Returns, for each text, the sum of the typing errors of all `words`. `of_word` returns the typing errors of one
+    /// word for each text.
     fn sum_errors(&self, words: &[String], of_word: impl Fn(&str) -> Vec<u8> + Sync) -> Vec<u8> {
         let mut sums = vec![0u8; self.count];
         for words in words.chunks(WORDS_AT_ONCE) {
@@ -177,7 +183,7 @@ impl WordIndex {
         sums
     }
 
-    /// Returns the number of errors for each text: 0 if it contains a word that begins with `letters`, otherwise
+    /// Returns the number of typing errors for each text: 0 if it contains a word that begins with `letters`, otherwise
     /// [`NO_MATCH`].
     fn begun_with(&self, letters: &str) -> Vec<u8> {
         let end = [letters.as_bytes(), &[0xff]].concat();
@@ -188,7 +194,7 @@ impl WordIndex {
         of_word
     }
 
-    /// Returns the offset in `texts` of the list of the first word that is not less than `letters`.
+    /// Returns the offset in `texts` of the list of texts for the first indexed word that is not less than `letters`.
     fn place(&self, letters: &[u8]) -> usize {
         let mut from = self.words.range().ge(letters).into_stream();
         match from.next() {
@@ -197,7 +203,8 @@ impl WordIndex {
         }
     }
 
-    /// Sets the number of errors to one for texts that contain only the initial of `word`, as in `Carlsen,M`.
+    /// Lowers the number of typing errors to 1 for each text that contains the initial of `word` as a word of one
+    /// letter, as in `Carlsen,M`. `of_word` contains the number of typing errors for each text.
     fn mark_initials(&self, word: &str, of_word: &mut [u8]) {
         let Some(first) = word.chars().next().filter(|first| first.is_alphabetic()) else {
             return;
@@ -213,8 +220,8 @@ impl WordIndex {
         }
     }
 
-    /// Sets the number of errors for texts with a word that differs by at most `most` letters: omitted, added, replaced, or
-    /// transposed.
+    /// Lowers the number of typing errors for each text that contains a word similar to `word`: with at most `most`
+    /// letters omitted, added, replaced or transposed. `of_word` contains the number of typing errors for each text.
     fn mark_mistyped(&self, word: &str, most: u8, of_word: &mut [u8]) {
         static BUILDERS: [OnceLock<LevenshteinAutomatonBuilder>; 2] =
             [const { OnceLock::new() }; 2];

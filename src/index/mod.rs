@@ -12,7 +12,8 @@
 //! [`Explorer`](crate::explorer::Explorer) opens the second and the third kind and answers queries from them.
 //!
 //! Entries are written in ascending order of keys: sorted records are divided into pieces, threads turn the pieces into
-//! batches of entries, and one thread cuts the batches into tables. So an index is identical for every number of threads.
+//! batches of entries, and one thread cuts the batches into tables. So an index is identical for every number of
+//! threads.
 //!
 //! ```
 //! use polybook::{MakeBook, index::Index, pgn::Input, position::{from_text, key}};

@@ -28,8 +28,8 @@ const SMALLEST: u128 = 10_u128.pow(LONGEST - 1);
 /// The number of 64-bit position keys that have 20 decimal digits.
 const OF_LONGEST: u128 = (1 << 64) - SMALLEST;
 
-/// A 128-bit record that a game reached a position. Postings are ordered by the decimal text of the position key, then
-/// by game id.
+/// A 128-bit record which states that a game reached a position. Postings are ordered by the decimal text of the
+/// position key, then by game id.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Posting(u128);
 

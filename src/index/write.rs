@@ -246,7 +246,7 @@ impl IndexWriter {
     ///
     /// # Errors
     ///
-    /// Returns an error if `waves` returns one or if the index cannot be written. Returns [`Error::Interrupted`] if
+    /// Returns an error if `waves` fails or if the index cannot be written. Returns [`Error::Interrupted`] if
     /// `stop` is set.
     pub(super) fn write_waves(
         self,

@@ -3,9 +3,9 @@
 //! Tables are opened with their database and held open, so that an open database keeps working when it is replaced or
 //! removed. A database may have more tables than a process may have open files, so at most half of the process's limit
 //! is used for tables that are held. A further table is opened when it is used. It stays open as long as it is used if
-//! the open tables take less than three quarters of the limit; otherwise it is opened for each read. Such a use fails if
-//! the file is no longer the one that the database was opened with. This module never raises the limit; the program may
-//! do so before it opens a database.
+//! the open tables take less than three quarters of the limit; otherwise it is opened for each read. Such a use fails
+//! if the file is no longer the one that the database was opened with. This module never raises the limit; the program
+//! may do so before it opens a database.
 
 use std::{
     fs::File,

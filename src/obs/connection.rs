@@ -1,7 +1,7 @@
 //! A pool of connections to one file, for any number of threads.
 //!
-//! SQLite opens files by name. While a database is read, its name may come to lead to another file. So the pool keeps its
-//! connections, and opens further ones only while the name still leads to the first file.
+//! SQLite opens files by name. While a database is read, its name may come to lead to another file. So the pool keeps
+//! its connections, and opens further ones only while the name still leads to the first file.
 
 use std::{
     fs::File,

@@ -1,10 +1,10 @@
-//! OOBS, the [Open Opening Book Standard](https://github.com/nguyenpham/oobs): books as SQLite databases with wins, draws and
-//! losses.
+//! OOBS, the [Open Opening Book Standard](https://github.com/nguyenpham/oobs): books as SQLite databases with wins,
+//! draws and losses.
 //!
-//! A row of the table `Book` is a move of a position. It has the EPD of the position, the move in coordinates (`e2e4`, `e1g1`,
-//! `e7e8q`), and how many games were won, drawn and lost *by the side to move* after the move was played. A move may be played
-//! only if the lowest bit of its column `Active` is set. The table `Info` describes the database: it has the variant and the
-//! number of rows.
+//! A row of the table `Book` is a move of a position. It has the EPD of the position, the move in coordinates (`e2e4`,
+//! `e1g1`, `e7e8q`), and how many games were won, drawn and lost *by the side to move* after the move was played. A
+//! move may be played only if the lowest bit of its column `Active` is set. The table `Info` describes the database: it
+//! has the variant and the number of rows.
 //!
 //! ```
 //! use polybook::{MakeBook, obs::Obs, pgn::Input, position::from_text};

@@ -1,5 +1,5 @@
-//! The rows of the table `Book`: [`ObsRow`], the [`Queries`] that find the columns of a database and read its cells, and the
-//! iterator [`Rows`], which reads ahead in a thread.
+//! The rows of the table `Book`: [`ObsRow`], the [`Queries`] that find the columns of a database and read its cells,
+//! and the iterator [`Rows`], which reads ahead in a thread.
 
 use std::{
     cmp::Ordering,

@@ -1,9 +1,9 @@
 //! Finds the positions of counted keys.
 //!
-//! Counts store only the key of a position, and a position cannot be computed from its key. But every counted position was
-//! reached by counted moves from the starting position of some game. So a walk plays the counted moves from all starting
-//! positions, and plays the moves of each position once. This finds all counted positions, and needs no memory while games are
-//! read.
+//! Counts store only the key of a position, and a position cannot be computed from its key. But every counted position
+//! was reached by counted moves from the starting position of some game. So a walk plays the counted moves from all
+//! starting positions, and plays the moves of each position once. This finds all counted positions, and needs no memory
+//! while games are read.
 
 use std::{
     iter::{Fuse, once},

@@ -1,8 +1,8 @@
-//! Writes databases: collects packed positions, sorts them by EPD, creates the tables of a new database, and fills the table
-//! `Book`.
+//! Writes databases: collects packed positions, sorts them by EPD, creates the tables of a new database, and fills the
+//! table `Book`.
 //!
-//! A [walk](super::walk) finds positions in arbitrary order, each with all its rows. Each thread collects them in a sorter of its
-//! own, and the sorters are merged.
+//! A [walk](super::walk) finds positions in arbitrary order, each with all its rows. Each thread collects them in a
+//! sorter of its own, and the sorters are merged.
 //!
 //! A packed position is its EPD, a null byte, and for each row the length of the move, the move, and three numbers in a
 //! variable-length encoding with seven bits per byte.

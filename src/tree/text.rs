@@ -1,5 +1,5 @@
-//! Writes trees as indented text, as JSON lines, and as PGN with variations. A [`GameWriter`] writes a game as PGN and breaks its
-//! movetext into lines.
+//! Writes trees as indented text, as JSON lines, and as PGN with variations. A [`GameWriter`] writes a game as PGN and
+//! breaks its movetext into lines.
 
 use std::{
     io::{self, Write},

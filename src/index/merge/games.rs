@@ -67,7 +67,7 @@ pub(super) fn merged_records(
     Ok(merged)
 }
 
-/// The games of all explorer's indexes that are being merged. Player and event names have the numbers of the merged
+/// The games of all indexes of the explorer that are being merged. Player and event names have the numbers of the merged
 /// index.
 pub(super) struct MergedGames {
     pub games: StoredGames,

@@ -33,8 +33,8 @@ impl BitWriter {
         self.open &= (1 << self.len) - 1;
     }
 
-    /// Appends a number as an exponential Golomb code of order `k`, which is shortest for numbers below 2^k. `(number
-    /// >> k) + 1` must be less than 2^57.
+    /// Appends a number as an exponential Golomb code of order `k`, which is shortest for numbers below 2^k. The number
+    /// must be less than 2^56.
     pub(super) fn put_golomb(&mut self, number: u64, k: u32) {
         let high = (number >> k) + 1;
         let zeros = high.ilog2();

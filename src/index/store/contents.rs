@@ -33,7 +33,8 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Creates a description with these numbers. The number of positions is set to 0 until it is known.
+    /// Creates a description from the number of items in all lists, the number of names and the limit of half-moves.
+    /// The number of positions is set to 0 until it is known.
     pub fn new(items: u64, names: u32, max_ply: Option<usize>) -> Contents {
         Contents {
             paging: Paging::for_items(items),

@@ -2,8 +2,8 @@
 //! results and the ratings of the players who moved.
 //!
 //! Positions with the same first bits are stored in *pages*, as lists of games are. A position with more than
-//! [`INLINE`] rows has an entry for each [`Period`](super::results::Period) instead. Pages and periods are bit strings. `g(k)` is an
-//! exponential Golomb code of order k.
+//! [`INLINE`] rows has an entry for each [`Period`](super::results::Period) instead. Pages and periods are bit strings.
+//! `g(k)` is an exponential Golomb code of order k.
 //!
 //! | part | encoding |
 //! |---|---|
@@ -144,8 +144,8 @@ pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out:
     }
 }
 
-/// Encodes the results and the ratings of a row. `of_games` says whether the index contains games: then unfinished
-/// games, and the id of a single game, are stored too.
+/// Encodes the results and the ratings of a row. `of_games` says whether the index contains games: if it does,
+/// the row also stores the number of unfinished games, and the id of a single game.
 fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
     let total = row.total();
     let [_, white, black, unfinished] = row.games;

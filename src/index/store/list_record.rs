@@ -17,8 +17,8 @@ use crate::{
     storage::sort::{Fold, Record},
 };
 
-/// A 128-bit record that a game belongs to a list, for example to the list of a position. In the list of a position,
-/// the record contains the move that the game played there.
+/// A 128-bit record which states that a game belongs to a list, for example to the list of a position. In the list of a
+/// position, the record contains the move that the game played there.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ListRecord(u128);
 

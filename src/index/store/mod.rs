@@ -1,7 +1,8 @@
 //! The [explorer](crate::explorer)'s index: its keys and values, and writing, reading and merging them.
 //!
-//! An index of games contains the entries about inputs and the variant that the [index of the fork](super::layout) contains, and
-//! these. Keys that begin with `x` contain binary numbers, which are big-endian, so that LevelDB sorts them by value:
+//! An index of games contains the entries about inputs and the variant that the [index of the fork](super::layout)
+//! contains, and these. Keys that begin with `x` contain binary numbers, which are big-endian, so that LevelDB sorts
+//! them by value:
 //!
 //! | key | value |
 //! |---|---|
@@ -26,8 +27,8 @@
 //! An index of counts is always for standard chess.
 //!
 //! While games are read, `GameFacts` and `ListRecord`s are collected. `StoredGames` numbers the names and stores the
-//! rows and details. `ListBuilder` turns sorted records into pages and chunks of lists, and into the results by period of
-//! long lists. `CountPageBuilder` does the same for rows of counts. `NameReader` and the methods of
+//! rows and details. `ListBuilder` turns sorted records into pages and chunks of lists, and into the results by period
+//! of long lists. `CountPageBuilder` does the same for rows of counts. `NameReader` and the methods of
 //! [`Index`](super::Index) read the data.
 
 mod best;

@@ -1,9 +1,9 @@
-//! The results of a position with very many games or rows, in periods: all time, each year and each month. A query whose
-//! filters select whole [periods](Period) and [classes](super::results::Class) is answered from these entries, without
-//! reading the games.
+//! The results of a position with very many games or rows, in periods: all time, each year and each month. A query
+//! whose filters select whole [periods](Period) and [classes](super::results::Class) is answered from these entries,
+//! without reading the games.
 //!
-//! In an index of games, a position with more than [`SUMMED`] games has an entry for each period with games. In an index
-//! of counts, a position that has too many rows for its page has them.
+//! In an index of games, a position with more than [`SUMMED`] games has an entry for each period with games. In an
+//! index of counts, a position that has too many rows for its page has them.
 //!
 //! | part | encoding |
 //! |---|---|
@@ -13,9 +13,9 @@
 //! | a game | varint: the id minus the previous id minus 1 (for the first game of a class, the id), times 2^b, plus the index of its move among the m different moves of the rows, where b is the least number of bits that m - 1 fits into |
 //!
 //! The number of a class is six times the number of its rating group, plus the number of its speed. The group after the
-//! last one contains the games without a known rating. Move 0 stands for games that end in the position. The listed games
-//! of a class include its [`TOP`] games with the highest ratings and its [`RECENT`] newest games, except games that end in
-//! the position. Numbers of two bytes are little-endian.
+//! last one contains the games without a known rating. Move 0 stands for games that end in the position. The listed
+//! games of a class include its [`TOP`] games with the highest ratings and its [`RECENT`] newest games, except games
+//! that end in the position. Numbers of two bytes are little-endian.
 //!
 //! `ListResults` adds up the games of a list, and `push_periods` writes the entries.
 
