@@ -260,7 +260,8 @@ impl NameTable {
     }
 }
 
-/// Builds the table of all player names or event names in `sources`. Spellings that filters treat as equal share an entry.
+/// Builds the table of all player names or event names in `sources`. Spellings that filters treat as equal share an
+/// entry.
 fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
     let (mut words, mut all) = (Words::default(), Vec::new());
     for (source, number) in sources.iter().zip(0..) {

@@ -67,8 +67,8 @@ pub(super) fn merged_records(
     Ok(merged)
 }
 
-/// The games of all indexes of the explorer that are being merged. Player and event names have the numbers of the merged
-/// index.
+/// The games of all indexes of the explorer that are being merged. Player and event names have the numbers of the
+/// merged index.
 pub(super) struct MergedGames {
     pub games: StoredGames,
     /// The records of the names that the base input does not have.

@@ -30,8 +30,8 @@ const START: &[u8] = b"xp";
 /// The exclusive end of the range of LevelDB keys of lists.
 const END: &[u8] = b"xq";
 
-/// The merge of the lists of several indexes of the explorer. A list contains the games of one position, player or Lichess
-/// id, or the numbers of one name.
+/// The merge of the lists of several indexes of the explorer. A list contains the games of one position, player or
+/// Lichess id, or the numbers of one name.
 pub(super) struct ListMerge<'a> {
     plan: &'a MergePlan<'a>,
     merge: &'a MergedGames,

@@ -26,8 +26,8 @@ impl ListRecord {
     /// The greatest number of a half-move, counted from 1, that a record can hold.
     pub(crate) const LAST_PLY: usize = (1 << 15) - 1;
 
-    /// Creates a record that game `id` reached the position with the key `subject` and played `mv` there as its
-    /// half-move number `ply`, counted from 1.
+    /// Creates a record which states that game `id` reached the position with the key `subject` and played `mv` there
+    /// as its half-move number `ply`, counted from 1.
     #[inline]
     pub(crate) fn new(
         subject: ListKey,
@@ -43,20 +43,20 @@ impl ListRecord {
         ListRecord(u128::from(subject.0) << 64 | u128::from(low))
     }
 
-    /// Creates a record that game `id` ended in the position with the key `subject`.
+    /// Creates a record which states that game `id` ended in the position with the key `subject`.
     #[inline]
     pub(crate) fn end(subject: ListKey, id: u32, white_to_move: bool) -> ListRecord {
         ListRecord::new(subject, id, 0, white_to_move, BookMove::NONE)
     }
 
-    /// Creates a record that game `id` belongs to the list of a player or a Lichess id. The move of the record is
-    /// [`LISTED`].
+    /// Creates a record which states that game `id` belongs to the list of a player or a Lichess id. The move of the
+    /// record is [`LISTED`].
     pub(crate) fn listed(subject: ListKey, id: u32) -> ListRecord {
         ListRecord::new(subject, id, 0, false, LISTED)
     }
 
-    /// Creates a record that a name has the number `number`. `subject` is the key of the list that contains the numbers
-    /// of the name. The move of the record is [`NAMED`].
+    /// Creates a record which states that a name has the number `number`. `subject` is the key of the list that
+    /// contains the numbers of the name. The move of the record is [`NAMED`].
     pub(crate) fn named(subject: ListKey, number: u32) -> ListRecord {
         ListRecord::new(subject, number, 0, false, NAMED)
     }
