@@ -45,8 +45,8 @@ pub(super) struct Analysis {
     /// The evaluations of this run, and those of killed runs that the journal had.
     pub records: Vec<EvalRecord>,
     pub report: EngineReport,
-    /// The message of the run if the engine failed at all of the last positions, so that the run stopped. Otherwise
-    /// `None`.
+    /// A message for the user if the engine failed at so many of the last positions that the run counts as failed.
+    /// Otherwise `None`.
     pub given_up: Option<String>,
 }
 
@@ -184,9 +184,9 @@ impl Analyst<'_> {
 struct Jobs<'a> {
     options: &'a EngineOptions,
     todo: &'a [&'a Chess],
-    /// The number of the next position.
+    /// The index in `todo` of the next position to evaluate.
     next: AtomicUsize,
-    /// An engine that was started already.
+    /// An engine that has already been started, for the first thread that needs one.
     ready: Mutex<Option<Engine>>,
     done: Mutex<JobResults>,
     failure: Failure,
@@ -198,9 +198,9 @@ struct Jobs<'a> {
 struct JobResults {
     journal: Journal,
     evaluated: Vec<EvalRecord>,
-    /// The numbers of the positions at which engines failed, in the order of the failures, and the reasons.
+    /// The indices of the positions at which engines failed, each with the reason, in the order of the failures.
     failed: Vec<(usize, String)>,
-    /// Failures since the last evaluation.
+    /// The number of failures since the last successful evaluation.
     failures_in_row: u64,
 }
 
@@ -279,7 +279,7 @@ const SLICE: Duration = Duration::from_millis(200);
 pub struct EngineOptions {
     /// The program.
     pub program: PathBuf,
-    /// UCI options by their names, such as `Hash`.
+    /// The UCI options that are set: pairs of a name, such as `Hash`, and a value.
     pub options: Vec<(String, String)>,
     /// The number of nodes that the engine searches in each position.
     pub nodes: u64,
@@ -426,7 +426,7 @@ impl Engine {
 /// The score, depth and nodes that an engine last reported in the `info` lines of a search.
 #[derive(Default)]
 struct EngineInfo {
-    /// Seen from the side to move.
+    /// The score for the side to move.
     score: Option<Score>,
     depth: u64,
     nodes: u64,

@@ -20,9 +20,10 @@ use crate::{
 /// The format of a text that contains one evaluated position per line.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum LineFormat {
-    /// EPDs with `ce` or `dm`, seen from the side to move, and with `acd` and `acn`.
+    /// An EPD with the operation `ce` or `dm`, whose score is seen from the side to move. It may also have the
+    /// operations `acd` and `acn`.
     Epd,
-    /// `{"fen": "...", "evals": [...]}`, seen from White.
+    /// An entry of Lichess's file of evaluations, `{"fen": "...", "evals": [...]}`. Its scores are seen from White.
     Lichess,
 }
 
@@ -274,7 +275,7 @@ pub(super) struct BatchRead {
     /// The number of games, lines, or records of a store.
     pub entries: u64,
     pub filtered: u64,
-    /// The filtered games whose variant is unknown.
+    /// The games among `filtered` whose variant is unknown.
     pub unknown_variants: UnknownVariants,
     pub ignored: u64,
     pub rejected: u64,

@@ -43,12 +43,12 @@ const MAX_ORIGINS: usize = 256;
 pub struct MakeEvals {
     /// The inputs.
     pub inputs: Vec<Input>,
-    /// An engine, and positions that it evaluates, except those that the output has already with as many nodes. The
-    /// engine's evaluations are in a journal next to the output until the run ends, so that the next run can go on
-    /// where a killed run stopped.
+    /// An engine, and the positions that it evaluates. Positions are skipped if the old output has an evaluation of
+    /// them with at least as many nodes. Until the run ends, the engine's evaluations are kept in a journal next to the
+    /// output, so that the next run can continue a killed run.
     pub engine: Option<(EngineOptions, Vec<Chess>)>,
-    /// Replaces any file. By default a store keeps its evaluations and the others are added to them, and no file is
-    /// replaced except an empty one.
+    /// Whether the output replaces any existing file. If `false`, evaluations are added to those of an existing store,
+    /// and no other file is replaced unless it is empty.
     pub force: bool,
     /// The number of threads that read; 0 for one per core.
     pub threads: usize,

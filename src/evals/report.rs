@@ -14,8 +14,8 @@ pub struct BadEntry {
     pub file: PathBuf,
     /// `true` for a game of a PGN, `false` for a line.
     pub is_game: bool,
-    /// The number of the game or line in the input. Games are numbered from 0, lines from 1. The text of an entry
-    /// counts both from 1.
+    /// The number of the game or line in the input. Here games are counted from 0 and lines from 1, but the `Display`
+    /// text counts both from 1.
     pub number: u64,
     /// The offset of the fault in the unpacked input, in bytes.
     pub offset: u64,
@@ -42,7 +42,7 @@ impl fmt::Display for BadEntry {
 pub struct EvalsReport {
     /// The number of games in all inputs. Games without an evaluation are not played.
     pub games: u64,
-    /// The number of games of variants, which are left out.
+    /// The number of games that were left out because they belong to a variant.
     pub filtered: u64,
     /// The number of lines of EPD files and of Lichess's file.
     pub lines: u64,
@@ -72,7 +72,7 @@ pub struct EngineReport {
     pub name: String,
     /// The number of positions that the engine evaluated in this run.
     pub evaluated: u64,
-    /// The number of positions that the output or the journal had already with enough nodes.
+    /// The number of positions of which the old output or the journal had an evaluation with enough nodes.
     pub known: u64,
     /// The number of positions at which the engine failed.
     pub failed: u64,

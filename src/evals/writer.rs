@@ -28,9 +28,9 @@ pub(super) trait EvalsWriter: Send {
 pub enum EvalsFormat {
     /// A store, which [`Evals`](super::Evals) opens.
     Store,
-    /// An EPD on each line, with `acd`, `acn`, `ce`, seen from the side to move, and `dm`.
+    /// One EPD per line, with the operations `acd`, `acn`, `ce` and `dm`. Scores are seen from the side to move.
     Epd,
-    /// A Parquet file with a column `key` as [counts](crate::counts) have it.
+    /// A Parquet file. Its column `key` has the same values as in Parquet files of [counts](crate::counts).
     #[cfg(feature = "parquet")]
     Parquet,
 }
@@ -105,7 +105,7 @@ struct StoreWriter {
     checksum: Checksum,
     /// The CRC-32C of the records of the block that is being written.
     block: u32,
-    /// The checksums of the blocks that are complete, 1/700 of the bytes of their records.
+    /// The checksums of the complete blocks. They take 1/700 of the memory of the blocks' records.
     blocks: Vec<u8>,
 }
 

@@ -54,7 +54,7 @@ pub struct Cutter<R> {
     ended: bool,
     /// Returns the last offset greater than 0 at which a text may be cut, or `None` if there is no such offset.
     boundary: fn(&[u8]) -> Option<usize>,
-    /// What error messages say about a text without a boundary, after "no": such as "game begins".
+    /// The words that follow "no" in the error message about a text without a boundary, such as "game begins".
     lacks: &'static str,
 }
 

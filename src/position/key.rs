@@ -252,7 +252,7 @@ fn with_idle_right<P: Rules>(pos: &P, step: Square) -> Option<P> {
 #[derive(Clone, Debug)]
 pub struct Keyed<P> {
     pos: P,
-    /// The XORed part of the key, with that of the en passant file.
+    /// The part of the key that is XORed together, including that of the en passant file.
     xored: u64,
     en_passant: u64,
 }

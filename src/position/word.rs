@@ -20,7 +20,7 @@ const EACH: u64 = u64::from_ne_bytes([1; 8]);
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Word {
-    /// The first byte in the lowest bits, and zeros after the last.
+    /// The bytes of the word: the first in the lowest bits, and zeros after the last.
     bytes: u64,
     len: usize,
 }

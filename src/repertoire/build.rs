@@ -302,7 +302,8 @@ pub enum CommentDetail {
     None,
     /// The score of an own move; for a reply, the number of games of which one is expected to reach it.
     Short,
-    /// The games and the score of each move, and the expectation of a reply.
+    /// The games and the score of each move; for a reply, also the number of games of which one is expected to reach
+    /// it.
     #[default]
     Full,
 }

@@ -34,9 +34,9 @@ pub struct Check<'a> {
 /// A description of the half-move by which a game left a repertoire.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Departure {
-    /// The FEN of the position before the half-move; `None` if `mv` is.
+    /// The FEN of the position before the half-move, or `None` if `mv` is `None`.
     pub fen: Option<String>,
-    /// The number of the move as PGN writes it, `12.` or `12...`; `None` if `mv` is.
+    /// The number of the move as PGN writes it, `12.` or `12...`, or `None` if `mv` is `None`.
     pub number: Option<String>,
     /// The half-move in SAN. `None` if nobody left, or if the repertoire has no move at the start.
     #[serde(rename = "move")]
@@ -152,10 +152,10 @@ pub struct CheckSummary {
     /// The mean number of the player's moves in the repertoire before a game left for good. Games of other openings do
     /// not count.
     pub own_moves: f64,
-    /// The number of games with at least 1, 2, 3, ... such moves.
+    /// The numbers of games in which the player made at least 1, 2, 3, ... such moves.
     pub depth: Vec<u64>,
-    /// The number of positions that the games came to and in which the repertoire has several moves. Each of these
-    /// moves is in the repertoire.
+    /// The number of positions in the games in which the repertoire has several moves. Each of these moves counts as in
+    /// the repertoire.
     pub contradictions: u64,
     /// The deviations, sorted by the number of games in descending order.
     pub deviations: Vec<Deviation>,
