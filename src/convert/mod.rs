@@ -414,8 +414,8 @@ impl Convert {
 }
 
 /// Counts the results of the moves in `rows`. Adjacent rows should have equal EPDs, which are then parsed only once.
-/// Unreadable rows and illegal moves are counted as passed over. `arrivals` also counts the games that reached the
-/// position after each move.
+/// Unreadable rows and illegal moves are counted as skipped. If `arrivals` is `true`, also counts the games that
+/// reached the position after each move.
 fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     task::fault("count rows");
     let mut found = RowCounts::default();
@@ -469,8 +469,8 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
 /// The number of positions whose counts are added to a tally at a time.
 const POSITIONS_AT_ONCE: u64 = 1 << 14;
 
-/// Returns the en passant square of a position if a capture there is only prevented by pins. Returns `None` if a
-/// capture is legal or no pawn stands ready to capture.
+/// Returns the en passant square of a position if only pins prevent a capture there. Returns `None` if a capture is
+/// legal, or if no pawn attacks the square.
 pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     let square = pos.ep_square(EnPassantMode::PseudoLegal)?;
     let is_legal = pos.ep_square(EnPassantMode::Legal).is_some();

@@ -30,7 +30,7 @@ const FEW: usize = 32;
 /// The number of games to which filters are applied at a time.
 const STRETCH: usize = 1 << 16;
 
-/// The divisor that decides whether a list of games is long: it is if it contains more than a quarter of the games of
+/// The divisor that decides whether a list of games is long: a long list contains more than a quarter of the games of
 /// its source.
 const LONG: u64 = 4;
 
@@ -511,8 +511,8 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
     Ok(Some(bits))
 }
 
-/// Returns, for each [number of traits](Traits::number), whether the filters admit games with these traits, such as
-/// speed and result. Returns `None` if all are admitted.
+/// Returns, for each number that encodes the traits of a game (see [`Traits::number`]), whether the filters admit games
+/// with these traits. Returns `None` if all games are admitted.
 fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     let (results, speeds) = (&filters.results, &filters.speeds);
     let (modes, groups) = (&filters.modes, &filters.groups);
@@ -548,7 +548,8 @@ fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     Some(pass)
 }
 
-/// Returns, for each ECO number, whether the filters admit games with this code. Returns `None` if all are admitted.
+/// Returns, for each number of an ECO code, whether the filters admit games with this code. Returns `None` if all games
+/// are admitted.
 fn eco_that_pass(filters: &Filters) -> Option<Box<[bool; EcoNumber::COUNT]>> {
     let range = filters.eco.as_ref()?;
     let mut pass = Box::new([false; EcoNumber::COUNT]);

@@ -214,8 +214,7 @@ struct Scratch {
 
 impl Scratch {
     /// Filters the games of a part of a list and stores those that pass at the front of `games`. Returns their number.
-    /// All ids must be less than `end`. Returns `None` if the part is malformed or contains another id or an unknown
-    /// game.
+    /// Returns `None` if the part is malformed, or if an id belongs to no game or is not less than `end`.
     fn select(&mut self, filter: &SourceFilter<'_>, part: &List<'_>, end: u32) -> Option<usize> {
         let first = part.first_id()?;
         let end = filter.games().min(end as usize);

@@ -19,7 +19,8 @@ pub(super) struct GameSummary {
     pub traits: Traits,
 }
 
-/// The number that stands for games without a known rating. It follows the numbers of all rating groups.
+/// The number that takes the place of a rating group for games without a known rating. It follows the numbers of all
+/// rating groups.
 pub(super) const UNRATED: usize = RatingGroup::COUNT;
 
 /// The traits of a game that filters test: result, speed, mode and rating group.

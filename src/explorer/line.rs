@@ -116,8 +116,8 @@ impl Line {
     /// Returns the number of moves after which this line reaches the last position of `other`, or `None` if it never
     /// does.
     ///
-    /// If this line begins with all moves of `other`, the result is the number of these moves. Otherwise it is the last
-    /// time that the position is reached.
+    /// If this line begins with all moves of `other`, the result is the number of these moves. Otherwise, if the
+    /// position occurs several times, its last occurrence counts.
     pub fn ply_of(&self, other: &Line) -> Option<usize> {
         let key = |pos: &VariantPosition| Keyed::new(pos.clone()).identity();
         let is_same = |pos| self.variant == other.variant && key(pos) == key(other.position());

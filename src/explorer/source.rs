@@ -87,8 +87,8 @@ impl OpenIndex {
         ids.filter(|id| !self.game(*id).traits.counts()).count() as u64
     }
 
-    /// Returns the least number of moves that a position must have for the index to contain it. Positions with fewer
-    /// were pruned from the counts. Returns `None` if no position was pruned.
+    /// Returns the least number of moves that must have been counted in a position for the index to contain it.
+    /// Positions with fewer were pruned from the counts. Returns `None` if no position was pruned.
     pub(super) fn min_game(&self) -> Option<u64> {
         let counted = self.counted.as_ref()?;
         Some(counted.min_game).filter(|fewest| *fewest > 1)

@@ -120,8 +120,8 @@ impl Explorer {
         }
     }
 
-    /// Returns the least number of moves that a position must have to be contained in all sources that `filters`
-    /// selects. Positions with fewer may have been pruned from counts. Returns `None` if no source was pruned.
+    /// Returns the least number of moves that must have been counted in a position for all sources selected by
+    /// `filters` to contain it. Positions with fewer were pruned from counts. Returns `None` if no source was pruned.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         let selected = self.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::min_game).max()
@@ -394,7 +394,7 @@ impl Explorer {
         Ok((total, games.map(|game| Ok(game?.0))))
     }
 
-    /// Returns the description of game `number` that a list of games without filters would contain.
+    /// Returns the description of game `number` in the form of an entry of a list of games. The entry contains no move.
     ///
     /// # Errors
     ///

@@ -23,7 +23,8 @@ use crate::{error::Result, position::BookMove, storage::sort::Sealed, task};
 /// temporary file.
 const LONGEST_HELD: usize = 4 << 20;
 
-/// The entries that one job has created for an index, in ascending order of keys, with their statistics for the report.
+/// The entries that one job has created for an index, in ascending order of keys, with the numbers of positions and
+/// postings in them.
 #[derive(Default, Debug)]
 pub(super) struct EntryBatch {
     pub entries: Entries,

@@ -57,8 +57,8 @@ impl TableCutter {
         }
     }
 
-    /// Adds a batch of entries, whose keys must be greater than all keys added before. Statistics that had to wait are
-    /// inserted in the order of keys.
+    /// Adds a batch of entries, whose keys must be greater than all keys added before. Waiting statistics of earlier
+    /// positions are inserted where their keys belong.
     pub(super) fn push(&mut self, made: EntryBatch) {
         let entries = Arc::new(made.entries);
         let mut part = 0..entries.len();
@@ -73,8 +73,8 @@ impl TableCutter {
         self.waiting.extend(made.waiting);
     }
 
-    /// Adds the last element of the statistics that wait, if its keys are less than `next`, the key of the next entry.
-    /// Returns `true` if it was added.
+    /// Adds the last of the waiting statistics, which belong to positions added before, if their keys are less than
+    /// `next`, the key of the next entry. Returns `true` if statistics were added.
     fn release(&mut self, next: &[u8]) -> bool {
         let mut stats = Entries::default();
         let is_due = write_due(&mut self.waiting, next, &mut stats);
@@ -83,8 +83,8 @@ impl TableCutter {
         is_due
     }
 
-    /// Adds a range of entries to the current table, and begins a new table each time a table is complete. No
-    /// statistics may have to be inserted within the range.
+    /// Adds a range of entries to the current table, and begins a new table each time a table is complete. No waiting
+    /// statistics may have keys within the range.
     fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
         loop {
             match entries.reach(part.clone(), TABLE_SIZE - self.size) {
@@ -122,7 +122,7 @@ impl TableCutter {
         std::mem::take(&mut self.tables)
     }
 
-    /// Adds all statistics that still wait, and ends the last table.
+    /// Adds all waiting statistics, and ends the last table.
     pub(super) fn finish(&mut self) {
         while self.release(b"") {}
         self.end_table();

@@ -33,8 +33,8 @@ pub(crate) enum TableValue<'a> {
 }
 
 impl<'a> TableValue<'a> {
-    /// Returns the bytes of a value that is held in memory. Every value is, if the cursor was created without a limit
-    /// on the length of values.
+    /// Returns the bytes of a value that is held in memory. All values are held if the cursor was created without a
+    /// limit on their length.
     ///
     /// # Panics
     ///
@@ -340,7 +340,7 @@ impl TablesCursor<'_> {
     }
 
     /// Skips deletions and replaced entries: moves forward until the current entry is the newest of its key and has a
-    /// value. Does not move if the current entry already is and does.
+    /// value. Does not move if the current entry already meets both conditions.
     pub(crate) fn pass_without_value(&mut self) -> Result<()> {
         while self.table.as_ref().is_some_and(|table| !table.counts()) {
             self.step()?;

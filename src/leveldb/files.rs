@@ -301,7 +301,7 @@ mod tests {
             .unwrap())
     }
 
-    /// Runs this test again in a process that may have fewer open files than the database has tables.
+    /// Runs the test in a child process that may have fewer open files than the database has tables.
     #[test]
     fn opening_leaves_the_limit_of_open_files_as_it_is() {
         const LIMIT: u64 = TABLES + 20;

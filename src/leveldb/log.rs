@@ -176,8 +176,8 @@ impl Memtable {
         self.entries.iter()
     }
 
-    /// Returns the newest value of a key in the logs, or `Some(None)` if its newest entry deletes it. Returns `None` if
-    /// the logs do not contain the key.
+    /// Returns the newest entry of a key in the logs: `Some(Some(value))` if it sets the value, or `Some(None)` if it
+    /// deletes the key. Returns `None` if the logs do not contain the key.
     pub(super) fn get(&self, key: &[u8]) -> Option<Option<&[u8]>> {
         let (_, value) = self.entries.get(key)?;
         Some(value.as_deref())

@@ -108,8 +108,8 @@ impl Table {
         }
     }
 
-    /// Returns the newest value of a key in the table, or `Some(None)` if its newest entry deletes it. Returns `None`
-    /// if the table does not contain the key. `last` caches blocks between calls.
+    /// Returns the newest entry of a key in the table: `Some(Some(value))` if it sets the value, or `Some(None)` if it
+    /// deletes the key. Returns `None` if the table does not contain the key. `last` caches blocks between calls.
     ///
     /// # Errors
     ///
@@ -368,7 +368,7 @@ impl Database {
 
 impl Table {
     /// Reads only the beginning of the block at `handle`, if the decompressed block has more than `longest` bytes and
-    /// more than two Snappy chunks. Returns `None` without reading the block if it is shorter.
+    /// more than two Snappy chunks. Returns `None` if the block is shorter.
     ///
     /// Only the last value of a block can be long, because a block ends with the entry that makes it larger than
     /// [`BLOCK_SIZE`](super::BLOCK_SIZE).

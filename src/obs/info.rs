@@ -174,7 +174,7 @@ impl Info {
         own().map_err(|err| err.at(path))
     }
 
-    /// Changes the description to that of a database that contains the games of both databases.
+    /// Adds the description of another database. The result describes a database that contains the games of both.
     pub(super) fn join(&mut self, other: &Info) {
         let theirs = &other.provenance;
         let ours = &mut self.provenance;

@@ -356,7 +356,8 @@ pub struct Limits {
     pub memory: Memory,
 }
 
-/// A move that is within the limits of a tree, with its share of its position and of the tree.
+/// A move that is within the limits of a tree, with its share in the weights of its position and its estimated share of
+/// the tree.
 #[derive(Clone, Debug)]
 struct KeptMove {
     pub mv: TreeMove,
@@ -367,7 +368,7 @@ struct KeptMove {
 }
 
 impl Limits {
-    /// The greatest length of a line in half-moves if [`Limits::max_ply`] is not set or greater.
+    /// An upper bound on the length of a line in half-moves. It applies if [`Limits::max_ply`] is greater or not set.
     pub const LONGEST: usize = 4096;
 
     /// Returns the greatest length of a line in half-moves.

@@ -13,10 +13,10 @@ use crate::{
 /// streamed.
 pub(super) const LONGEST_HELD: usize = 256 << 10;
 
-/// The least number of LevelDB tables that begin in a key range; ranges are merged in parallel.
+/// The least number of LevelDB tables that begin in each of the key ranges into which a merge is divided.
 const FEWEST_TABLES: usize = 2;
-/// The greatest number of LevelDB tables that begin in a key range; ranges are merged in parallel. Between this limit
-/// and [`FEWEST_TABLES`], the number equals the number of inputs.
+/// The greatest number of LevelDB tables that begin in each of the key ranges into which a merge is divided. Between
+/// [`FEWEST_TABLES`] and this limit, the number equals the number of merged indexes.
 const MOST_TABLES: usize = 8;
 
 /// The plan of a merge: the indexes to be merged, and the properties that they share.

@@ -371,7 +371,7 @@ struct Namer {
 }
 
 impl Namer {
-    /// Returns the number of a name. The flag is `true` if the number was given by this call.
+    /// Returns the number of a name, and `true` if this call has given the name its number.
     fn number(&mut self, name: &str) -> (u32, bool) {
         if let Some(number) = self.known.get(name) {
             return (*number, false);

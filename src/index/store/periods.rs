@@ -294,8 +294,8 @@ impl ClassResults {
     }
 }
 
-/// The highest-rated and the newest games of a position in one class. Answers choose the games that they show from
-/// them.
+/// The highest-rated and the newest games of a position in one class (speed and rating group). The games that an answer
+/// shows are chosen from among them.
 #[derive(Clone, Debug)]
 struct BestGames {
     /// The games with the highest ratings. Each has twice the mean of its known ratings, its date, id and move.

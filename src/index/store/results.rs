@@ -64,7 +64,7 @@ impl Period {
         }
     }
 
-    /// Returns the next longer period that contains this one: the year of a month, or all time.
+    /// Returns the next longer period: the year for a month, and all time for a year. All time is returned unchanged.
     pub fn longer(self) -> Period {
         match self {
             Period::Month(month) => Period::Year(month.year()),
@@ -107,11 +107,11 @@ impl YearMonths {
 pub struct Class(u8);
 
 impl Class {
-    /// The number of classes, from speeds and rating groups.
+    /// The number of classes, each of which is a pair of a speed and a rating group.
     pub const COUNT: usize = (RatingGroup::COUNT + 1) * Speed::ALL.len();
-    /// The class with the number 0, for iterating over all classes.
+    /// The class with the lowest number, 0.
     pub const FIRST: Class = Class(0);
-    /// The class with the greatest number, for iterating over all classes.
+    /// The class with the greatest number.
     pub const LAST: Class = Class(Class::COUNT as u8 - 1);
 
     /// Returns the class of games with a speed and a rating group. `group` is `None` for games without a known rating.
