@@ -70,7 +70,7 @@ fn main() -> Result<()> {
         (
             "a player",
             Filters {
-                player: Some(some.white.name),
+                players: vec![some.white.name],
                 color: Some(Color::White),
                 ..Filters::default()
             },
@@ -165,8 +165,8 @@ fn random_filters(explorer: &Explorer, random: &mut Random) -> Result<Filters> {
             3 => filters.until = format!("{}.07.15", game.year + 1).parse().ok(),
             4 => filters.min_elo = Some(800 + random.below(1200) as u32),
             5 => filters.max_elo = Some(1800 + random.below(1200) as u32),
-            6 => filters.player = Some(game.white.name.clone()),
-            7 => filters.opponent = Some(game.black.name.clone()),
+            6 => filters.players = vec![game.white.name.clone()],
+            7 => filters.opponents = vec![game.black.name.clone()],
             8 => filters.results = vec![GameResult::WhiteWins, GameResult::Draw],
             9 => {
                 filters.eco = ["A00-E99", "B00-C99", "C20-C99"][random.below(3) as usize]

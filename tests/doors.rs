@@ -203,8 +203,9 @@ fn identity(pos: &Chess) -> String {
 /// A query: filters and a position.
 #[derive(Clone, Debug)]
 struct Question {
-    player: Option<&'static str>,
-    /// Whether the name must match completely.
+    /// The names of one player.
+    players: Vec<&'static str>,
+    /// Whether the names must match completely.
     exact: bool,
     color: Option<Color>,
     since: Option<[u16; 2]>,
@@ -219,11 +220,12 @@ struct Question {
 
 fn questions() -> impl Strategy<Value = Question> {
     use proptest::option::weighted;
-    let players = select(&["tal", "TAL, MIKHAIL", "mu\u{308}ller", "Müller, H", "l"][..]);
+    let names = select(&["tal", "TAL, MIKHAIL", "mu\u{308}ller", "Müller, H", "l"][..]);
+    let players = prop_oneof![2 => Just(vec![]), 1 => vec(names.clone(), 1), 1 => vec(names, 2)];
     let colors = select(&[Color::White, Color::Black][..]);
     let month = || (2018..2023u16, 1..13u16).prop_map(|(year, month)| [year, month]);
     let ecos = select(&[("B00", "B99"), ("B33", "B33"), ("C00", "E99")][..]);
-    let who = (weighted(0.5, players), any::<bool>(), weighted(0.3, colors));
+    let who = (players, any::<bool>(), weighted(0.3, colors));
     let when = (weighted(0.3, month()), weighted(0.3, month()));
     let elo = weighted(0.3, (1800..2600u32, 0..800u32));
     let rest = (
@@ -233,9 +235,9 @@ fn questions() -> impl Strategy<Value = Question> {
     );
     let place = (0..100usize, 0..6usize);
     (who, when, elo, rest, place).prop_map(|(who, when, elo, rest, place)| Question {
-        player: who.0,
-        exact: who.1 && who.0.is_some(),
-        color: who.2.filter(|_| who.0.is_some()),
+        exact: who.1 && !who.0.is_empty(),
+        color: who.2.filter(|_| !who.0.is_empty()),
+        players: who.0,
         since: when.0,
         until: when
             .1
@@ -251,16 +253,16 @@ fn questions() -> impl Strategy<Value = Question> {
 impl Question {
     /// Evaluates the filters for a game in the simplest way.
     fn admits(&self, game: &Game) -> bool {
-        let wanted = self.player.map(|name| match name {
+        let wanted = self.players.iter().map(|name| match *name {
             "mu\u{308}ller" => "müller".to_owned(),
             name => name.to_lowercase(),
         });
         let is_player = |name: &str, color| {
-            let is_named = wanted.as_ref().is_none_or(|wanted| match self.exact {
+            let is_named = wanted.clone().any(|wanted| match self.exact {
                 true => name == wanted,
-                false => name.contains(wanted.as_str()),
+                false => name.contains(&wanted),
             });
-            is_named && self.color.is_none_or(|asked| asked == color)
+            (is_named || self.players.is_empty()) && self.color.is_none_or(|asked| asked == color)
         };
         let date = game.played();
         let order = |bound: [u16; 2]| {
@@ -287,7 +289,7 @@ impl Question {
     /// Returns the filters as options of `moves` and `games`.
     fn of_index(&self) -> Vec<String> {
         let mut args = self.of_both();
-        args.extend(self.player.map(|name| format!("--player={name}")));
+        args.extend(self.players.iter().map(|name| format!("--player={name}")));
         args.extend(
             self.color
                 .map(|color| format!("--color={}", color.fold_wb("white", "black"))),
@@ -302,7 +304,8 @@ impl Question {
         let option = self
             .color
             .map_or("player", |color| color.fold_wb("white", "black"));
-        args.extend(self.player.map(|name| format!("--{option}={name}")));
+        let names = self.players.iter();
+        args.extend(names.map(|name| format!("--{option}={name}")));
         args.extend(self.blitz.then(|| "--time-control=180-479".to_owned()));
         args
     }
@@ -336,7 +339,15 @@ impl Question {
             };
             (name.trim_start_matches("--").replace('-', "_"), value)
         });
-        let mut options: Map<String, Value> = options.collect();
+        let mut all = Map::new();
+        for (name, value) in options {
+            // Each value of a repeated option is in a list.
+            match all.get_mut(&name) {
+                Some(other) => *other = json!([other, value]),
+                None => _ = all.insert(name, value),
+            }
+        }
+        let mut options = all;
         options.insert("min_game".to_owned(), json!(1));
         let factors = ["win_factor", "draw_factor", "loss_factor"];
         for (name, factor) in factors.into_iter().zip(FACTORS) {
@@ -347,7 +358,7 @@ impl Question {
 
     /// Returns the filters as arguments of Python's explorer, or null if it lacks one of them.
     fn of_python(&self) -> Value {
-        if self.player.is_some() && !self.exact {
+        if !self.players.is_empty() && !self.exact {
             return Value::Null;
         }
         let mut filters = Map::new();
@@ -359,7 +370,8 @@ impl Question {
         add("until", self.until.map(date));
         add("min_elo", self.elo.map(|(min, _)| json!(min)));
         add("max_elo", self.elo.map(|(_, max)| json!(max)));
-        add("player", self.player.map(|name| json!(name)));
+        let has_player = !self.players.is_empty();
+        add("player", has_player.then(|| json!(self.players)));
         let color = |color: Color| json!(color.fold_wb("white", "black"));
         add("color", self.color.map(color));
         let eco = |(first, last)| json!(format!("{first}-{last}"));
@@ -380,7 +392,7 @@ impl Question {
 
     /// Returns the filters as HTTP parameters, or `None` if HTTP lacks one of them.
     fn of_http(&self) -> Option<String> {
-        if self.elo.is_some() || (self.player.is_some() && !self.exact) {
+        if self.elo.is_some() || (!self.players.is_empty() && !self.exact) {
             return None;
         }
         let mut query = form_urlencoded::Serializer::new(String::new());
@@ -392,7 +404,9 @@ impl Question {
         let date = |[year, month]: [u16; 2]| format!("{year}-{month:02}");
         add("since", self.since.map(date));
         add("until", self.until.map(date));
-        add("player", self.player.map(str::to_owned));
+        for name in &self.players {
+            add("player", Some((*name).to_owned()));
+        }
         add(
             "color",
             self.color
@@ -523,7 +537,7 @@ fn ask_everywhere(dir: &Path, served: &Served, games: &[Game], question: &Questi
     };
     let only_name = Question {
         place: question.place,
-        player: question.player,
+        players: question.players.clone(),
         exact: question.exact,
         color: None,
         since: None,

@@ -100,9 +100,9 @@ pub fn filters(json: &Value) -> Filters {
         max_elo: number("maxElo"),
         require_elo: false,
         require_date: false,
-        player: text("player"),
+        players: text("player").into_iter().collect(),
         color: text("color").map(|name| Color::from_white(name == "white")),
-        opponent: text("opponent"),
+        opponents: text("opponent").into_iter().collect(),
         results: texts("results")
             .unwrap_or_default()
             .iter()
@@ -354,7 +354,7 @@ fn transpositions_are_the_games_behind_each_move() {
         fold_matches: false,
     };
     let of_player = Filters {
-        player: Some("P7".to_owned()),
+        players: vec!["P7".to_owned()],
         ..Filters::default()
     };
     let of_days = Filters {
@@ -646,7 +646,7 @@ fn the_answer_has_its_keys_in_order() {
         "{masters}"
     );
     query.view = View::Player;
-    query.filters.player = Some("morphy, paul".to_owned());
+    query.filters.players = vec!["morphy, paul".to_owned()];
     query.filters.color = Some(Color::White);
     let player = text(&query);
     assert!(
@@ -786,7 +786,7 @@ fn a_performance_is_over_rated_opponents_and_known_results() {
         VariantChoice::default(),
     );
     let mut query = Query::new(Line::start(Variant::Standard), View::Player);
-    query.filters.player = Some("tal".to_owned());
+    query.filters.players = vec!["tal".to_owned()];
     query.filters.color = Some(Color::White);
     let answer = explorer.answer(&query).unwrap();
     let scores: Vec<_> = answer

@@ -975,6 +975,32 @@ fn a_player_without_games_is_said() {
 }
 
 #[test]
+fn a_repertoire_after_its_games_is_refused() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::copy(sample("famous.pgn"), dir.join("mine.pgn")).unwrap();
+    for repertoire in ["white.pgn", "white.bin"] {
+        let built = format!("repertoire build -q mine.pgn --color white --out {repertoire}");
+        ok(dir, &built);
+        let swapped = format!("repertoire check mine.pgn {repertoire} --color white");
+        assert_eq!(
+            fails(dir, &swapped, 2),
+            format!(
+                "polybook: mine.pgn contains finished games, and {repertoire} contains none: write the repertoire before the games, \
+                 or --white mine.pgn if mine.pgn is the repertoire\n"
+            )
+        );
+        ok(
+            dir,
+            &format!("repertoire check {repertoire} mine.pgn --color white"),
+        );
+    }
+    // Finished games are a repertoire if the option says so, and against other finished games.
+    ok(dir, "repertoire check --white mine.pgn white.pgn");
+    ok(dir, "repertoire check mine.pgn mine.pgn --color white");
+}
+
+#[test]
 fn the_wrong_color_is_said() {
     let dir = temp();
     let dir = dir.path();
@@ -1597,6 +1623,26 @@ fn new_moves_of_one_player() {
 }
 
 /// A tree shows a repertoire in PGN, whose lines have no results.
+#[test]
+fn new_moves_are_written_in_the_format_of_the_ending() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", "1. e4 e5 2. Nf3 *\n");
+    write(dir, "old.pgn", "1. e4 c5 *\n");
+    let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
+    for (name, format) in [("n.csv", "csv"), ("n.pgn", "pgn"), ("n.txt", "text")] {
+        let line = "repertoire new games.pgn --reference old.pgn -q";
+        ok(dir, &format!("{line} --out {name}"));
+        ok(
+            dir,
+            &format!("{line} --format {format} --out named --force"),
+        );
+        assert_eq!(read(name), read("named"), "{name}");
+    }
+    assert!(read("n.csv").starts_with("game,white,"));
+    assert!(read("n.pgn").contains("1. e4 e5"));
+}
+
 #[test]
 fn a_tree_of_a_repertoire() {
     let dir = temp();

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::common::{fails, ok, ok_json, temp};
+use crate::common::{fails, ok, ok_json, run, temp};
 
 const GAMES: &str = "\
 [Event \"Rated Blitz game\"]\n[White \"Tal, M\"]\n[Black \"Karpov\"]\n[ECO \"B87\"]\n[Result \"1-0\"]\n\n1. e4 c5 1-0\n\n\
@@ -82,6 +82,72 @@ fn made(dir: &Path, input: &str, options: &str) -> [Vec<u8>; 3] {
     let moves = ok(dir, "moves --leveldb a.idx");
     let read = |name| fs::read(dir.join(name)).unwrap();
     [read("a.bin"), moves.into_bytes(), read("a.csv")]
+}
+
+#[test]
+fn a_player_has_several_names() {
+    let dir = temp();
+    let game = |white: &str, black: &str, result: &str| {
+        format!(
+            "[White \"{white}\"]\n[Black \"{black}\"]\n[WhiteElo \"2000\"]\n[BlackElo \"2100\"]\n[Result \"{result}\"]\n\n1. e4 e5 2. Nf3 {result}\n\n"
+        )
+    };
+    let games = [
+        game("Doe, Jane", "Other", "1-0"),
+        game("Another", "jane42", "0-1"),
+        game("jane42", "Doe, Jane", "0-1"),
+        game("Other", "Another", "1-0"),
+    ];
+    fs::write(dir.path().join("games.pgn"), games.concat()).unwrap();
+    ok(dir.path(), "make-book -q games.pgn --explorer games.idx");
+    let names = ["--player=Doe, Jane", "--player=jane42", "--exact"];
+    let asked = |command: &[&str]| ok_json(dir.path(), &[command, &names].concat());
+    // The game of the two names counts once.
+    let at = ["--index", "games.idx", "--json"];
+    let moves = asked(&[&["moves"], &at[..]].concat());
+    assert_eq!(moves["games"], 3);
+    assert_eq!(asked(&[&["games"], &at[..]].concat())["total"], 3);
+    let openings = asked(&[&["openings"], &at[..]].concat());
+    // It counts as the game of the player with White, who lost it.
+    let row = &openings["openings"][0];
+    assert_eq!([&row["wins"], &row["losses"]], [2, 1]);
+    let made = asked(&["make-book", "-q", "--json", "games.pgn", "--min-game=1"]);
+    assert_eq!(made["games"]["counted"], 3);
+    fs::write(dir.path().join("white.pgn"), "1. e4 e5 *\n").unwrap();
+    fs::write(dir.path().join("black.pgn"), "1. e4 c5 *\n").unwrap();
+    let both = [
+        "--white=white.pgn",
+        "--black=black.pgn",
+        "--json",
+        "games.pgn",
+    ];
+    let checked = asked(&[&["repertoire", "check"], &both[..]].concat());
+    let sides = checked["games"].as_array().unwrap().iter();
+    let sides: Vec<&str> = sides.map(|game| game["color"].as_str().unwrap()).collect();
+    assert_eq!(sides, ["white", "black", "white"]);
+    let new = [
+        "repertoire",
+        "new",
+        "games.pgn",
+        "--reference=white.pgn",
+        "--json",
+    ];
+    assert_eq!(asked(&new)["games"].as_array().unwrap().len(), 3);
+    // A name that no game has is an error if there are no games, and otherwise a warning.
+    let known = [
+        "moves",
+        "--index=games.idx",
+        "--player=Doe, Jane",
+        "--exact",
+    ];
+    let misspelt = [&known[..], &["--player=jane43"]].concat();
+    let output = run(dir.path(), &misspelt);
+    let warning = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{warning}");
+    assert!(
+        warning.contains("no player has the whole name \"jane43\": did you mean \"jane42\""),
+        "{warning}"
+    );
 }
 
 #[test]

@@ -243,6 +243,60 @@ fn a_game_without_a_result_is_no_draw() {
 }
 
 #[test]
+fn moves_of_a_player_have_the_players_score_and_performance() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |color: &str, mv: &str, result: &str| {
+        let other = if color == "White" { "Black" } else { "White" };
+        format!(
+            "[{color} \"Me\"]\n[{other} \"You\"]\n[{other}Elo \"2000\"]\n[Result \"{result}\"]\n\n1. {mv} e5 {result}\n\n"
+        )
+    };
+    let mut games = game("White", "e4", "1-0").repeat(30) + &game("White", "e4", "0-1").repeat(10);
+    games += &game("White", "d4", "1-0").repeat(2);
+    games += &game("Black", "e4", "0-1").repeat(5);
+    indexes(dir, &games);
+    let line = "--index games.idx --player me --exact";
+    let found = moves(dir, &format!("{line} --color white --sort score"));
+    // Two games of luck are below 40 games.
+    let of = |found: &Value, names: [&str; 5]| {
+        let rows = found["moves"].as_array().unwrap().iter();
+        Value::from_iter(rows.map(|row| Value::from_iter(names.map(|name| row[name].clone()))))
+    };
+    let names = ["san", "wins", "losses", "score", "performance"];
+    assert_eq!(
+        of(&found, names),
+        json!([["e4", 30, 10, 75.0, 2193], ["d4", 2, 0, 100.0, null]])
+    );
+    assert_eq!(found["score"], 76.2);
+    // Without a color, the score is the player's in both colors.
+    let found = moves(dir, line);
+    assert_eq!(of(&found, names)[0], json!(["e4", 35, 10, 77.8, 2220]));
+    let table = ok(dir, &format!("moves {line}"));
+    let head = "move      games    share    white    draws    black  rating   rated   score   perf  opening";
+    let row = "e4           45   95.74%       30        0       15    2000       5   77.8%   2220  King's Pawn Game";
+    assert!(table.contains(head) && table.contains(row), "{table}");
+    assert!(!ok(dir, "moves --index games.idx").contains("score"));
+    // Results of the player.
+    for (result, games) in [("win", 37), ("loss", 10), ("1-0", 32)] {
+        let found = moves(dir, &format!("{line} --result {result}"));
+        assert_eq!(found["games"], games, "{result}");
+        let listed = ok_json(dir, &format!("games {line} --result {result} --json"));
+        assert_eq!(listed["total"], games, "{result}");
+    }
+    for (options, problem) in [
+        ("--result loss", "--result win or loss needs --player"),
+        (
+            "--player me --result loss --result 1-0",
+            "--result win or loss cannot be given with another --result",
+        ),
+    ] {
+        let error = fails(dir, &format!("moves --index games.idx {options}"), 2);
+        assert!(error.contains(problem), "{error}");
+    }
+}
+
+#[test]
 fn moves_are_sorted_by_the_score_of_their_finished_games() {
     let dir = temp();
     let play = |mv: &str, result: &str| format!("[Result \"{result}\"]\n\n1. {mv} {result}\n\n");
@@ -258,7 +312,8 @@ fn moves_are_sorted_by_the_score_of_their_finished_games() {
     let found = moves(dir.path(), "--leveldb games.idx --sort score");
     let sans = found["moves"].as_array().unwrap().iter();
     let sans: Vec<&str> = sans.map(|mv| mv["san"].as_str().unwrap()).collect();
-    assert_eq!(sans, ["e4", "c4", "d4"]);
+    // The lower bound of a win and a draw is above that of one win.
+    assert_eq!(sans, ["c4", "e4", "d4"]);
 }
 
 #[test]

@@ -229,7 +229,7 @@ fn explored_answers(dir: &Path) -> Answers {
         query.transpositions = true;
         let answer = explorer.answer(&query);
         answers.push(answer.map(|answer| format!("{answer:?}")).map_err(text));
-        query.filters.player = Some("three".to_owned());
+        query.filters.players = vec!["three".to_owned()];
         let page = Page {
             skip: 0,
             limit: 5,

@@ -158,7 +158,7 @@ fn opened(
 
 fn games(index: PathBuf, filters: &Filters, context: Context) -> anyhow::Result<EngineSource> {
     let explorer = explorer_of(&[index])?;
-    check_names(&explorer, filters)?;
+    check_names(&explorer, filters, false, context)?;
     let start = Line::start(explorer.variant().unwrap_or_default());
     let query = Query {
         filters: filters.clone(),

@@ -15,7 +15,7 @@ use polybook::{
 };
 use shakmaty::Color;
 
-use super::usage::Usage;
+use super::{Context, usage::Usage};
 
 /// The identifier of the group of options that take a name. The option `--exact` requires one of them.
 const NAMES: &str = "names";
@@ -147,17 +147,18 @@ const FILTERS: &str = "Which games count (needs an explorer's index)";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = FILTERS, group = ArgGroup::new(NAMES).multiple(true))]
 pub struct ExplorerFilterArgs {
-    /// Keep games in which NAME is part of a player's name, in upper or lower case
+    /// Keep games in which NAME is part of a player's name, in upper or lower case; can be given several times, for one player
+    /// with several names
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
-    player: Option<String>,
+    player: Vec<String>,
 
     /// Keep games in which the player has this color
     #[arg(long, value_name = "white|black", value_parser = color, requires = "player")]
     color: Option<Color>,
 
-    /// Keep games in which NAME is part of the name of the player's opponent
+    /// Keep games in which NAME is part of the name of the player's opponent; can be given several times
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
-    opponent: Option<String>,
+    opponent: Vec<String>,
 
     /// Require that names match in full
     #[arg(long, requires = NAMES)]
@@ -198,9 +199,10 @@ pub struct ExplorerFilterArgs {
     #[arg(long, value_name = "N|unknown", value_parser = rating_group)]
     rating: Vec<Option<RatingGroup>>,
 
-    /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *, in any spelling; can be given several times
-    #[arg(long, value_name = "R", value_parser = result)]
-    result: Vec<GameResult>,
+    /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *, in any spelling; can be given several times. With --player, win or
+    /// loss keeps the games that the player won or lost
+    #[arg(long, value_name = "R", value_parser = wanted_result)]
+    result: Vec<WantedResult>,
 
     /// Keep games whose opening code (tag ECO) is in the range B20-B99, B2 or B
     #[arg(long, value_name = "RANGE")]
@@ -214,6 +216,23 @@ pub struct ExplorerFilterArgs {
     /// Keep games in which NAME is part of the name of the event, in upper or lower case
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     event: Option<String>,
+}
+
+/// A result that games must have.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum WantedResult {
+    Game(GameResult),
+    PlayerWon(bool),
+}
+
+fn wanted_result(text: &str) -> Result<WantedResult, String> {
+    match text {
+        "win" => Ok(WantedResult::PlayerWon(true)),
+        "loss" => Ok(WantedResult::PlayerWon(false)),
+        text => GameResult::from_text(text.as_bytes())
+            .map(WantedResult::Game)
+            .ok_or_else(|| "write 1-0, 0-1, 1/2-1/2 or *, or with --player win or loss".to_owned()),
+    }
 }
 
 /// Parses the name of a player or event. Returns an error if it is blank, because a blank name would match every name.
@@ -251,10 +270,30 @@ impl ExplorerFilterArgs {
     pub fn filters(&self) -> Result<Filters, Usage> {
         let filters = self.unchecked();
         filters.check().map_err(|err| Usage(err.to_string()))?;
+        let is_missing = filters.won.is_some() && filters.players.is_empty();
+        Usage::refuse(
+            is_missing.then_some("--result win or loss"),
+            "needs --player",
+        )?;
+        let of_player = |wanted: &&WantedResult| matches!(wanted, WantedResult::PlayerWon(_));
+        let is_mixed = self.result.len() > 1 && self.result.iter().any(|wanted| of_player(&wanted));
+        Usage::refuse(
+            is_mixed.then_some("--result win or loss"),
+            "cannot be given with another --result",
+        )?;
         Ok(filters)
     }
 
     fn unchecked(&self) -> Filters {
+        let results = self.result.iter();
+        let results = results.filter_map(|wanted| match wanted {
+            WantedResult::Game(result) => Some(*result),
+            WantedResult::PlayerWon(_) => None,
+        });
+        let won = self.result.iter().find_map(|wanted| match wanted {
+            WantedResult::Game(_) => None,
+            WantedResult::PlayerWon(won) => Some(*won),
+        });
         Filters {
             speeds: (!self.speed.is_empty()).then(|| self.speed.clone()),
             groups: (!self.rating.is_empty())
@@ -266,10 +305,11 @@ impl ExplorerFilterArgs {
             max_elo: self.max_elo,
             require_elo: self.require_elo,
             require_date: self.require_date,
-            player: self.player.clone(),
+            players: self.player.clone(),
             color: self.color,
-            opponent: self.opponent.clone(),
-            results: self.result.clone(),
+            opponents: self.opponent.clone(),
+            won,
+            results: results.collect(),
             eco: self.eco.clone(),
             opening: self.opening.clone(),
             event: self.event.clone(),
@@ -282,12 +322,23 @@ impl ExplorerFilterArgs {
     }
 }
 
-/// Returns an error that suggests similar names if no game of the explorer has a player or event that the filters name.
-pub fn check_names(explorer: &Explorer, filters: &Filters) -> anyhow::Result<()> {
-    match explorer.unknown_name(filters)? {
-        Some(unknown) => Err(anyhow::anyhow!("{unknown}")),
-        None => Ok(()),
+/// Checks that games contain the names of the filters. Prints a warning with similar names for each unknown name of a player who
+/// has a known one too. Returns an error if no game passes the filters because no name of a player or event is known.
+pub fn check_names(
+    explorer: &Explorer,
+    filters: &Filters,
+    has_games: bool,
+    context: Context,
+) -> anyhow::Result<()> {
+    if !has_games && let Some(unknown) = explorer.unknown_name(filters)? {
+        return Err(anyhow::anyhow!("{unknown}"));
     }
+    if filters.players.len() > 1 || filters.opponents.len() > 1 {
+        for unknown in explorer.unknown_names(filters)? {
+            context.say(&format!("warning: {unknown}\n"));
+        }
+    }
+    Ok(())
 }
 
 /// Returns warnings about games that pass a filter on dates or ratings of `query` only because their date or a rating

@@ -155,7 +155,7 @@ fn with_last_wins(command: clap::Command) -> clap::Command {
 }
 
 /// The ids of the options that filter games by a name. In some commands they take one value, in others several.
-const ONE_NAME: [&str; 5] = ["player", "opponent", "event", "eco", "opening"];
+const ONE_NAME: [&str; 3] = ["event", "eco", "opening"];
 
 /// Lets the last value of a repeated option win, unless the option names a file or is in [`ONE_NAME`].
 fn last_wins(arg: Arg) -> Arg {
@@ -178,7 +178,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Games(args) => games::run(&args, context),
         Command::Game(args) => game::run(&args, context),
         Command::Moves(args) => moves::run(&args, context),
-        Command::Openings(args) => openings::run(&args),
+        Command::Openings(args) => openings::run(&args, context),
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(&args, context),
         Command::MergeBook(args) => merge_book::run(&args, context),

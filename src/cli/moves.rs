@@ -6,6 +6,7 @@ use std::{
 };
 
 use polybook::{
+    counts::Wdl,
     evals::{Eval, Evals},
     explorer::{Answer, Line, PlayedMove, Query, Times, View},
     index::Index,
@@ -33,8 +34,8 @@ The numbers of an explorer's index count the games that played the move in this 
 with --index-stats count all games that reached the position after the move, by any order of moves. \"rating\" is the mean
 rating of the players who made the move, and \"rated\" the number of games in which this rating is known. \"seconds\" is the
 mean time of the move, and \"timed\" the number of games in which this time is known. \"rated\" and \"timed\" are shown only
-if they are smaller than the number of games. Games without a result do not change
-scores.
+if they are smaller than the number of games. With --player, \"score\" is the player's score and \"perf\" the player's
+performance in ten or more games against rated opponents. Games without a result do not change scores.
 
 Examples:
   polybook moves --index games.idx
@@ -50,8 +51,9 @@ pub struct Args {
     #[command(flatten)]
     position: PositionArgs,
 
-    /// Order of the moves: most games first, best score for the side to move first, highest rating of the players
-    /// first, or by UCI notation
+    /// Order of the moves: most games first, best score first, highest rating of the players first, or by UCI notation. The score
+    /// is the player's with --player, else that of the side to move; moves are sorted by the lower end of its 99 % Wilson interval,
+    /// so that few games do not come first by luck
     #[arg(long, value_enum, default_value_t = MoveOrder::Games)]
     sort: MoveOrder,
 
@@ -134,10 +136,10 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     query.moves = None;
     query.top_games = 0;
     query.recent_games = Some(0);
+    query.player_scores = !query.filters.players.is_empty();
     let mut answer = explorer.answer(&query)?;
-    if answer.moves.is_empty() {
-        check_names(&explorer, &query.filters)?;
-    }
+    let has_games = !answer.moves.is_empty();
+    check_names(&explorer, &query.filters, has_games, context)?;
     if let Some(line) = explorer.lacking_line(&query.filters) {
         context.say(&line);
     }
@@ -216,12 +218,9 @@ fn add_eval(document: &mut Value, eval: Option<Eval>) {
 /// Sorts the moves that were played in `pos`. The sort is stable, so moves that compare as equal keep their order.
 fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
     // A move without a finished game has no score and comes last.
-    let score = |played: &PlayedMove| {
-        let wins = pos.turn().fold_wb(played.white, played.black);
-        match played.games() - played.unfinished {
-            0 => -1.0,
-            finished => (2 * wins + played.drawn()) as f64 / finished as f64,
-        }
+    let score = |played: &PlayedMove| match results_of(played, pos.turn()) {
+        results if results.games() == 0 => -1.0,
+        results => results.lower_bound(),
     };
     match order {
         MoveOrder::Games => {}
@@ -231,6 +230,37 @@ fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
         }
         MoveOrder::Uci => moves.sort_by(|a, b| a.uci.cmp(&b.uci)),
     }
+}
+
+/// Returns the results of the player or, if the query names no player, of the side to move. Games without a result are left out.
+fn results_of(played: &PlayedMove, turn: Color) -> Wdl {
+    let [wins, losses] = match &played.player {
+        Some(player) => [player.wins, player.losses],
+        None => [
+            turn.fold_wb(played.white, played.black),
+            turn.fold_wb(played.black, played.white),
+        ],
+    };
+    Wdl {
+        wins,
+        draws: played.drawn(),
+        losses,
+    }
+}
+
+/// Returns the player's score in percent, or `None` without a finished game.
+fn player_score(results: Wdl) -> Option<f64> {
+    (results.games() > 0).then(|| (1000.0 * results.score()).round() / 10.0)
+}
+
+/// Returns the player's score in all games of an answer, in percent.
+fn total_score(answer: &Answer) -> Option<f64> {
+    let player = answer.player.as_ref()?;
+    player_score(Wdl {
+        wins: player.wins,
+        draws: answer.drawn(),
+        losses: player.losses,
+    })
 }
 
 /// Returns a move in UCI notation, in which castling is the king's move. The explorer writes castling as the king
@@ -273,6 +303,15 @@ fn document(
             "rating_games": rating_games(played),
             "opening": played.opening,
         });
+        if let Some(player) = &played.player {
+            document["wins"] = json!(player.wins);
+            document["losses"] = json!(player.losses);
+            document["score"] = json!(player_score(results_of(played, pos.turn())));
+            document["opponent_rating"] = json!(player.average_opponent_rating);
+            document["performance"] = json!(player.performance);
+            document["performance_games"] = json!(player.performance_games);
+            document["last_played"] = json!(player.last_played);
+        }
         let eval = evals.after.as_ref().and_then(|after| after[number]);
         add_eval(&mut document, eval);
         if let Some(time) = time {
@@ -290,6 +329,15 @@ fn document(
         "opening": answer.opening,
         "moves": answer.moves.iter().enumerate().map(of_move).collect::<Value>(),
     });
+    if let Some(player) = &answer.player {
+        document["wins"] = json!(player.wins);
+        document["losses"] = json!(player.losses);
+        document["score"] = json!(total_score(answer));
+        document["opponent_rating"] = json!(player.opponent_rating);
+        document["performance"] = json!(player.performance);
+        document["performance_games"] = json!(player.performance_games);
+        document["last_played"] = json!(player.last_played);
+    }
     add_eval(&mut document, evals.here);
     if let Some(times) = times {
         document["times"] = json!({ "games": times.games, "read": times.read });
@@ -339,10 +387,17 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
             .iter()
             .any(|played| timed_games(played) < played.games());
     // Optional columns, in the order in which they follow the column of ratings.
-    let columns = |rated: &str, unfinished: &str, [seconds, timed]: [&str; 2], eval: &str| {
+    let columns = |[score, perf]: [&str; 2],
+                   rated: &str,
+                   unfinished: &str,
+                   [seconds, timed]: [&str; 2],
+                   eval: &str| {
         let mut cells = String::new();
         if is_partly_rated {
             cells += &format!("{rated:>6}  ");
+        }
+        if answer.player.is_some() {
+            cells += &format!("{score:>6}  {perf:>5}  ");
         }
         if has_unfinished {
             cells += &format!("{unfinished:>10}  ");
@@ -358,7 +413,13 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         }
         cells
     };
-    let headings = columns("rated", "unfinished", ["seconds", "timed"], "eval");
+    let headings = columns(
+        ["score", "perf"],
+        "rated",
+        "unfinished",
+        ["seconds", "timed"],
+        "eval",
+    );
     let bar_heading = if with_bars {
         format!("{:<22}", "")
     } else {
@@ -393,7 +454,12 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         let opening = played.opening.map_or("", |opening| opening.name);
         let eval = evals.after.as_ref().and_then(|after| after[number]);
         let time = time_of(played);
+        let score = player_score(results_of(played, pos.turn()));
+        let player = played.player.as_ref();
         let cells = columns(
+            player_cells(score, player.and_then(|player| player.performance))
+                .each_ref()
+                .map(|cell| &**cell),
             &rating_games(played).to_string(),
             &played.unfinished.to_string(),
             [
@@ -415,10 +481,22 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     if answer.moves.len() > 1 {
         let results = [answer.white, answer.drawn(), answer.black];
         let unfinished = answer.unfinished.to_string();
-        let cells = columns("", &unfinished, ["", ""], "");
+        let player = answer.player.as_ref();
+        let performance = player.and_then(|player| player.performance);
+        let of_player = player_cells(total_score(answer), performance);
+        let of_player = of_player.each_ref().map(|cell| &**cell);
+        let cells = columns(of_player, "", &unfinished, ["", ""], "");
         row("all", answer.games(), results, None, &cells, "");
     }
     text
+}
+
+/// Returns the cells of a player's score and performance.
+fn player_cells(score: Option<f64>, performance: Option<u64>) -> [String; 2] {
+    [
+        score.map_or("-".to_owned(), |score| format!("{score:.1}%")),
+        performance.map_or("-".to_owned(), |performance| performance.to_string()),
+    ]
 }
 
 /// Returns a bar of 20 characters whose parts are proportional to the numbers of White's wins, draws and Black's wins.

@@ -6,7 +6,7 @@ use polybook::explorer::{Line, OpeningRow, OpeningTable};
 use serde_json::{Value, json};
 
 use super::{
-    counted,
+    Context, counted,
     filters::{ExplorerFilterArgs, check_names, explorer_of},
     position::{PositionArgs, Searched},
     terminal::{print, print_json},
@@ -72,9 +72,9 @@ enum OpeningOrder {
 /// The minimum number of finished games of an opening that may be marked as weaker or stronger than the average.
 const LIKELY_GAMES: u64 = 10;
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let filters = args.filters.filters()?;
-    let of_player = filters.player.is_some();
+    let of_player = !filters.players.is_empty();
     let order = args.sort.unwrap_or(match of_player {
         true => OpeningOrder::Points,
         false => OpeningOrder::Games,
@@ -93,9 +93,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     let pos = args.position.position_in(variant, &searched)?;
     let table = explorer.openings(&Line::at(variant, pos), &filters)?;
-    if table.games == 0 {
-        check_names(&explorer, &filters)?;
-    }
+    check_names(&explorer, &filters, table.games > 0, context)?;
     let mut families = table.families.clone();
     sort(&mut families, order);
     if args.json {
@@ -190,7 +188,7 @@ fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool)
             "unfinished": row.unfinished,
             "score": row.score,
             "score_range": row.score_range,
-            "last": row.last_played,
+            "last_played": row.last_played,
             "line": row.line,
             "line_games": row.line_games,
         });
@@ -199,7 +197,7 @@ fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool)
             document["losses"] = json!(row.losses);
             document["points"] = json!(row.points);
             document["performance"] = json!(row.performance);
-            document["opponents"] = json!(row.opponent_rating);
+            document["opponent_rating"] = json!(row.opponent_rating);
             document["likely"] = json!(likely(row));
         } else {
             document["rating"] = json!(row.rating);

@@ -208,6 +208,24 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for ListOption<'_, T> {
     }
 }
 
+/// The names of one player, separated by semicolons, because names contain commas.
+struct NamesOption<'a>(&'a mut Vec<String>);
+
+impl OptionValue for NamesOption<'_> {
+    fn text(&self) -> String {
+        self.0.join("; ")
+    }
+
+    fn read(&mut self, text: &str) -> Result<(), String> {
+        let names = text.split(';').map(str::trim);
+        *self.0 = names
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect();
+        Ok(())
+    }
+}
+
 /// An option whose value is a list of rating groups. The word `unknown` in it admits games without a known rating.
 struct RatingsOption<'a>(&'a mut Filters);
 
@@ -280,9 +298,9 @@ static OPTIONS: [Definition; 23] = options! {
     "MinGames", "spin", "min 0 max 1000000000", s => Always(&mut s.min_games);
     "MaxPly", "spin", "min 0 max 10000", s => Always(&mut s.max_ply);
     "Fallback", "combo", "", s => Choice(&mut s.fallback, &Fallback::NAMES);
-    "Player", "string", "", s => Maybe(&mut s.filters.player, "");
+    "Player", "string", "", s => NamesOption(&mut s.filters.players);
     "Color", "combo", "", s => Choice(&mut s.filters.color, &COLORS);
-    "Opponent", "string", "", s => Maybe(&mut s.filters.opponent, "");
+    "Opponent", "string", "", s => NamesOption(&mut s.filters.opponents);
     "Event", "string", "", s => Maybe(&mut s.filters.event, "");
     "Since", "string", "", s => Maybe(&mut s.filters.since, "");
     "Until", "string", "", s => Maybe(&mut s.filters.until, "");
@@ -405,7 +423,7 @@ mod tests {
             ("MinGames", "2"),
             ("MaxPly", "20"),
             ("Fallback", "random"),
-            ("Player", "Carlsen, Magnus"),
+            ("Player", "Carlsen, Magnus; DrNykterstein"),
             ("Color", "black"),
             ("Opponent", "Anand"),
             ("Event", "Wch"),
@@ -432,6 +450,10 @@ mod tests {
         }
         assert_eq!(settings.rules(), Variant::Crazyhouse);
         assert_eq!(settings.filters.max_elo, Some(2900));
+        assert_eq!(
+            settings.filters.players,
+            ["Carlsen, Magnus", "DrNykterstein"]
+        );
         assert!(settings.filters.unrated);
         // The declared defaults are values that take all filters back.
         for (name, line) in values.map(|(name, _)| name).iter().zip(defaults) {

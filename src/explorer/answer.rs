@@ -33,8 +33,7 @@ pub struct Answer {
     pub draws: u64,
     /// The number of games that Black won.
     pub black: u64,
-    /// The player's results in all games of the answer, or `None` if the view is not
-    /// [`View::Player`](super::View::Player).
+    /// The player's results in all games of the answer, or `None` if the query does not ask for them.
     #[serde(flatten)]
     pub player: Option<PlayerTotals>,
     /// The moves, sorted by number of games in descending order, then by their UCI text.
@@ -87,8 +86,7 @@ pub struct PlayedMove {
     /// [`View::Player`](super::View::Player).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_rating: Option<u64>,
-    /// The player's results in the games with this move, or `None` if the view is not
-    /// [`View::Player`](super::View::Player).
+    /// The player's results in the games with this move, or `None` if the query does not ask for them.
     #[serde(flatten)]
     pub player: Option<PlayerScore>,
     /// The number of games that White won.
@@ -406,7 +404,9 @@ pub(super) fn answer(explorer: &Explorer, query: &Query) -> Result<Answer> {
         white: totals.white(),
         draws: totals.not_won(),
         black: totals.black(),
-        player: (query.view == View::Player).then(|| player_totals(&total.player)),
+        player: query
+            .has_player_scores()
+            .then(|| player_totals(&total.player)),
         moves,
         recent_games: (query.view != View::Masters).then_some(recent),
         top_games: (query.view != View::Player).then_some(top),
@@ -439,7 +439,9 @@ fn played_move(
         uci: mv.to_string(),
         san: mv.san(pos).unwrap_or_default(),
         average_rating: (!of_player).then(|| tally.ratings.mean()),
-        player: of_player.then(|| player_score(&tally.player)),
+        player: query
+            .has_player_scores()
+            .then(|| player_score(&tally.player)),
         white: results.white(),
         draws: results.not_won(),
         black: results.black(),

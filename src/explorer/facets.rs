@@ -123,7 +123,7 @@ pub(super) fn facets(explorer: &Explorer, line: &Line, filters: &Filters) -> Res
         speeds: speeds.zip(counts[SPEEDS..].iter().copied()).collect(),
         ratings: floors.zip(counts[RATINGS..].iter().copied()).collect(),
         unknown_ratings: counts[UNKNOWN_RATINGS],
-        colors: filters.player.as_ref().map(|_| ColorCount {
+        colors: (!filters.players.is_empty()).then(|| ColorCount {
             white: counts[COLORS],
             black: counts[COLORS + 1],
         }),
@@ -306,7 +306,7 @@ impl RatingGroups {
         RatingGroups {
             speeds: Speed::ALL.map(|speed| speeds.is_none_or(|set| set.contains(&speed))),
             ratings,
-            color: filters.color.filter(|_| filters.player.is_some()),
+            color: filters.color.filter(|_| !filters.players.is_empty()),
             dates: DateRange::new(filters),
         }
     }

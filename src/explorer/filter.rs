@@ -173,14 +173,18 @@ impl<'a> SourceFilter<'a> {
         if wanted.is_some_and(|name| *name != source.name) {
             return Ok(None);
         }
-        let numbers = |name: &Option<String>| -> Result<Option<Vec<u32>>> {
-            name.as_deref()
-                .map(|name| source.numbers_of(name, filters.names))
-                .transpose()
+        let numbers = |names: &[String]| -> Result<Option<Vec<u32>>> {
+            let mut all = Vec::new();
+            for name in names {
+                all.extend(source.numbers_of(name, filters.names)?);
+            }
+            all.sort_unstable();
+            all.dedup();
+            Ok((!names.is_empty()).then_some(all))
         };
-        let player = numbers(&filters.player)?;
-        let opponent = numbers(&filters.opponent)?;
-        let event = numbers(&filters.event)?;
+        let player = numbers(&filters.players)?;
+        let opponent = numbers(&filters.opponents)?;
+        let event = numbers(filters.event.as_slice())?;
         let is_nobody = |numbers: &Option<Vec<u32>>| numbers.as_ref().is_some_and(Vec::is_empty);
         if is_nobody(&player) || is_nobody(&opponent) || is_nobody(&event) {
             return Ok(None);
@@ -491,18 +495,21 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
     if filters.names == NameMatch::Part {
         return Ok(None);
     }
-    let (name, color) = match (&filters.player, &filters.opponent) {
-        (Some(player), _) => (player, filters.color),
-        (None, Some(opponent)) => (opponent, None),
-        (None, None) => return Ok(None),
+    let (names, color) = match (&filters.players[..], &filters.opponents[..]) {
+        ([], []) => return Ok(None),
+        ([], opponents) => (opponents, None),
+        (players, _) => (players, filters.color),
     };
-    let folded = folded(name);
     let mut bits = vec![0u64; source.rows.len().div_ceil(64)];
-    for side in Color::ALL {
-        if color.is_some_and(|wanted| wanted != side) {
-            continue;
-        }
-        for id in source.listed(ListKey::player(&folded, side))? {
+    let sides = Color::ALL.into_iter();
+    let sides = sides.filter(|side| color.is_none_or(|wanted| wanted == *side));
+    let of_side = |side| {
+        names
+            .iter()
+            .map(move |name| ListKey::player(&folded(name), side))
+    };
+    for list in sides.flat_map(of_side) {
+        for id in source.listed(list)? {
             let word = bits.get_mut(id as usize / 64);
             let word = word.ok_or_else(|| source.damaged("a list has an unknown game"))?;
             *word |= 1 << (id % 64);

@@ -26,7 +26,7 @@
 //! let explorer = Explorer::open([("famous".to_owned(), index)])?;
 //! let line = Line::parse(Variant::Standard, None, "e2e4,e7e5")?;
 //! let mut query = Query::new(line, View::Lichess);
-//! query.filters.player = Some("morphy, paul".to_owned());
+//! query.filters.players = vec!["morphy, paul".to_owned()];
 //! let answer = explorer.answer(&query)?;
 //! println!("{} games won by White", answer.white);
 //! for played in &answer.moves {

@@ -272,7 +272,7 @@ pub(super) fn opening_table(
     for (_, filter) in &filters.of_sources {
         filter.precompute();
     }
-    let of_player = asked.player.is_some();
+    let of_player = !asked.players.is_empty();
     let mut average = Average::default();
     for (source, filter) in &filters.of_sources {
         average = average.joined(average_of(&filters, source, filter, line, of_player));

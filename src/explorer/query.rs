@@ -48,6 +48,8 @@ pub struct Query {
     /// The largest number of recent games, at most 8; `None` for 8 less the number of top games. Recent games are the
     /// newest games that are not among the top games.
     pub recent_games: Option<usize>,
+    /// Whether each move has the results of the player whom the filters name, as in [`View::Player`].
+    pub player_scores: bool,
     /// Whether the answer has the results of each month.
     pub history: bool,
     /// Whether the answer has the results of each year, with the number of games of each move.
@@ -73,10 +75,16 @@ impl Query {
                 View::Masters => Some(0),
                 View::Player => Some(MOST_RECENT_GAMES),
             },
+            player_scores: false,
             history: false,
             years: false,
             transpositions: false,
         }
+    }
+
+    /// Returns `true` if the answer has the player's results.
+    pub(super) fn has_player_scores(&self) -> bool {
+        self.view == View::Player || self.player_scores
     }
 
     /// Returns the greatest number of top games that the answer may contain.
@@ -133,12 +141,13 @@ pub struct Filters {
     pub require_elo: bool,
     /// Whether the year of the game must be known.
     pub require_date: bool,
-    /// The name of a player.
-    pub player: Option<String>,
+    /// The names of a player. A game passes if either player has one of the names; an empty list admits every player. If both
+    /// players of a game have one of the names, the game counts once, as White's.
+    pub players: Vec<String>,
     /// The color that the player has, `None` for either.
     pub color: Option<Color>,
-    /// The name of the player's opponent or, without a player, of either player.
-    pub opponent: Option<String>,
+    /// The names of the player's opponent or, without a player, of either player. An empty list admits every opponent.
+    pub opponents: Vec<String>,
     /// `true` for games that the player won, `false` for games that the player lost, `None` for any result.
     pub won: Option<bool>,
     /// The results; an empty list admits every result.
@@ -179,10 +188,10 @@ impl Filters {
             max_elo,
             require_elo,
             require_date,
-            player,
+            players,
             // `color` has no effect without a player.
             color: _,
-            opponent,
+            opponents,
             won,
             results,
             skip_unfinished,
@@ -195,8 +204,8 @@ impl Filters {
             source: _,
         } = self;
         let asked = [
-            (player.is_some(), "player"),
-            (opponent.is_some(), "opponent"),
+            (!players.is_empty(), "player"),
+            (!opponents.is_empty(), "opponent"),
             (won.is_some() || !results.is_empty(), "result"),
             (*skip_unfinished, "unfinished"),
             (eco.is_some(), "eco"),

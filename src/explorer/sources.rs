@@ -28,7 +28,7 @@ use super::{
     suggest::{SuggestField, Suggestion, Suggestions, suggest},
     tally::count_games,
     times::{Times, times},
-    unknown_name::{UnknownName, unknown_name},
+    unknown_name::{UnknownName, unknown_name, unknown_names},
 };
 use crate::{
     error::{Error, Result},
@@ -528,14 +528,23 @@ impl Explorer {
         self.suggestions.warm_up(&self.sources)
     }
 
-    /// Returns the first name in the filters (of a player, opponent or event) that occurs in no game, together with
-    /// similar names. Returns `None` if all names occur.
+    /// Returns a name that explains why no game passes the filters, with similar names: the first name of a player, opponent or
+    /// event of whom no name occurs in a game. Returns `None` if each of them has a name that occurs.
     ///
     /// # Errors
     ///
     /// Returns an error if the index is damaged.
     pub fn unknown_name(&self, filters: &Filters) -> Result<Option<UnknownName>> {
         unknown_name(self, filters)
+    }
+
+    /// Returns all names in the filters that occur in no game, with similar names.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged.
+    pub fn unknown_names(&self, filters: &Filters) -> Result<Vec<UnknownName>> {
+        unknown_names(self, filters)
     }
 
     /// Returns the number of the game with the id `id`, which is a Lichess id or the number of a game with at least
@@ -582,6 +591,16 @@ impl Explorer {
     /// Returns an error if no game has this number, or if an index is damaged.
     pub fn game(&self, number: u64) -> Result<GameInfo> {
         self.info(number, View::Lichess)
+    }
+
+    /// Returns the absolute path of the PGN file from which the game `number` was indexed, or `-` for standard input.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has the number.
+    pub fn path_of_game(&self, number: u64) -> Result<&Path> {
+        let (source, id) = self.place(number)?;
+        source.index.path_of_game(id)
     }
 
     /// Returns the PGN text of game `number`, byte for byte, read from the PGN file from which the index was made.

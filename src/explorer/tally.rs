@@ -11,7 +11,7 @@ use super::{
     fold::{AcceptedRows, Collector, PassingGames, fold},
     games::GameSummary,
     line::Line,
-    query::{Query, View},
+    query::Query,
     source::OpenIndex,
 };
 use crate::{
@@ -259,7 +259,7 @@ impl PositionTally {
             months: query.history.then(FxHashMap::default),
             years: query.years.then(FxHashMap::default),
             color: query.line.position().turn(),
-            of_player: query.view == View::Player,
+            of_player: query.has_player_scores(),
         }
     }
 }

@@ -313,7 +313,7 @@ fn sources_of_both_kinds_answer_together() {
     assert!(variants(&some(Some("games"))).is_some());
     for source in [None, Some("counts")] {
         let asked = Filters {
-            player: Some("tal".to_owned()),
+            players: vec!["tal".to_owned()],
             ..of(source)
         };
         let needs = both.needs_games(&asked).unwrap().to_string();

@@ -56,26 +56,55 @@ pub(crate) fn did_you_mean(names: &[String]) -> String {
     }
 }
 
-/// Returns the first name in the filters that occurs in no game; implements [`Explorer::unknown_name`].
+/// Returns the first name of the first player, opponent or event in the filters of which no name occurs in a game. See
+/// [`Explorer::unknown_name`].
 pub(super) fn unknown_name(explorer: &Explorer, filters: &Filters) -> Result<Option<UnknownName>> {
-    let names = [
-        (&filters.player, NameRole::Player),
-        (&filters.opponent, NameRole::Player),
-        (&filters.event, NameRole::Event),
-    ];
-    for (name, role) in names {
-        if let Some(name) = name
-            && !is_known(explorer, filters, role, name)?
-        {
-            return Ok(Some(UnknownName {
+    for (names, role) in groups(filters) {
+        let mut unknown = unknown_of(explorer, filters, names, role)?;
+        if !names.is_empty() && unknown.len() == names.len() {
+            return Ok(Some(unknown.swap_remove(0)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns all names in the filters that occur in no game. See [`Explorer::unknown_names`].
+pub(super) fn unknown_names(explorer: &Explorer, filters: &Filters) -> Result<Vec<UnknownName>> {
+    let mut unknown = Vec::new();
+    for (names, role) in groups(filters) {
+        unknown.extend(unknown_of(explorer, filters, names, role)?);
+    }
+    Ok(unknown)
+}
+
+/// Returns the names of the player, of the opponent and of the event in the filters.
+fn groups(filters: &Filters) -> [(&[String], NameRole); 3] {
+    [
+        (&filters.players, NameRole::Player),
+        (&filters.opponents, NameRole::Player),
+        (filters.event.as_slice(), NameRole::Event),
+    ]
+}
+
+/// Returns the names that occur in no game, in the order of `names`.
+fn unknown_of(
+    explorer: &Explorer,
+    filters: &Filters,
+    names: &[String],
+    role: NameRole,
+) -> Result<Vec<UnknownName>> {
+    let mut unknown = Vec::new();
+    for name in names {
+        if !is_known(explorer, filters, role, name)? {
+            unknown.push(UnknownName {
                 name: name.clone(),
                 nearest: nearest(explorer, filters, role, name)?,
                 role,
                 how: filters.names,
-            }));
+            });
         }
     }
-    Ok(None)
+    Ok(unknown)
 }
 
 fn is_known(explorer: &Explorer, filters: &Filters, role: NameRole, name: &str) -> Result<bool> {

@@ -12,8 +12,8 @@ use crate::{
     error::{Error, Result},
     explorer::{NearestNames, did_you_mean},
     pgn::{
-        GameReader, GameResult, Games, NameMatch, Tags, commented, folded, play_from_start,
-        start_of, tag_text,
+        GameReader, GameResult, Games, NameMatch, Tags, commented, play_from_start, start_of,
+        tag_text,
     },
     position::{BookMove, Keyed, Variant, fen_of},
     tree::{LinesOf, Source, move_number},
@@ -23,9 +23,10 @@ use crate::{
 pub struct Check<'a> {
     /// The repertoire of each side. At least one side must have one.
     pub repertoires: ByColor<Option<&'a MoveSource>>,
-    /// Part of the name of the player whose games are checked, in any case. `None` checks all games.
-    pub player: Option<&'a str>,
-    /// Whether `player` must equal the whole name.
+    /// Parts of the names of the player whose games are checked, in any case. An empty list checks all games. A game in which
+    /// both players have one of the names is checked once, as White's if White has a repertoire.
+    pub players: &'a [String],
+    /// Whether a name in `players` must equal the whole name.
     pub exact: bool,
     /// Whether each [`CheckedGame`] contains the text of the game.
     pub with_text: bool,
@@ -173,20 +174,20 @@ pub struct CheckSummary {
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read, or if no game has a player whose name matches `check.player`. Stops at
-/// the first error of `take` and returns it.
+/// Returns an error if a file cannot be read, or if no game has a player whose name matches one of `check.players`. Stops
+/// at the first error of `take` and returns it.
 pub fn check(
     games: &Games<'_>,
     check: &Check<'_>,
     mut take: impl FnMut(&CheckedGame) -> Result<()>,
 ) -> Result<CheckSummary> {
-    let player = check.player.map(folded);
     let mut found = CheckTotals::default();
     // Until a game has the name, collects similar names for the error message.
-    let unknown = check.player.map(NearestNames::new);
-    let mut unknown = unknown.zip(Some(FxHashSet::default()));
+    let nearest = check.players.iter().map(|name| NearestNames::new(name));
+    let nearest: Vec<NearestNames> = nearest.collect();
+    let mut unknown = (!nearest.is_empty()).then(|| (nearest, FxHashSet::default()));
     let read = games.for_each(
-        |text, reader| check.game(text, reader, player.as_deref()),
+        |text, reader| check.game(text, reader),
         |number, checked| {
             let checked = match checked {
                 Checked::Lines(checked) => checked,
@@ -195,7 +196,7 @@ pub fn check(
                         if let Some((nearest, seen)) = &mut unknown
                             && seen.insert(FxBuildHasher.hash_one(&name))
                         {
-                            nearest.offer(&name);
+                            nearest.iter_mut().for_each(|nearest| nearest.offer(&name));
                         }
                     }
                     return Ok(());
@@ -210,13 +211,14 @@ pub fn check(
             Ok(())
         },
     )?;
-    if let (Some((nearest, _)), Some(name)) = (unknown, check.player)
+    if let Some((nearest, _)) = unknown
         && read.games > 0
     {
-        let meant = did_you_mean(&nearest.names());
+        let meant: Vec<String> = nearest.into_iter().flat_map(NearestNames::names).collect();
+        let (names, meant) = (check.players.join("\" or \""), did_you_mean(&meant));
         let unknown = read.unknown_variants.in_error();
         let problem =
-            format!("no game to check has a player with \"{name}\" in the name{meant}{unknown}");
+            format!("no game to check has a player with \"{names}\" in the name{meant}{unknown}");
         return Err(Error::file("--player", problem));
     }
     let summary = found.summary(read.games);
@@ -230,7 +232,7 @@ pub fn check(
 enum Checked {
     /// One result for each repertoire that the game was checked against.
     Lines(Vec<CheckedGame>),
-    /// The game is not checked, because no checked side has the player that [`Check::player`] asks for. Contains the
+    /// The game is not checked, because no checked side has the player that [`Check::players`] asks for. Contains the
     /// names of these sides.
     OtherPlayers(Vec<String>),
 }
@@ -290,38 +292,35 @@ impl GameState<'_> {
 }
 
 impl Check<'_> {
-    /// Checks the current game of `reader`. `text` is the text from which the reader reads. `player` is the normalized
-    /// name of the player whose games are checked, or `None` to check all games.
-    fn game(
-        &self,
-        text: &[u8],
-        reader: &mut GameReader<'_>,
-        player: Option<&str>,
-    ) -> Result<Checked> {
+    /// Checks the current game of `reader`. `text` is the text from which the reader reads.
+    fn game(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Checked> {
         let tags = reader.tags().clone();
         let how = match self.exact {
             true => NameMatch::Whole,
             false => NameMatch::Part,
         };
-        let is_wanted = |color: Color| {
-            player.is_none_or(|player| how.matches(&folded(&name_of(&tags, color)), player))
-        };
         let sides = Color::ALL.into_iter();
         let sides = sides.filter(|color| self.repertoires.get(*color).is_some());
-        if !sides.clone().any(is_wanted) {
+        let named = sides
+            .clone()
+            .filter(|color| has_name(&tags, *color, self.players, how));
+        // A player against himself has one side.
+        let most = if self.players.is_empty() { 2 } else { 1 };
+        let wanted: Vec<Color> = named.take(most).collect();
+        if wanted.is_empty() {
             reader.skip_moves();
             let names = sides.map(|color| name_of(&tags, color)).collect();
             return Ok(Checked::OtherPlayers(names));
         }
         let variant = start_of(&tags).map_or(Variant::Standard, |start| start.0);
-        let mut lines: Vec<GameState<'_>> = Color::ALL
+        let mut lines: Vec<GameState<'_>> = wanted
             .into_iter()
             .filter_map(|color| {
                 let known = self
                     .repertoires
                     .get(color)
                     .filter(|known| known.is_for(variant))?;
-                is_wanted(color).then_some(GameState {
+                Some(GameState {
                     known,
                     color,
                     plies: 0,
@@ -389,10 +388,15 @@ impl Check<'_> {
     }
 }
 
-/// Returns the name of the player with the pieces of `color`, from the tags of a game, or `?` if the tag is missing.
-pub(super) fn name_of(tags: &Tags<'_>, color: Color) -> String {
+/// Returns the name of a player by the tags of a game, or `?` if the game has no name of the player.
+fn name_of(tags: &Tags<'_>, color: Color) -> String {
     let tag: &[u8] = color.fold_wb(b"White", b"Black");
     tag_text(tags.get(tag).unwrap_or(b"?")).into_owned()
+}
+
+/// Returns `true` if the name of a player matches one of `names`, or if `names` is empty.
+pub(super) fn has_name(tags: &Tags<'_>, color: Color, names: &[String], how: NameMatch) -> bool {
+    names.is_empty() || how.matches_any(name_of(tags, color).as_bytes(), names)
 }
 
 impl GameState<'_> {

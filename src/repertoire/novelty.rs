@@ -9,12 +9,12 @@ use rayon::{ThreadPool, prelude::*};
 use serde::Serialize;
 use shakmaty::{Color, Move, variant::VariantPosition};
 
-use super::{MoveSource, check::name_of, position_after, san};
+use super::{MoveSource, check::has_name, position_after, san};
 use crate::{
     error::{Error, Result},
     explorer::{Explorer, FirstSeen, GameInfo, Probe, Visits, first_day, last_departure},
     index::store::ListKey,
-    pgn::{Date, GameReader, Games, NameMatch, commented, folded, play_from_start, tag_text},
+    pgn::{Date, GameReader, Games, NameMatch, commented, play_from_start, tag_text},
     position::{Keyed, Variant, fen_of},
     task,
     tree::{Source, move_number},
@@ -63,9 +63,9 @@ pub struct Reference<'a> {
     /// Whether the new move is the first half-move that leads to an unknown position. If `false`, it is the last one
     /// that leads from a known to an unknown position, so that all later positions of the game are unknown.
     pub first: bool,
-    /// Part of the name of the player whose games are compared, in any case. `None` compares all games.
-    pub player: Option<&'a str>,
-    /// Whether `player` must equal the whole name.
+    /// Parts of the names of the player whose games are compared, in any case. An empty list compares all games.
+    pub players: &'a [String],
+    /// Whether a name in `players` must equal the whole name.
     pub exact: bool,
     /// Whether each [`NewMove`] contains the text of the game.
     pub with_text: bool,
@@ -105,7 +105,6 @@ pub fn new_moves(
             None => None,
         },
         pool: task::pool(games.threads)?,
-        player: reference.player.map(folded),
     };
     let most = games.memory.bytes / 2;
     let (mut waiting, mut bytes) = (Vec::new(), 0);
@@ -177,8 +176,6 @@ struct Lookup<'a> {
     reference: &'a Reference<'a>,
     explored: Option<(&'a Explorer, FirstSeen<'a>)>,
     pool: ThreadPool,
-    /// The folded name of [`Reference::player`].
-    player: Option<String>,
 }
 
 impl Lookup<'_> {
@@ -190,11 +187,9 @@ impl Lookup<'_> {
             true => NameMatch::Whole,
             false => NameMatch::Part,
         };
-        let is_of_player = |player: &str| {
-            let has_name = |color| how.matches(&folded(&name_of(&tags, color)), player);
-            Color::ALL.into_iter().any(has_name)
-        };
-        if !self.player.as_deref().is_none_or(is_of_player) {
+        let players = self.reference.players;
+        let is_of_player = |color| has_name(&tags, color, players, how);
+        if !Color::ALL.into_iter().any(is_of_player) {
             reader.skip_moves();
             return Ok(None);
         }

@@ -604,20 +604,15 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     if filters.event.is_some() {
         return refused("event");
     }
-    let names = |name: &Option<String>| name.clone().into_iter().collect::<Vec<_>>();
-    match (filters.color, &filters.player, &filters.opponent) {
-        (None, Some(_), Some(_)) => {
+    let (players, opponents) = (filters.players.clone(), filters.opponents.clone());
+    match (filters.color, players.is_empty(), opponents.is_empty()) {
+        (None, false, false) => {
             return Err(Refusal::bad("opponent: choose the color of the player too"));
         }
-        (Some(Color::White), Some(_), _) => {
-            (made.white, made.black) = (names(&filters.player), names(&filters.opponent));
-        }
-        (Some(Color::Black), Some(_), _) => {
-            (made.black, made.white) = (names(&filters.player), names(&filters.opponent));
-        }
-        (_, player, opponent) => {
-            made.players = names(if player.is_some() { player } else { opponent })
-        }
+        (Some(Color::White), false, _) => (made.white, made.black) = (players, opponents),
+        (Some(Color::Black), false, _) => (made.black, made.white) = (players, opponents),
+        (_, true, _) => made.players = opponents,
+        (None, false, true) => made.players = players,
     }
     let all_names = [
         ("--white", &made.white),
@@ -753,6 +748,10 @@ mod tests {
             (
                 "player=O'Kelly&color=black&opponent=Tal&result=win",
                 r"--white Tal --black 'O'\''Kelly' --exact --result 0-1",
+            ),
+            (
+                "player=a&player=b&color=white&opponent=c&opponent=d",
+                "--white a --white b --black c --black d --exact",
             ),
             (
                 "opponent=Tal&since=2015-05&until=2016",

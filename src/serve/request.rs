@@ -251,30 +251,30 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
         _ => None,
     })?;
     filters.once = once.unwrap_or(false);
-    filters.player = name(parameters, "player")?;
+    filters.players = names(parameters, "player")?;
     let color = parameters.choice("color", side)?;
     filters.color = color.flatten();
     if route == Route::Player {
-        if filters.player.is_none() {
+        if filters.players.is_empty() {
             return Err(Refusal::bad("player: missing"));
         }
         if color.is_none() {
             return Err(Refusal::bad("color: missing; write white, black or both"));
         }
     }
-    filters.opponent = name(parameters, "opponent")?;
-    if filters.color.is_some() && filters.player.is_none() && filters.opponent.is_some() {
+    filters.opponents = names(parameters, "opponent")?;
+    if filters.color.is_some() && filters.players.is_empty() && !filters.opponents.is_empty() {
         let problem = "color: it is the player's; name a player too, or leave it out";
         return Err(Refusal::bad(problem));
     }
-    filters.event = name(parameters, "event")?;
+    filters.event = names(parameters, "event")?.pop();
     filters.won = match parameters.text("result") {
         Some("win") => Some(true),
         Some("loss") => Some(false),
         _ => None,
     };
     match filters.won {
-        Some(_) if filters.player.is_none() => {
+        Some(_) if filters.players.is_empty() => {
             let problem = "result: win and loss are a player's; name one";
             return Err(Refusal::bad(problem));
         }
@@ -299,13 +299,13 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     Ok(filters)
 }
 
-/// Returns the name that the parameter `parameter` contains, or `None` if it is not given. A blank name is refused,
-/// because it would match every name.
-fn name(parameters: &Parameters, parameter: &str) -> Result<Option<String>, Refusal> {
-    match parameters.text(parameter).map(str::trim) {
-        Some("") => Err(Refusal::bad(format!("{parameter}: empty; write a name"))),
-        text => Ok(text.map(str::to_owned)),
-    }
+/// Returns the names that the parameter `parameter` contains. A blank name is refused, because it would match every name.
+fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<String>, Refusal> {
+    let names = parameters.texts(parameter).map(|name| match name.trim() {
+        "" => Err(Refusal::bad(format!("{parameter}: empty; write a name"))),
+        name => Ok(name.to_owned()),
+    });
+    names.collect()
 }
 
 /// Returns the date that the parameter `name` contains, a month `YYYY-MM` or a year `YYYY`, or `None` if it is not
@@ -395,7 +395,10 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     Ok(page)
 }
 
-/// The parameters of a request, with their texts. Each name occurs at most once.
+/// The parameters that can be given several times: the names of one player.
+const REPEATED: [&str; 2] = ["player", "opponent"];
+
+/// The parameters of a request, with their texts. Each name occurs at most once, except `player` and `opponent`.
 ///
 /// ```
 /// use polybook::serve::Parameters;
@@ -494,7 +497,7 @@ impl Parameters {
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             if !is_known(&name) {
                 others.push(name.into_owned());
-            } else if found.text(&name).is_some() {
+            } else if found.text(&name).is_some() && !REPEATED.contains(&&*name) {
                 return Err(Refusal::bad(format!("{name}: given twice")));
             } else {
                 found.0.push((name.into_owned(), value.into_owned()));
@@ -509,9 +512,14 @@ impl Parameters {
         Parameters(others.cloned().collect())
     }
 
-    /// Returns the text of the parameter `name`, or `None` if it is not given.
+    /// Returns the text of the parameter `name`, or `None` if it is not given. If it is repeated, this is its first text.
     pub fn text(&self, name: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(known, _)| known == name);
+        self.texts(name).next()
+    }
+
+    /// Returns an iterator over the texts of a parameter, in the order of the request.
+    pub fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
+        let found = self.0.iter().filter(move |(known, _)| known == name);
         found.map(|(_, value)| &**value)
     }
 
@@ -646,6 +654,8 @@ mod tests {
             "player=",
             "player=+%09",
             "opponent=&player=me",
+            "player=me&player=",
+            "event=a&event=b",
             "event=%20",
         ] {
             let refusal = Request::parse(Route::Lichess, query).unwrap_err();
@@ -701,6 +711,10 @@ mod tests {
             (request.page.skip, request.page.limit),
             (7, LONGEST_PAGE as usize)
         );
+        let names = "player=Tal&player=%20M.%20Tal&opponent=a&opponent=b";
+        let filters = parsed(Route::Games, names).query.filters;
+        assert_eq!(filters.players, ["Tal", "M. Tal"]);
+        assert_eq!(filters.opponents, ["a", "b"]);
         let results = [GameResult::WhiteWins, GameResult::Draw];
         assert_eq!(request.query.filters.results, results);
         assert_eq!(parsed(Route::Games, "skip=10000").page.skip, 10_000);

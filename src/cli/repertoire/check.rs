@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use polybook::{
-    pgn::Games,
+    FileKind,
+    book::is_book_or_empty,
+    pgn::{Cutter, GameReader, GameResult, Games, Input, StreamOptions},
     repertoire::{
         Check, CheckSummary, CheckedGame, Departure, Results, SeveralMoves, Side, check,
         several_moves,
@@ -56,11 +58,12 @@ pub struct Args {
     #[arg(long, value_name = "REPERTOIRE")]
     black: Option<PathBuf>,
 
-    /// Check only games that a player with NAME in the name played with the side of the repertoire [default: all games]
+    /// Check only games that a player with NAME in the name played with the side of the repertoire; can be given several times,
+    /// for one player with several names [default: all games]
     #[arg(long, value_name = "NAME")]
-    player: Option<String>,
+    player: Vec<String>,
 
-    /// Require that the name matches in full
+    /// Require that names match in full
     #[arg(long, requires = "player")]
     exact: bool,
 
@@ -92,6 +95,9 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
+/// The number of bytes of games from which [`has_finished_games`] decides.
+const FIRST_GAMES: usize = 1 << 16;
+
 /// The default maximum number of games, and of departures from a repertoire, that are listed.
 const LISTED: usize = 20;
 
@@ -108,6 +114,9 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         return print_contradictions(args, context);
     }
     let (repertoires, games) = check_files(args)?;
+    if let (Some(color), Some(repertoire)) = (args.color, args.files.first()) {
+        refuse_swapped(repertoire, games, color)?;
+    }
     let all = args.files.iter().chain(&args.white).chain(&args.black);
     let all: Vec<&PathBuf> = all.collect();
     refuse_twice(&all)?;
@@ -135,7 +144,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         .unwrap_or(if args.json { usize::MAX } else { LISTED });
     let checking = Check {
         repertoires: known.as_ref().map(Option::as_ref),
-        player: args.player.as_deref(),
+        players: &args.player,
         exact: args.exact,
         with_text: args.out.is_some(),
     };
@@ -180,12 +189,10 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         }
     })?;
     printed.commit()?;
-    if let Some(player) = &args.player
-        && checked == 0
-        && summary.read > 0
-    {
+    if !args.player.is_empty() && checked == 0 && summary.read > 0 {
         context.say(&format!(
-            "the games of {player:?} are not checked: the repertoire is of another variant\n"
+            "the games of \"{}\" are not checked: the repertoire is of another variant\n",
+            args.player.join("\" and \"")
         ));
     }
     if let Some(out) = out {
@@ -193,6 +200,54 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     say_contradictions(summary.contradictions, context);
     Ok(())
+}
+
+/// Returns an error if the repertoire contains finished games, but some file of games contains none, as a repertoire does.
+fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow::Result<()> {
+    if has_finished_games(repertoire)? != Some(true) {
+        return Ok(());
+    }
+    for file in games {
+        if has_finished_games(file)? == Some(false) {
+            let (file, repertoire) = (file.display(), repertoire.display());
+            let problem = format!(
+                "{repertoire} contains finished games, and {file} contains none: write the repertoire before the games, or \
+                 --{color} {repertoire} if {repertoire} is the repertoire"
+            );
+            return Err(Usage(problem).into());
+        }
+    }
+    Ok(())
+}
+
+/// Returns `true` if one of the first games of a PGN file has a result, and `false` if none has, or if the file is a book or a
+/// database. Returns `None` if the file is none of these, or cannot be read twice.
+fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
+    if !path.is_file() || path.metadata()?.len() == 0 {
+        return Ok(None);
+    }
+    match FileKind::of(path)? {
+        FileKind::Sqlite => return Ok(Some(false)),
+        FileKind::Other if is_book_or_empty(path)? => return Ok(Some(false)),
+        FileKind::Other => {}
+        _ => return Ok(None),
+    }
+    let input = Input::file(path);
+    let mut cutter = Cutter::new(input.open(&StreamOptions::default())?, FIRST_GAMES);
+    let Some(batch) = cutter.next_batch().map_err(|err| input.error(err))? else {
+        return Ok(None);
+    };
+    let mut reader = GameReader::new(&batch.text);
+    let mut has_games = false;
+    while reader.next_game() {
+        has_games = true;
+        let result = reader.tags().get(b"Result").and_then(GameResult::from_text);
+        if result.is_some_and(|result| result != GameResult::Unknown) {
+            return Ok(Some(true));
+        }
+        reader.skip_moves();
+    }
+    Ok(has_games.then_some(false))
 }
 
 /// Prints the positions in which a repertoire has more than one move for its own side.

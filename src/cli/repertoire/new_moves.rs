@@ -12,7 +12,7 @@ use super::{Opener, json_game, pgn_output, pgn_text};
 use crate::cli::{
     Context, counted,
     errors::of_several_outputs,
-    input::{check_output, pgn_inputs, refuse_twice},
+    input::{check_output, ending, pgn_inputs, refuse_twice},
     position::UntaggedArg,
     progress::beside_lines,
     resources::ResourceArgs,
@@ -38,9 +38,9 @@ an index begin with 0.)
 
 Examples:
   polybook repertoire new week.pgn --reference games.idx
-  polybook repertoire new games.pgn --reference games.pgn --earlier --format csv --out new.csv
+  polybook repertoire new games.pgn --reference games.pgn --earlier --out new.csv
       what was new when it was played
-  polybook repertoire new mine.pgn --reference book.bin --format pgn --out marked.pgn")]
+  polybook repertoire new mine.pgn --reference book.bin --out marked.pgn")]
 pub struct Args {
     /// The games in PGN; - is standard input
     #[arg(value_name = "GAMES", required = true)]
@@ -61,21 +61,20 @@ pub struct Args {
     #[arg(long)]
     first: bool,
 
-    /// Only games of a player with NAME in the name
+    /// Only games of a player with NAME in the name; can be given several times, for one player with several names
     #[arg(long, value_name = "NAME")]
-    player: Option<String>,
+    player: Vec<String>,
 
-    /// The name must match in full
+    /// Names must match in full
     #[arg(long, requires = "player")]
     exact: bool,
 
-    /// Format: a table (text), CSV, or the games with a comment (pgn)
+    /// Format: a table (text), CSV, or the games with a comment (pgn) [default: by the ending of --out, else text]
     #[arg(
         long,
-        default_value = "text",
         value_parser = one_of([("text", NewMovesFormat::Text), ("csv", NewMovesFormat::Csv), ("pgn", NewMovesFormat::Pgn)]),
     )]
-    format: NewMovesFormat,
+    format: Option<NewMovesFormat>,
 
     /// Write to this file [default: standard output]
     #[arg(
@@ -118,7 +117,12 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     refuse_twice(&inputs)?;
     inputs.retain(|path| *path != Path::new("-"));
     check_output(&args.out, &inputs, false)?;
-    let mut out = match args.format {
+    let format = args.format.unwrap_or(match &*ending(&args.out) {
+        "csv" => NewMovesFormat::Csv,
+        "pgn" => NewMovesFormat::Pgn,
+        _ => NewMovesFormat::Text,
+    });
+    let mut out = match format {
         NewMovesFormat::Pgn => pgn_output(&args.out, args.force)?,
         NewMovesFormat::Csv | NewMovesFormat::Text => Output::create(&args.out, args.force)?,
     };
@@ -132,11 +136,11 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         known: &known,
         earlier: args.earlier,
         first: args.first,
-        player: args.player.as_deref(),
+        players: &args.player,
         exact: args.exact,
-        with_text: !args.json && args.format == NewMovesFormat::Pgn,
+        with_text: !args.json && format == NewMovesFormat::Pgn,
     };
-    match args.format {
+    match format {
         _ if args.json => out.put("{\"games\":[")?,
         NewMovesFormat::Csv => out.put(format!("{CSV_HEADER}\n"))?,
         NewMovesFormat::Text | NewMovesFormat::Pgn => (),
@@ -155,7 +159,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         };
         new_moves(&games, &reference, |found| {
             new += u64::from(found.ply.is_some());
-            match args.format {
+            match format {
                 _ if args.json => out.put(json_game(found, &mut comma)),
                 NewMovesFormat::Text => out.put(new_line(found)),
                 NewMovesFormat::Csv => out.put(csv_row(found)),
@@ -169,9 +173,12 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     out.commit()?;
     context.warn(&compared.warnings);
     let games = compared.games;
-    let of_player = match &args.player {
-        Some(name) => format!(" with \"{name}\" in the name of a player"),
-        None => String::new(),
+    let of_player = match &args.player[..] {
+        [] => String::new(),
+        names => format!(
+            " with \"{}\" in the name of a player",
+            names.join("\" or \"")
+        ),
     };
     context.say(&format!("{}{of_player}\n", counted(games, "game")));
     if games > 0 && new == 0 && !args.earlier {

@@ -304,7 +304,7 @@ impl NameMatch {
 
     /// Returns `true` if the value of a tag matches one of `names`. Normalizes the value and the names before the
     /// comparison.
-    pub(super) fn matches_any(self, value: &[u8], names: &[String]) -> bool {
+    pub(crate) fn matches_any(self, value: &[u8], names: &[String]) -> bool {
         let value = folded(&tag_text(value));
         names.iter().any(|name| self.matches(&value, &folded(name)))
     }
