@@ -501,7 +501,6 @@ fn a_second_file_or_name_of_an_option_is_an_error() {
         "make-book famous.pgn --obs b.db3 --obs c.db3",
         "merge-book a.bin --out b.bin --out c.bin",
         "info-book --bin a.bin --bin book.bin",
-        "games --leveldb x.idx --player Tal --player Morphy",
         "moves --leveldb x.idx --event Paris --event London",
         "moves --leveldb x.idx --eco B --eco C",
     ] {
@@ -558,6 +557,7 @@ fn documents_are_as_documented() {
         "event",
         "site",
         "eco",
+        "file",
         "offset",
         "fen",
         "ply_count",
@@ -569,6 +569,21 @@ fn documents_are_as_documented() {
         .map(|name| games.find(&format!("\"{name}\":")).unwrap())
         .collect();
     assert!(places.is_sorted(), "{games}");
+    let rated = "[WhiteElo \"2400 (est.)\"]\n[BlackElo \"?\"]\n[PlyCount \"1\"]\n\n1. e4 *\n";
+    std::fs::write(dir.path().join("rated.pgn"), rated).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q rated.pgn --explorer rated.idx --leveldb rated.db --bin rated.bin --min-game 1",
+    );
+    for index in ["rated.idx", "rated.db"] {
+        let games = ok_json(dir.path(), &format!("games --index {index} --json"));
+        let game = &games["games"][0];
+        let file = std::path::Path::new(game["file"].as_str().unwrap());
+        assert!(file.is_absolute() && file.ends_with("rated.pgn"), "{game}");
+        assert_eq!(game["white_elo"], 2400);
+        assert_eq!(game["black_elo"], json!(null));
+        assert_eq!(game["ply_count"], 1);
+    }
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod inputs;
 mod interop_book;
 #[cfg(unix)]
 mod interrupts;
+mod json_names;
 mod kinds;
 mod make_book;
 #[cfg(target_os = "linux")]

@@ -1,6 +1,10 @@
 //! `polybook games`: lists the games that reached a position.
 
-use std::{borrow::Cow, iter::once, path::PathBuf};
+use std::{
+    borrow::Cow,
+    iter::once,
+    path::{Path, PathBuf},
+};
 
 use polybook::{
     explorer::{Line, Page, Query, Sort, View},
@@ -8,6 +12,7 @@ use polybook::{
     position,
 };
 use serde_json::{Value, json};
+use shakmaty::Color;
 
 use super::{
     Context, counted,
@@ -95,7 +100,13 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     if args.pgn {
         return print_texts(wanted.map(|id| index.text(id)));
     }
-    let games = wanted.map(|id| Ok((id.into(), index.header(id)?)));
+    let games = wanted.map(|id| {
+        Ok(FoundGame {
+            id: id.into(),
+            header: index.header(id)?,
+            file: index.path_of_game(id)?,
+        })
+    });
     print_list(args, key, ids.len() as u64, games)
 }
 
@@ -118,18 +129,28 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         fold_matches: false,
     };
     let (total, numbers) = explorer.game_numbers(&query, &page)?;
-    if total == 0 {
-        check_names(&explorer, &query.filters)?;
-    }
+    check_names(&explorer, &query.filters, total > 0, context)?;
     context.warn(&passed_unknown(&explorer, &query)?);
     if args.pgn {
         return print_texts(numbers.map(|number| explorer.text(number?)));
     }
     let games = numbers.map(|number| {
         let number = number?;
-        Ok((number, explorer.header(number)?))
+        Ok(FoundGame {
+            id: number,
+            header: explorer.header(number)?,
+            file: explorer.path_of_game(number)?,
+        })
     });
     print_list(args, key, total, games)
+}
+
+/// A game of the list.
+struct FoundGame<'a> {
+    id: u64,
+    header: GameHeader,
+    /// The PGN file from which the game was indexed.
+    file: &'a Path,
 }
 
 /// Replaces an error with one that asks for an explorer's index if one of the indexes has the format of polyglot's
@@ -152,22 +173,19 @@ fn print_texts(mut texts: impl Iterator<Item = polybook::Result<Vec<u8>>>) -> an
 
 /// Prints a list of games of the position with the key `key`. `total` is the number of all games of the position. Each
 /// game is read when it is printed, so the list need not fit into memory.
-fn print_list(
+fn print_list<'a>(
     args: &Args,
     key: u64,
     total: u64,
-    games: impl Iterator<Item = polybook::Result<(u64, GameHeader)>>,
+    games: impl Iterator<Item = polybook::Result<FoundGame<'a>>>,
 ) -> anyhow::Result<()> {
     if args.json {
         let head = json!({ "key": key::text(key), "total": total });
-        let games = games.map(|game| {
-            let (id, game) = game?;
-            Ok(document(id, &game).to_string())
-        });
+        let games = games.map(|game| Ok(document(&game?).to_string()));
         return print_json_list(&head, "games", games);
     }
     let head = format!("{}\n", counted(total, "game"));
-    let lines = games.map(|game| game.map(|(id, game)| line(id, &game)));
+    let lines = games.map(|game| game.map(|game| line(game.id, &game.header)));
     print_all(once(Ok(head)).chain(lines))
 }
 
@@ -188,14 +206,21 @@ fn line(id: u64, game: &GameHeader) -> String {
 }
 
 /// Returns the JSON document that represents a game in a list.
-fn document(id: u64, game: &GameHeader) -> Value {
+fn document(game: &FoundGame<'_>) -> Value {
+    let FoundGame { id, header, file } = game;
     let mut document = json!({ "id": id });
-    for (name, value) in game.fields() {
+    for (name, value) in header.fields() {
         document[name] = match name {
             // The result of an unfinished game is `*`.
             "result" => json!(value),
-            // A game without tags has no offset.
-            "offset" => json!(game.offset()),
+            "white_elo" => json!(header.rating(Color::White)),
+            "black_elo" => json!(header.rating(Color::Black)),
+            "ply_count" => json!(header.ply_count()),
+            "offset" => {
+                document["file"] = json!(file.to_string_lossy());
+                // A game without tags has no offset.
+                json!(header.offset())
+            }
             _ => json!(known(value)),
         };
     }

@@ -374,6 +374,15 @@ impl Index {
         Ok(Some(stats))
     }
 
+    /// Returns the absolute path of the PGN file from which a game was indexed, or `-` for standard input.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has this id.
+    pub fn path_of_game(&self, id: u32) -> Result<&Path> {
+        Ok(self.file_of(id)?.0)
+    }
+
     /// Returns the path of the input file that contains game `id`, and the id of the first game in that file.
     ///
     /// # Errors

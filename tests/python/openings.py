@@ -99,13 +99,13 @@ def check_row(row, games, case, averages, passing):
     dates = [played.game.date for played, _ in games if played.game.date[0]]
     last = max(dates, default=None)
     text = last and "-".join(f"{part:0{width}}" for part, width in zip(last, (4, 2, 2)) if part)
-    assert row["last"] == text, (row, text)
+    assert row["last_played"] == text, (row, text)
     if "player" in case:
         assert row["wins"] == points.count(1) and row["losses"] == points.count(0), row
         assert is_close(row["points"], sum(points) - expected), (row, sum(points) - expected)
         rated = [(played, color) for played, color in finished if played.game.elo[color == "white"]]
         opponents = [played.game.elo[color == "white"] for played, color in rated]
-        assert row["opponents"] == rounded_mean(opponents), row
+        assert row["opponent_rating"] == rounded_mean(opponents), row
         performance = None
         if len(rated) >= 10:
             score = sum(played.points(color) for played, color in rated)

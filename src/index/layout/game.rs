@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use shakmaty::Color;
+
 use super::{parse_number, put_number};
-use crate::pgn::{GameReader, GameResult, Tags, tag_text};
+use crate::pgn::{GameReader, GameResult, Tags, rating, tag_text};
 
 /// The value of the offset field in the record of a game without tags.
 const NO_OFFSET: i64 = -1;
@@ -188,6 +190,16 @@ impl GameHeader {
         }
     }
 
+    /// Returns the rating of a player, or `None` if the tag contains no number from 1 to 4,000.
+    pub fn rating(&self, color: Color) -> Option<u16> {
+        rating(self.tag(color.fold_wb("WhiteElo", "BlackElo")).as_bytes())
+    }
+
+    /// Returns the number of half-moves that the tag `PlyCount` states, or `None` if it contains no number.
+    pub fn ply_count(&self) -> Option<u32> {
+        self.tag("PlyCount").trim().parse().ok()
+    }
+
     /// Returns the offset of the byte after the opening bracket of the game's first tag, in the decompressed PGN text.
     /// Returns `None` if the game has no tags.
     pub fn offset(&self) -> Option<u64> {
@@ -217,6 +229,7 @@ mod tests {
         let header = GameHeader::parse(record).unwrap();
         assert_eq!(header.tag("White"), "Müller");
         assert_eq!(header.tag("WhiteElo"), "");
+        assert_eq!(header.rating(Color::White), None);
         assert_eq!(header.tag("Event"), "a/b");
         assert_eq!(header.offset(), Some(1));
         assert_eq!(header.tag("FEN"), "");

@@ -340,12 +340,12 @@ pub enum Condition {
     /// The names of the players.
     Player,
     /// The ECO code.
-    #[serde(rename = "ECO code")]
+    #[serde(alias = "ECO code")]
     Eco,
     /// The opening by the moves of the game.
     Opening,
     /// The time control.
-    #[serde(rename = "time control")]
+    #[serde(rename = "time_control", alias = "time control")]
     TimeControl,
     /// The result. A game without a result also fails this condition.
     Result,
@@ -366,7 +366,7 @@ impl Condition {
     ///
     /// ```
     /// use polybook::pgn::Condition;
-    /// assert_eq!(Condition::from_name("ECO code"), Some(Condition::Eco));
+    /// assert_eq!(Condition::from_name("eco"), Some(Condition::Eco));
     /// assert_eq!(Condition::Eco.to_string(), "ECO code");
     /// ```
     pub fn from_name(name: &str) -> Option<Condition> {
@@ -375,10 +375,14 @@ impl Condition {
     }
 }
 
-/// Writes the name of the condition.
+/// Writes the condition as people call it, such as `ECO code`. Its name in JSON is `eco`.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
+        match self {
+            Condition::Eco => f.write_str("ECO code"),
+            Condition::TimeControl => f.write_str("time control"),
+            condition => condition.serialize(f),
+        }
     }
 }
 
