@@ -35,6 +35,30 @@ fn documents(text: &str) -> Vec<serde_json::Value> {
 }
 
 #[test]
+fn the_ending_of_the_file_chooses_the_format() {
+    let dir = made("--max-ply 4");
+    let dir = dir.path();
+    let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+    for (name, format) in [
+        ("t.PGN", "pgn"),
+        ("t.jsonl", "jsonl"),
+        ("t.txt", "text"),
+        ("t", "text"),
+    ] {
+        ok(dir, &format!("tree -q book.bin --out {name}"));
+        ok(
+            dir,
+            &format!("tree -q book.bin --format {format} --out named --force"),
+        );
+        assert_eq!(read(name), read("named"), "{name}");
+    }
+    assert!(read("t.PGN").contains("[Event "));
+    // The option decides if both are given.
+    ok(dir, "tree -q book.bin --format text --out t.pgn --force");
+    assert_eq!(read("t.pgn"), read("t.txt"));
+}
+
+#[test]
 fn a_book_of_a_tree_has_the_moves_of_the_book() {
     for options in ["", "--max-ply 12", "--uniform --max-ply 25"] {
         let dir = made(options);

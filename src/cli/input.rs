@@ -158,6 +158,12 @@ fn given_twice() -> Usage {
     Usage("- is given twice, and there is one standard input".to_owned())
 }
 
+/// Returns the ending of a file name in lower case, without its dot, from which a command chooses the format of the file.
+pub fn ending(path: &Path) -> String {
+    let ending = path.extension().unwrap_or_default();
+    ending.to_string_lossy().to_ascii_lowercase()
+}
+
 /// Returns the PGN inputs that arguments name. `untagged` is the variant of games without a `Variant` tag. Returns an
 /// error if an argument is an index.
 pub fn pgn_inputs(arguments: &[PathBuf], untagged: Variant) -> polybook::Result<Vec<Input>> {

@@ -20,7 +20,7 @@ use shakmaty::Color;
 use super::{
     Context, counted,
     evals::EvalsArg,
-    input::{check_output, file_or_index, in_memory, output_name},
+    input::{check_output, ending, file_or_index, in_memory, output_name},
     position::{self, PositionArgs, Searched, of_book, of_database, refuse_other_of_index},
     progress::{Bar, beside_lines},
     resources::MemoryArgs,
@@ -40,8 +40,8 @@ answer to it. A line ends with \"transposition\" at a position that the tree alr
 
 Examples:
   polybook tree book.bin --max-ply 6
-  polybook tree book.bin \"1. e4 c5\" --min-share 10 --format pgn --out sicilian.pgn
-  polybook tree white.bin --color white --format pgn --out repertoire.pgn
+  polybook tree book.bin \"1. e4 c5\" --min-share 10 --out sicilian.pgn
+  polybook tree white.bin --color white --out repertoire.pgn
       the repertoire of one side, with all replies that it answers
   polybook tree games.obs.db3 --min-game 100 --format jsonl
   polybook make-book tree.pgn --variations --uniform --min-game 1
@@ -55,13 +55,12 @@ pub struct Args {
     position: PositionArgs,
 
     /// Format of the output: games with variations (pgn), indented lines (text), or a JSON document for each position
-    /// (jsonl)
+    /// (jsonl) [default: by the ending of --out, else text]
     #[arg(
         long,
-        default_value = "text",
         value_parser = one_of([("pgn", TreeFormat::Pgn), ("text", TreeFormat::Text), ("jsonl", TreeFormat::Jsonl)])
     )]
-    format: TreeFormat,
+    format: Option<TreeFormat>,
 
     /// Write the tree to this file [default: standard output]
     #[arg(
@@ -235,7 +234,11 @@ fn write(
         None => source,
     };
     let tree = Tree::new(source, start, limits, meter);
-    let format = args.format;
+    let format = args.format.unwrap_or(match &*ending(&args.out) {
+        "pgn" => TreeFormat::Pgn,
+        "jsonl" => TreeFormat::Jsonl,
+        _ => TreeFormat::Text,
+    });
     let path = out.target().to_owned();
     let moves = match format {
         TreeFormat::Pgn if out.is_sealed() => tree.write_sealed_pgn(&mut out, &path)?,
