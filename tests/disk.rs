@@ -46,6 +46,7 @@ pub const TEXTS: &[&str] = &[
     "convert one.obs.db3 suite.epd --plies 2 --min-game 1 --threads 1 --force -q",
     "convert one.obs.db3 table.csv --threads 1 --force -q",
     "convert one.obs.db3 table.jsonl --threads 1 --force -q",
+    "convert one.obs.db3 table.parquet --threads 1 --force -q",
     "make-book games.pgn --threads 1 --min-game 1 --suite suite.epd --plies 2 --force -q",
     "tree one.bin --out tree.pgn --format pgn -q",
     "tree one.bin --out tree.txt --format text --force -q",

@@ -2,11 +2,14 @@
 //! games.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
     time::{Duration, Instant},
 };
+
+use parquet::{file::reader::SerializedFileReader, record::Field};
+use polybook::position::from_text;
 
 use crate::common::{fails, ok, ok_json, python, records, refused, run, run_python, sample, temp};
 
@@ -476,6 +479,55 @@ fn tables_of_a_book_have_every_record() {
         rows.len() + 1,
         lines(dir, "games.obs.db3 all.csv", "all.csv").len()
     );
+}
+
+/// Tables in Parquet have the columns of tables in JSON, with keys as numbers.
+#[test]
+fn tables_in_parquet_equal_tables_in_json() {
+    let dir = made();
+    let dir = dir.path();
+    let unknown = b"\xff\xff\xff\xff\xff\xff\xff\xff\x03\x1c\0\x01\0\0\0\0";
+    let more = [&fs::read(dir.join("book.bin")).unwrap()[..], unknown].concat();
+    fs::write(dir.join("more.bin"), more).unwrap();
+    ok(dir, "verify -q more.bin --fix few.bin");
+    let value = |field: &Field| match field {
+        Field::Long(number) => serde_json::json!(number),
+        Field::Str(text) => serde_json::json!(text),
+        Field::Null => serde_json::Value::Null,
+        other => panic!("{other}"),
+    };
+    for source in ["few.bin", "games.obs.db3"] {
+        let jsonl = lines(dir, &format!("{source} t.jsonl"), "t.jsonl");
+        ok(dir, &format!("convert -q {source} t.parquet --force"));
+        let file = fs::File::open(dir.join("t.parquet")).unwrap();
+        let rows = SerializedFileReader::new(file).unwrap();
+        let rows: Vec<_> = rows.into_iter().map(|row| row.unwrap()).collect();
+        assert_eq!(rows.len(), jsonl.len());
+        for (row, line) in rows.iter().zip(&jsonl) {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            let row: BTreeMap<&str, serde_json::Value> = row
+                .get_column_iter()
+                .map(|(name, field)| (name.as_str(), value(field)))
+                .collect();
+            let key = row["key"].as_i64().unwrap().cast_unsigned();
+            match line.get("key") {
+                Some(known) => assert_eq!(known, &format!("{key:016x}")),
+                None => {
+                    let fen = line["fen"].as_str().unwrap();
+                    let pos = from_text(Some(fen), None).unwrap();
+                    assert_eq!(polybook::position::key(&pos), key);
+                }
+            }
+            for (name, value) in line.as_object().unwrap() {
+                if name != "key" {
+                    assert_eq!(&row[&**name], value, "{name}");
+                }
+            }
+        }
+    }
+    // A file that polybook cannot tell from others is not replaced.
+    let error = fails(dir, "convert -q few.bin t.parquet", 1);
+    assert!(error.contains("--force"), "{error}");
 }
 
 #[test]

@@ -36,6 +36,7 @@ The ending of OUT determines what is made from an OOBS database (.obs.db3) or a 
   .epd    an opening suite of the positions after such lines, the most played position first
   .csv    a table of the moves of a database with their results and weights, or of the records of a book
   .jsonl  the same table, as one JSON document for each move, with FEN, SAN and UCI
+  .parquet  the columns of .jsonl, and the position key as counts have it, to join FEN and SAN to counts
 Tables contain every move by default, as with --min-game 1. Rows of a database that are marked inactive are skipped.
 
 The lines of a suite are combined from single moves of the input. No line repeats a position. It is possible that no game
@@ -105,6 +106,7 @@ enum TargetFormat {
     Epd,
     Csv,
     Jsonl,
+    Parquet,
 }
 
 impl TargetFormat {
@@ -185,6 +187,7 @@ fn database(
         TargetFormat::Epd => convert.to_suite(out, &suite, SuiteFormat::Epd)?,
         TargetFormat::Csv => convert.to_table(out, TableFormat::Csv)?,
         TargetFormat::Jsonl => convert.to_table(out, TableFormat::Jsonl)?,
+        TargetFormat::Parquet => convert.to_table(out, TableFormat::Parquet)?,
     })
 }
 
@@ -220,6 +223,7 @@ fn book(
         TargetFormat::Epd => convert.to_suite(out, &suite, SuiteFormat::Epd)?,
         TargetFormat::Csv => convert.to_table(out, &suite.starts, TableFormat::Csv)?,
         TargetFormat::Jsonl => convert.to_table(out, &suite.starts, TableFormat::Jsonl)?,
+        TargetFormat::Parquet => convert.to_table(out, &suite.starts, TableFormat::Parquet)?,
         TargetFormat::Bin => {
             let usage = format!(
                 "{name} is a Polyglot book already: polybook filter and polybook merge-book make others of it"
@@ -261,7 +265,7 @@ fn format(args: &Args) -> Result<TargetFormat, Usage> {
             "{out}: an OOBS database is made of games, by make-book --obs, or of others, by merge-book"
         )),
         _ => Usage(format!(
-            "{out}: say what to make with --format, or end the name in .bin, .pgn, .epd, .csv or .jsonl"
+            "{out}: say what to make with --format, or end the name in .bin, .pgn, .epd, .csv, .jsonl or .parquet"
         )),
     })
 }
@@ -269,8 +273,8 @@ fn format(args: &Args) -> Result<TargetFormat, Usage> {
 /// Returns the filter that selects the moves to keep in an output of this format if no option selects moves.
 fn default_filter(format: TargetFormat) -> MoveFilter {
     match format {
-        TargetFormat::Csv | TargetFormat::Jsonl => MoveFilter::every_move(),
         TargetFormat::Bin | TargetFormat::Pgn | TargetFormat::Epd => MoveFilter::default(),
+        _ => MoveFilter::every_move(),
     }
 }
 
@@ -289,7 +293,7 @@ fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<Strin
     let consequence = match format {
         TargetFormat::Pgn | TargetFormat::Epd => "so counts are too low and scores inexact",
         TargetFormat::Bin if !keeps_no_more => "so the book lacks them",
-        TargetFormat::Bin | TargetFormat::Csv | TargetFormat::Jsonl => return None,
+        _ => return None,
     };
     let min_game = made_with.min_game;
     let (which, remedy) = match dropped == format!("--min-game {min_game}") {
@@ -315,7 +319,7 @@ fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
         TargetFormat::Bin => "entry",
         TargetFormat::Pgn => "line",
         TargetFormat::Epd => "position",
-        TargetFormat::Csv | TargetFormat::Jsonl => "row",
+        _ => "row",
     };
     if converted.left_out > 0 {
         text.push_str(&format!(

@@ -42,6 +42,7 @@ const MERGE_BOOK: &str = "merge-book a.bin b.bin --out new.bin";
 const CONVERT: &str = "convert a.obs.db3 new.bin";
 const TO_CSV: &str = "convert a.obs.db3 new.csv --force";
 const TO_JSONL: &str = "convert a.obs.db3 new.jsonl";
+const TO_PARQUET: &str = "convert a.obs.db3 new.parquet";
 const BOOK_TO_JSONL: &str = "convert a.bin new.jsonl";
 const TREE: &str = "tree a.bin --out new.pgn --force";
 const CHECK: &str = "repertoire check a.bin games.pgn --color white --limit 9 --out new-games.pgn";
@@ -100,6 +101,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("last rows", "0", TO_CSV),
     ("write lines", "3", TO_JSONL),
     ("write lines", "3", BOOK_TO_JSONL),
+    ("write rows", "0", TO_PARQUET),
     ("tree", "0", TREE),
     ("plies", "0", PLIES),
     ("evals", "0", EVALS),

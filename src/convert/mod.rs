@@ -28,6 +28,8 @@
 //! which key the games of the position had.
 
 mod book;
+#[cfg(feature = "parquet")]
+mod parquet_rows;
 mod table;
 
 use std::{cell::RefCell, collections::HashSet, sync::Arc};

@@ -1,4 +1,4 @@
-//! Tables of databases and books for spreadsheets and scripts, as comma-separated values or JSON lines.
+//! Tables of databases and books for spreadsheets and scripts, as comma-separated values, JSON lines or Parquet.
 
 use std::{
     io::{self, Write},
@@ -8,13 +8,15 @@ use std::{
 use serde::Serialize;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
+#[cfg(feature = "parquet")]
+use super::parquet_rows::ParquetRows;
 use super::{Convert, Converted};
 use crate::{
     book::{Scale, Scaling, Weights},
     counts::{MoveFilter, Wdl},
     error::{At, Result},
     obs::{ObsRow, PassedOver, legal_move},
-    position::{Variant, fen_of},
+    position::{Variant, fen_of, key},
     storage::output::{AtomicFile, BufferedFile},
     task,
 };
@@ -26,6 +28,9 @@ pub enum TableFormat {
     Csv,
     /// JSON lines: one document a row.
     Jsonl,
+    /// A Parquet file, which DuckDB, Spark and data frames read.
+    #[cfg(feature = "parquet")]
+    Parquet,
 }
 
 /// A table that is being written. The file replaces its target when the table is complete.
@@ -37,6 +42,8 @@ pub(super) struct TableOutput {
 enum RowWriter {
     Csv(Box<csv::Writer<AtomicFile>>),
     Jsonl(Box<BufferedFile>),
+    #[cfg(feature = "parquet")]
+    Parquet(Box<ParquetRows>),
 }
 
 impl TableOutput {
@@ -50,6 +57,10 @@ impl TableOutput {
         let path = file.target().to_owned();
         let rows = match format {
             TableFormat::Jsonl => RowWriter::Jsonl(Box::new(BufferedFile::new(file))),
+            #[cfg(feature = "parquet")]
+            TableFormat::Parquet => {
+                RowWriter::Parquet(Box::new(ParquetRows::begin(file, columns.split(','))?))
+            }
             TableFormat::Csv => {
                 let mut builder = csv::WriterBuilder::new();
                 let builder = builder.has_headers(false).buffer_capacity(1 << 16);
@@ -71,6 +82,11 @@ impl TableOutput {
                 let written = serde_json::to_writer(&mut *out, row).map_err(io::Error::from);
                 written.and_then(|()| out.write_all(b"\n"))
             }
+            #[cfg(feature = "parquet")]
+            RowWriter::Parquet(rows) => match serde_json::to_value(row) {
+                Ok(row) => return rows.push(&row),
+                Err(err) => Err(err.into()),
+            },
         };
         written.at(&self.path, "write")
     }
@@ -83,6 +99,8 @@ impl TableOutput {
                 file.at(&self.path, "write")?.commit()
             }
             RowWriter::Jsonl(out) => out.commit(),
+            #[cfg(feature = "parquet")]
+            RowWriter::Parquet(rows) => rows.commit(),
         }
     }
 }
@@ -107,6 +125,9 @@ struct CsvRow<'a> {
 /// A row of a table made from a database, as a JSON document.
 #[derive(Serialize)]
 struct JsonRow<'a> {
+    /// The key of the position as 16 hex digits, for Parquet files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
     fen: String,
     /// The move in SAN, or `None` if it is not legal.
     san: Option<String>,
@@ -124,7 +145,8 @@ impl Convert {
     ///
     /// Comma-separated values have the columns EPD, move, wins, draws and losses of the side to move, and weight. The
     /// weight is the one in a book made from the database, or 0 if the book leaves the move out. JSON documents contain
-    /// the FEN instead of the EPD, and the move in SAN and in UCI notation.
+    /// the FEN instead of the EPD, and the move in SAN and in UCI notation. Parquet files have the columns of
+    /// JSON documents, and the position key as counts have it.
     ///
     /// # Errors
     ///
@@ -134,7 +156,11 @@ impl Convert {
     }
 
     fn write_table(&self, out: AtomicFile, format: TableFormat) -> Result<Converted> {
-        let file = TableOutput::begin(out, format, "EPD,Move,Win,Draw,Loss,Weight")?;
+        let columns = match format {
+            TableFormat::Csv => "EPD,Move,Win,Draw,Loss,Weight",
+            _ => "key,fen,san,uci,wins,draws,losses,weight",
+        };
+        let file = TableOutput::begin(out, format, columns)?;
         let variant = self.played_variant()?;
         let filter = self.narrowed(MoveFilter::every_move());
         let passes = 1 + u64::from(self.weights.scale == Scale::Global);
@@ -240,7 +266,7 @@ impl DatabaseTable<'_> {
     fn write_row(&mut self, pos: &VariantPosition, row: &ObsRow, weight: u16) -> Result<()> {
         let ObsRow { epd, mv, stats, .. } = row;
         let stats = *stats;
-        if self.format != TableFormat::Jsonl {
+        if self.format == TableFormat::Csv {
             return self.file.write(&CsvRow {
                 epd,
                 mv,
@@ -250,7 +276,9 @@ impl DatabaseTable<'_> {
         }
         let legal = legal_move(pos, mv);
         let uci = legal.map(|mv| mv.uci(pos));
+        let has_key = self.format != TableFormat::Jsonl;
         self.file.write(&JsonRow {
+            key: has_key.then(|| format!("{:016x}", key(pos))),
             fen: fen_of(pos),
             san: legal.and_then(|mv| mv.san(pos)),
             uci: uci.as_deref().unwrap_or(mv),

@@ -1,0 +1,124 @@
+//! Tables as Parquet files, which DuckDB, Spark, pandas and polars read.
+
+use parquet::{
+    data_type::{ByteArray, ByteArrayType, Int64Type},
+    errors::ParquetError,
+    file::writer::SerializedRowGroupWriter,
+};
+use serde_json::Value;
+
+use crate::{
+    error::Result,
+    storage::{
+        output::{AtomicFile, BufferedFile},
+        parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
+    },
+    task,
+};
+
+/// The names of the columns that contain texts. All other columns contain numbers.
+const TEXTS: [&str; 3] = ["fen", "san", "uci"];
+
+/// A column, with its values in the current row group.
+enum Column {
+    Numbers(Vec<i64>),
+    /// Texts; `None` is a null.
+    Texts(Vec<Option<String>>),
+}
+
+impl Column {
+    /// Writes the values as the next column of a row group, and removes them.
+    fn write(
+        &mut self,
+        group: &mut SerializedRowGroupWriter<'_, BufferedFile>,
+    ) -> Result<(), ParquetError> {
+        match self {
+            Column::Numbers(numbers) => write_column::<Int64Type>(group, numbers.drain(..)),
+            Column::Texts(texts) => {
+                let levels: Vec<i16> = texts.iter().map(|text| text.is_some().into()).collect();
+                let texts = texts.drain(..).flatten();
+                let texts: Vec<ByteArray> = texts.map(|text| text.into_bytes().into()).collect();
+                let mut column = group.next_column()?.expect("the schema has the column");
+                let values = column.typed::<ByteArrayType>();
+                values.write_batch(&texts, Some(&levels), None)?;
+                column.close()
+            }
+        }
+    }
+}
+
+/// A writer of rows, which are collected until they fill a row group.
+pub(super) struct ParquetRows {
+    file: TableWriter<BufferedFile>,
+    columns: Vec<(String, Column)>,
+    rows: usize,
+}
+
+impl ParquetRows {
+    /// Begins a file with columns of these names.
+    pub(super) fn begin<'a>(
+        file: AtomicFile,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Result<ParquetRows> {
+        let (mut columns, mut fields) = (Vec::new(), String::new());
+        for name in names.map(str::to_ascii_lowercase) {
+            let column = match TEXTS.contains(&&*name) {
+                true => {
+                    fields += &format!("optional binary {name} (UTF8); ");
+                    Column::Texts(Vec::new())
+                }
+                false => {
+                    fields += &format!("required int64 {name}; ");
+                    Column::Numbers(Vec::new())
+                }
+            };
+            columns.push((name, column));
+        }
+        let path = file.target().to_owned();
+        let (schema, out) = (
+            format!("message moves {{ {fields}}}"),
+            BufferedFile::new(file),
+        );
+        Ok(ParquetRows {
+            file: TableWriter::new(out, &path, &schema, properties().build())?,
+            columns,
+            rows: 0,
+        })
+    }
+
+    /// Appends a row: a JSON document that has the names of the columns. Keys of positions, which are texts of 16 hex digits
+    /// there, become signed numbers with the same bits, as in [counts](crate::counts).
+    pub(super) fn push(&mut self, row: &Value) -> Result<()> {
+        for (name, column) in &mut self.columns {
+            let value = &row[&**name];
+            match column {
+                Column::Texts(texts) => texts.push(value.as_str().map(str::to_owned)),
+                Column::Numbers(numbers) => numbers.push(match value.as_str() {
+                    Some(key) => u64::from_str_radix(key, 16).map_or(0, u64::cast_signed),
+                    None => value.as_i64().unwrap_or(i64::MAX),
+                }),
+            }
+        }
+        self.rows += 1;
+        match self.rows == ROWS_OF_GROUP {
+            true => self.write_group(),
+            false => Ok(()),
+        }
+    }
+
+    fn write_group(&mut self) -> Result<()> {
+        task::fault("write rows");
+        self.rows = 0;
+        let mut columns = self.columns.iter_mut();
+        self.file
+            .write_group(|group| columns.try_for_each(|(_, column)| column.write(group)))
+    }
+
+    /// Writes the remaining rows and the footer, and moves the file to its path.
+    pub(super) fn commit(mut self) -> Result<()> {
+        if self.rows > 0 {
+            self.write_group()?;
+        }
+        self.file.finish()?.commit()
+    }
+}
