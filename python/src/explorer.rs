@@ -16,7 +16,7 @@ use shakmaty::Color;
 
 use crate::{
     errors::value_error,
-    options::Options,
+    options::{Options, unexpected},
     position::{Given, from_argument},
     threads::{detached, pool},
 };
@@ -29,9 +29,11 @@ pub struct Explorer {
 
 #[pymethods]
 impl Explorer {
-    /// Opens indexes. Each is a pair of a name, which the option `source` accepts, and a path.
+    /// Opens indexes: one path, or a list of paths or of pairs of a name and a path. An index without a name is named after its
+    /// directory. The option `source` accepts these names.
     #[new]
-    fn new(py: Python<'_>, sources: Vec<(String, PathBuf)>) -> PyResult<Explorer> {
+    fn new(py: Python<'_>, sources: &Bound<'_, PyAny>) -> PyResult<Explorer> {
+        let sources = named_indexes(sources)?;
         // Load the openings while this thread holds the GIL, so that no other thread forks during that time.
         openings::load();
         let explorer = detached(py, || explorer::Explorer::open(sources))?;
@@ -39,7 +41,14 @@ impl Explorer {
     }
 
     /// Returns the counts, the moves, and the top and recent games of a position, in the form in which `polybook serve` answers.
-    #[pyo3(signature = (position=None, **options))]
+    #[pyo3(
+        signature = (position=None, **options),
+        text_signature = "($self, position=None, *, variant=None, view='lichess', moves=None, top_games=None, \
+        recent_games=None, history=False, \
+        transpositions=False, speeds=(), ratings=None, modes=(), since=None, until=None, min_elo=None, \
+        max_elo=None, require_elo=False, require_date=False, player=(), color=None, opponent=(), \
+        result=(), eco=None, opening=None, event=None, min_ply=0, source=None, unfinished='draw')"
+    )]
     fn answer<'py>(
         &self,
         py: Python<'py>,
@@ -99,6 +108,27 @@ impl Explorer {
     }
 }
 
+/// Returns the names and paths of indexes.
+fn named_indexes(sources: &Bound<'_, PyAny>) -> PyResult<Vec<(String, PathBuf)>> {
+    let with_name = |path: PathBuf| {
+        let name = path.file_stem().unwrap_or(path.as_os_str());
+        (name.to_string_lossy().into_owned(), path)
+    };
+    if let Ok(path) = sources.extract() {
+        return Ok(vec![with_name(path)]);
+    }
+    let expected = "a path, or a list of paths or of pairs of a name and a path";
+    let unexpected = || unexpected("sources", expected, sources);
+    let items = sources.try_iter().map_err(|_| unexpected())?;
+    items
+        .map(|item| {
+            let item = item?;
+            let path = item.extract().map(with_name);
+            path.or_else(|_| item.extract()).map_err(|_| unexpected())
+        })
+        .collect()
+}
+
 /// A rating group as an argument: any rating in the group, or the text "unknown".
 #[derive(FromPyObject)]
 enum Rating {
@@ -138,14 +168,14 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         max_elo: options.take("max_elo")?,
         require_elo: options.take("require_elo")?.unwrap_or_default(),
         require_date: options.take("require_date")?.unwrap_or_default(),
-        player: options.take("player")?,
+        players: options.texts("player")?,
         color: match options.take::<String>("color")?.as_deref() {
             None => None,
             Some("white") => Some(Color::White),
             Some("black") => Some(Color::Black),
             Some(_) => return Err(value_error("color is \"white\" or \"black\"")),
         },
-        opponent: options.take("opponent")?,
+        opponents: options.texts("opponent")?,
         results: options.results("result")?,
         eco: options.parse("eco")?,
         opening: options.parse("opening")?,

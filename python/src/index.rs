@@ -9,7 +9,10 @@ use pyo3::{
     types::{PyBytes, PyDict, PyList},
 };
 
+use shakmaty::Color;
+
 use crate::{
+    errors::exception,
     position::{Given, from_argument},
     threads::detached,
 };
@@ -45,14 +48,25 @@ impl Index {
         Ok(list)
     }
 
-    /// Returns the header of a game as a dict: its tags, and its byte offset in the input.
+    /// Returns the header of a game as a dict: its tags, its file, and its byte offset in the unpacked file.
     fn header<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Bound<'py, PyDict>> {
         let game = detached(py, || self.index.header(id))?;
         let dict = PyDict::new(py);
-        for (name, value) in game.fields().filter(|(name, _)| *name != "offset") {
-            dict.set_item(name, value)?;
+        for (name, value) in game.fields() {
+            match name {
+                "white_elo" => dict.set_item(name, game.rating(Color::White))?,
+                "black_elo" => dict.set_item(name, game.rating(Color::Black))?,
+                "ply_count" => dict.set_item(name, game.ply_count())?,
+                "offset" => dict.set_item(name, game.offset())?,
+                _ => dict.set_item(name, value)?,
+            }
         }
-        dict.set_item("offset", game.offset())?;
+        dict.set_item(
+            "file",
+            self.index
+                .path_of_game(id)
+                .map_err(|err| exception(py, err))?,
+        )?;
         Ok(dict)
     }
 

@@ -15,22 +15,38 @@ use polybook::{
 use pyo3::{exceptions::PyOverflowError, prelude::*, types::PyDict};
 use shakmaty::Color;
 
-use crate::{errors::value_error, options::Options, threads::watched};
+use crate::{
+    errors::value_error,
+    options::{Options, paths},
+    threads::watched,
+};
 
 /// Makes the outputs that `options` name from PGN files, and returns the report as a dict.
 ///
 /// Calls `progress` about ten times a second with the phase, the completed fraction of the phase (`None` if it is unknown), and
 /// the number of games read.
 #[pyfunction]
-#[pyo3(signature = (inputs, *, progress=None, **options))]
+#[pyo3(
+    signature = (inputs, *, progress=None, **options),
+    text_signature = "(inputs, *, progress=None, bin=None, leveldb=None, explorer=None, obs=None, counts=None, \
+        by=None, force=False, \
+        allow_empty=False, index_stats=False, max_ply=1024, min_game=3, min_score=0.0, only_white=False, \
+        only_black=False, uniform=False, win_factor=2, draw_factor=1, loss_factor=0, scale='global', \
+        minimax=None, variant='standard', untagged_variant='standard', unfinished='draw', \
+        keep_prefix=False, strict=False, drop_duplicates=False, variations=False, piece_letters='en', \
+        comment=None, no_header=False, threads=None, memory=1073741824, temp_dir=None, min_elo=None, \
+        max_elo=None, require_elo=False, require_date=False, min_plies=0, since=None, until=None, \
+        result=(), player=(), white=(), black=(), exact=False, eco=(), tag=(), not_tag=(), rated=False, \
+        time_control=None)"
+)]
 pub fn make_book<'py>(
     py: Python<'py>,
-    inputs: Vec<PathBuf>,
+    inputs: &Bound<'py, PyAny>,
     progress: Option<Py<PyAny>>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut options = Options::new(py, options)?;
-    let run = run_of(inputs, &mut options)?;
+    let run = run_of(paths(inputs, "inputs")?, &mut options)?;
     options.finish("make_book")?;
     let report = with_progress(py, run, progress.as_ref())?;
     Ok(pythonize::pythonize(py, &report)?)

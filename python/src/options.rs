@@ -14,6 +14,39 @@ use pyo3::{
 
 use crate::errors::value_error;
 
+/// Parses the text of an argument as the command line does. An error begins with the name of the argument.
+fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str, name: &str) -> PyResult<T> {
+    text.parse()
+        .map_err(|err| value_error(format!("{name}: {err}")))
+}
+
+/// Returns an exception of the same type whose message begins with the name of the argument.
+fn named(py: Python<'_>, name: &str, err: PyErr) -> PyErr {
+    PyErr::from_type(err.get_type(py), format!("{name}: {}", err.value(py)))
+}
+
+/// Returns the paths of an argument: one text or path, or a list of them.
+pub fn paths(argument: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<PathBuf>> {
+    if let Ok(path) = argument.extract() {
+        return Ok(vec![path]);
+    }
+    let unexpected =
+        |found: &Bound<'_, PyAny>| unexpected(name, "a path or a list of paths", found);
+    let items = argument.try_iter().map_err(|_| unexpected(argument))?;
+    items
+        .map(|item| item?.extract().map_err(|_| unexpected(argument)))
+        .collect()
+}
+
+/// Returns the exception for an argument of another type than `expected`.
+pub fn unexpected(name: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
+    let kind = found.get_type();
+    let kind = kind
+        .name()
+        .map_or_else(|err| err.to_string(), |name| name.to_string());
+    PyTypeError::new_err(format!("{name}: expected {expected}, not {kind}"))
+}
+
 /// The keyword arguments of a call that have not been taken yet. An argument whose value is `None` counts as not given.
 pub struct Options<'py> {
     left: Bound<'py, PyDict>,
@@ -41,14 +74,16 @@ impl<'py> Options<'py> {
         if value.is_none() {
             return Ok(None);
         }
-        value.extract().map(Some).map_err(Into::into)
+        value
+            .extract()
+            .map(Some)
+            .map_err(|err| named(self.py(), name, err.into()))
     }
 
     /// Takes an argument that is a text and parses it as the command line does. Returns `None` if it was not given.
     pub fn parse<T: FromStr<Err: std::fmt::Display>>(&mut self, name: &str) -> PyResult<Option<T>> {
         let text: Option<String> = self.take(name)?;
-        text.map(|text| text.parse().map_err(value_error))
-            .transpose()
+        text.map(|text| parsed(&text, name)).transpose()
     }
 
     /// Takes an argument that is one text or a list of texts. Returns an empty list if it was not given.
@@ -59,7 +94,8 @@ impl<'py> Options<'py> {
         if value.is_instance_of::<PyString>() {
             return Ok(vec![value.extract()?]);
         }
-        value.extract()
+        let unexpected = |_| unexpected(name, "a text or a list of texts", &value);
+        value.extract().map_err(unexpected)
     }
 
     /// Takes an argument that is one text or a list of texts, and parses each as the command line does.
@@ -67,7 +103,7 @@ impl<'py> Options<'py> {
         &mut self,
         name: &str,
     ) -> PyResult<Vec<T>> {
-        let parse = |text: String| text.parse().map_err(value_error);
+        let parse = |text: String| parsed(&text, name);
         self.texts(name)?.into_iter().map(parse).collect()
     }
 

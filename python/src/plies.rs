@@ -7,17 +7,23 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
+    vec,
 };
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods};
 use polybook::{
     pgn::Input,
-    plies::{Plies, PlyOptions},
+    plies::{Plies, PlyBatch, PlyOptions},
 };
-use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
+use pyo3::{
+    exceptions::{PyImportError, PyModuleNotFoundError, PyRuntimeError},
+    prelude::*,
+    types::PyDict,
+};
 
 use crate::{
-    options::Options,
+    errors::value_error,
+    options::{Options, paths},
     threads::{pool, watched},
 };
 
@@ -30,7 +36,7 @@ pub struct Batch {
     moves: Py<PyArray1<u16>>,
     /// The result of the game: 1 if White won, 0 for a draw, -1 if Black won (int8).
     results: Py<PyArray1<i8>>,
-    /// The number of the game in the file, counted from 0 (uint64).
+    /// The number of the game, counted from 0 through all files (uint64).
     games: Py<PyArray1<u64>>,
     /// The seconds that the player's clock showed after the move, or NaN if the game contains no clock time (float64).
     /// `None` if `comments` is `False`.
@@ -45,12 +51,117 @@ impl Batch {
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         self.keys.bind(py).len()
     }
+
+    /// Returns the arrays as the columns of a data frame of pandas, or else of polars, or else of a table of pyarrow. Raises
+    /// `ImportError` if none of these packages is installed.
+    fn to_frame<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        frame(py, &[self])
+    }
 }
 
-/// An iterator over the batches of half-moves of a PGN file.
+/// Returns the arrays of all batches as the columns of a data frame.
+fn frame<'py>(py: Python<'py>, batches: &[&Batch]) -> PyResult<Bound<'py, PyAny>> {
+    fn joined<'py, 'a, T: Element + Copy>(
+        py: Python<'py>,
+        arrays: impl Iterator<Item = &'a Py<PyArray1<T>>>,
+    ) -> PyResult<Bound<'py, PyArray1<T>>> {
+        let mut all = Vec::new();
+        for array in arrays {
+            all.extend_from_slice(array.bind(py).readonly().as_slice()?);
+        }
+        Ok(all.into_pyarray(py))
+    }
+    let batches = batches.iter();
+    let columns = PyDict::new(py);
+    columns.set_item(
+        "keys",
+        joined(py, batches.clone().map(|batch| &batch.keys))?,
+    )?;
+    columns.set_item(
+        "moves",
+        joined(py, batches.clone().map(|batch| &batch.moves))?,
+    )?;
+    columns.set_item(
+        "results",
+        joined(py, batches.clone().map(|batch| &batch.results))?,
+    )?;
+    columns.set_item(
+        "games",
+        joined(py, batches.clone().map(|batch| &batch.games))?,
+    )?;
+    if batches.clone().all(|batch| batch.clock.is_some()) {
+        let clocks = batches.clone().filter_map(|batch| batch.clock.as_ref());
+        columns.set_item("clock", joined(py, clocks)?)?;
+        let evals = batches.filter_map(|batch| batch.eval.as_ref());
+        columns.set_item("eval", joined(py, evals)?)?;
+    }
+    for (module, class) in FRAMES {
+        match py.import(module) {
+            Ok(module) => return module.getattr(class)?.call1((columns,)),
+            Err(err) if err.is_instance_of::<PyModuleNotFoundError>(py) => {}
+            Err(err) => return Err(err),
+        }
+    }
+    Err(PyImportError::new_err(
+        "to_frame() needs pandas, polars or pyarrow: install one of them, as pip install pandas",
+    ))
+}
+
+/// The packages that have data frames, with the class or function that makes one of a dict of arrays.
+const FRAMES: [(&str, &str); 3] = [
+    ("pandas", "DataFrame"),
+    ("polars", "DataFrame"),
+    ("pyarrow", "table"),
+];
+
+/// The half-moves of PGN files, which are read one after the other.
+struct FilePlies {
+    current: Plies,
+    /// The files after the current one.
+    rest: vec::IntoIter<PathBuf>,
+    options: PlyOptions,
+    /// The numbers of games and of rejected games in the files before the current one.
+    games: u64,
+    rejected: u64,
+}
+
+impl FilePlies {
+    fn open(paths: Vec<PathBuf>, options: PlyOptions) -> polybook::Result<Option<FilePlies>> {
+        let mut rest = paths.into_iter();
+        let Some(first) = rest.next() else {
+            return Ok(None);
+        };
+        Ok(Some(FilePlies {
+            current: Plies::open(Input::file(first), options.clone())?,
+            rest,
+            options,
+            games: 0,
+            rejected: 0,
+        }))
+    }
+
+    /// Returns the next batch of the current file or, at its end, of the next file that has one.
+    fn next_batch(&mut self) -> polybook::Result<Option<PlyBatch>> {
+        loop {
+            if let Some(mut batch) = self.current.next_batch()? {
+                batch.games.iter_mut().for_each(|game| *game += self.games);
+                return Ok(Some(batch));
+            }
+            let Some(next) = self.rest.next() else {
+                return Ok(None);
+            };
+            let next = Plies::open(Input::file(next), self.options.clone())?;
+            self.games += self.current.games();
+            self.rejected += self.current.rejected();
+            self.current = next;
+        }
+    }
+}
+
+/// An iterator over the batches of half-moves of PGN files.
 #[pyclass(frozen, module = "polybook")]
 pub struct Positions {
-    plies: Mutex<Plies>,
+    plies: Mutex<FilePlies>,
     /// Whether batches contain clocks and evaluations.
     comments: bool,
     stop: Arc<AtomicBool>,
@@ -101,18 +212,36 @@ impl Positions {
         }))
     }
 
+    /// Reads all remaining batches, and returns their arrays as the columns of a data frame of pandas, or else of polars, or else
+    /// of a table of pyarrow. Raises `ImportError` if none of these packages is installed.
+    fn to_frame<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut batches = Vec::new();
+        while let Some(batch) = self.__next__(py)? {
+            batches.push(batch);
+        }
+        frame(py, &Vec::from_iter(&batches))
+    }
+
     /// Returns the number of games read so far.
     #[getter]
     fn games(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
-        Ok(py.detach(|| self.plies.lock().map_or(0, |plies| plies.games())))
+        Ok(py.detach(|| {
+            self.plies
+                .lock()
+                .map_or(0, |plies| plies.games + plies.current.games())
+        }))
     }
 
     /// Returns the number of games that could not be replayed and were skipped.
     #[getter]
     fn rejected(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
-        Ok(py.detach(|| self.plies.lock().map_or(0, |plies| plies.rejected())))
+        Ok(py.detach(|| {
+            self.plies
+                .lock()
+                .map_or(0, |plies| plies.rejected + plies.current.rejected())
+        }))
     }
 }
 
@@ -129,14 +258,21 @@ impl Positions {
     }
 }
 
-/// Returns an iterator over the half-moves of the games of standard chess in a PGN file, batch by batch.
+/// Returns an iterator over the half-moves of the games of standard chess in one or more PGN files, batch by batch.
 #[pyfunction]
-#[pyo3(signature = (pgn, **options))]
+#[pyo3(
+    signature = (pgn, **options),
+    text_signature = "(pgn, *, max_ply=None, comments=True, unfinished='skip', strict=False, \
+        min_elo=None, max_elo=None, \
+        require_elo=False, require_date=False, min_plies=0, since=None, until=None, result=(), player=(), \
+        white=(), black=(), exact=False, eco=(), tag=(), not_tag=(), rated=False, time_control=None)"
+)]
 pub fn positions<'py>(
     py: Python<'py>,
-    pgn: PathBuf,
+    pgn: &Bound<'py, PyAny>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Positions> {
+    let paths = paths(pgn, "pgn")?;
     let mut options = Options::new(py, options)?;
     let defaults = PlyOptions::default();
     let wanted = PlyOptions {
@@ -150,12 +286,8 @@ pub fn positions<'py>(
     options.finish("positions")?;
     let stop = Arc::clone(&wanted.stop);
     let comments = wanted.comments;
-    let plies = watched(
-        py,
-        &stop,
-        |_| Ok(()),
-        || Plies::open(Input::file(pgn), wanted),
-    )?;
+    let plies = watched(py, &stop, |_| Ok(()), || FilePlies::open(paths, wanted))?;
+    let plies = plies.ok_or_else(|| value_error("pgn: the list of files is empty"))?;
     Ok(Positions {
         plies: Mutex::new(plies),
         comments,

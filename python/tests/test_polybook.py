@@ -1,6 +1,8 @@
 """polybook's answers against those of python-chess."""
 
+import ast
 import doctest
+import inspect
 import io
 import random
 import struct
@@ -137,6 +139,117 @@ def test_options_choose_games_and_refuse_what_is_none(tmp_path):
         polybook.make_book([pgn], since="yesterday")
 
 
+def test_sources_are_a_text_a_path_or_a_list_of_them(tmp_path):
+    keys = lambda pgn: np.concatenate([batch.keys for batch in polybook.positions(pgn)])
+    alone = keys(FAMOUS)
+    for source in (str(FAMOUS), [FAMOUS], (str(FAMOUS),)):
+        np.testing.assert_array_equal(keys(source), alone)
+        report = polybook.make_book(source, explorer=tmp_path / "famous.idx", force=True)
+        assert report["games"]["counted"] == 45
+    both = polybook.positions([FAMOUS, SELFPLAY])
+    games = np.concatenate([batch.games for batch in both])
+    of_famous = polybook.positions(FAMOUS)
+    count = sum(len(batch) for batch in of_famous)
+    assert (games[count - 1], games[count]) == (44, 45)
+    list(of_famous)
+    assert both.games == of_famous.games + 500
+    index = tmp_path / "famous.idx"
+    for sources in (index, str(index), [index], [("famous", index)], {"famous": index}.items()):
+        assert len(polybook.Explorer(sources)) == 45
+    # An index without a name is named after its directory.
+    assert polybook.Explorer([index]).answer(source="famous")["white"] > 0
+    for call, problem in [
+        (lambda: polybook.make_book(3, bin="x.bin"), "inputs: expected a path or a list of paths, not int"),
+        (lambda: polybook.make_book([3], bin="x.bin"), "inputs: expected a path or a list of paths, not list"),
+        (lambda: polybook.positions(None), "pgn: expected a path or a list of paths, not NoneType"),
+        (lambda: polybook.Explorer(3), "sources: expected a path, or a list of paths or of pairs of a name and a path, not int"),
+        (lambda: polybook.positions(FAMOUS, min_elo="high"), "min_elo: 'str' object cannot be interpreted as an integer"),
+        (lambda: polybook.positions(FAMOUS, player=3), "player: expected a text or a list of texts, not int"),
+    ]:
+        with pytest.raises(TypeError) as error:
+            call()
+        assert str(error.value) == problem
+    with pytest.raises(ValueError, match="^since: "):
+        polybook.positions(FAMOUS, since="yesterday")
+    with pytest.raises(ValueError, match="^pgn: the list of files is empty"):
+        polybook.positions([])
+
+
+def test_a_player_has_several_names(tmp_path):
+    names = ["Fischer, Robert James", "Spassky, Boris V"]
+    polybook.make_book(FAMOUS, explorer=tmp_path / "idx")
+    explorer = polybook.Explorer(tmp_path / "idx")
+    count = lambda **options: sum(explorer.answer(**options)[name] for name in ("white", "draws", "black"))
+    games = [game for game in headers(FAMOUS) if {game["White"], game["Black"]} & set(names)]
+    assert count(player=names) == len(games) > count(player=names[0]) > 0
+
+
+def headers(path):
+    with open(path) as pgn:
+        while found := chess.pgn.read_headers(pgn):
+            yield found
+
+
+def test_half_moves_become_a_data_frame(monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    frame = polybook.positions([FAMOUS, SELFPLAY], max_ply=4).to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame.columns) == ["keys", "moves", "results", "games", "clock", "eval"]
+    batches = list(polybook.positions([FAMOUS, SELFPLAY], max_ply=4))
+    for name in frame.columns:
+        expected = np.concatenate([getattr(batch, name) for batch in batches])
+        assert frame[name].dtype == expected.dtype
+        np.testing.assert_array_equal(frame[name], expected)
+    assert len(batches[0].to_frame()) == len(batches[0])
+    without = polybook.positions(FAMOUS, comments=False).to_frame()
+    assert list(without.columns) == ["keys", "moves", "results", "games"]
+    empty = polybook.positions(FAMOUS, player="nobody").to_frame()
+    assert len(empty) == 0 and list(empty.columns) == list(frame.columns)
+    # Without pandas and polars, the frame is a table of pyarrow.
+    for name in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
+    pyarrow = pytest.importorskip("pyarrow")
+    table = polybook.positions(FAMOUS).to_frame()
+    assert isinstance(table, pyarrow.Table) and table.num_columns == 6
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match="needs pandas, polars or pyarrow"):
+        polybook.positions(FAMOUS).to_frame()
+
+
+def test_signatures_are_those_of_the_annotations(tmp_path):
+    stub = ast.parse(Path(polybook.__file__).with_name("__init__.pyi").read_text())
+    functions = {node.name: node for node in ast.walk(stub) if isinstance(node, ast.FunctionDef)}
+    (of_filter,) = (node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "_GameFilter")
+    filters = [field.target.id for field in of_filter.body if isinstance(field, ast.AnnAssign)]
+    shown = {}
+    for function in (polybook.make_book, polybook.positions, polybook.Explorer.answer):
+        parameters = inspect.signature(function).parameters.values()
+        defaults = {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
+        shown[function.__name__] = defaults
+        arguments = functions[function.__name__].args
+        annotated = [argument.arg for argument in arguments.kwonlyargs]
+        values = [eval(ast.unparse(value)) for value in arguments.kw_defaults]
+        assert list(defaults) == annotated + (filters if arguments.kwarg else [])
+        assert list(defaults.values())[: len(values)] == values
+    # Passing all defaults changes nothing, so each option is known and its default is right.
+    outputs = ("progress", "bin", "leveldb", "explorer", "obs", "counts")
+    options = {name: value for name, value in shown["make_book"].items() if name not in outputs}
+    polybook.make_book(FAMOUS, bin=tmp_path / "short.bin")
+    polybook.make_book(FAMOUS, bin=tmp_path / "long.bin", explorer=tmp_path / "idx", **options)
+    assert (tmp_path / "short.bin").read_bytes() == (tmp_path / "long.bin").read_bytes()
+    for short, long in zip(polybook.positions(SELFPLAY), polybook.positions(SELFPLAY, **shown["positions"])):
+        np.testing.assert_array_equal(short.keys, long.keys)
+    explorer = polybook.Explorer(tmp_path / "idx")
+    assert explorer.answer() == explorer.answer(**shown["answer"])
+    # `help` shows the signature and a description of everything.
+    for thing in (polybook.key, *functions_of(polybook.Book), *functions_of(polybook.Index), *functions_of(polybook.Obs)):
+        assert thing.__doc__ and inspect.signature(thing)
+
+
+def functions_of(kind):
+    return [value for name, value in vars(kind).items() if not name.startswith("_") and callable(value)]
+
+
 def test_errors_name_the_game_and_the_move(tmp_path):
     pgn = tmp_path / "games.pgn"
     pgn.write_text("1. e4 1-0\n\n1. d4 Ke4 0-1\n")
@@ -205,7 +318,9 @@ def test_index_database_and_explorer(tmp_path):
         assert len(index) == 45
         (id,) = index.games(board)
         headers.append([index.header(id) for id in range(45)])
-        assert index.header(id)["white"].startswith("Morphy")
+        header = index.header(id)
+        assert header["white"].startswith("Morphy")
+        assert (header["white_elo"], header["file"]) == (None, str(FAMOUS))
         game = chess.pgn.read_game(io.StringIO(index.text(id).decode()))
         assert list(game.mainline_moves())[:4] == board.move_stack
     assert headers[0] == headers[1]

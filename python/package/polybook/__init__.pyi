@@ -13,6 +13,7 @@ from typing_extensions import Unpack
 __version__: str
 
 _Path = Union[str, PathLike[str]]
+_Paths = Union[_Path, Sequence[_Path]]
 _Texts = Union[str, Sequence[str]]
 
 class _Board(Protocol):
@@ -62,20 +63,24 @@ class ObsMove(TypedDict):
 
 class GameHeader(TypedDict):
     white: str
-    white_elo: str
+    #: None if the rating is unknown.
+    white_elo: Optional[int]
     black: str
-    black_elo: str
+    black_elo: Optional[int]
     result: str
     date: str
     event: str
     site: str
     eco: str
     fen: str
-    ply_count: str
+    #: The number of half-moves by the tag PlyCount.
+    ply_count: Optional[int]
     event_date: str
     event_type: str
     #: The offset of the game in the decompressed PGN, in bytes. None for a game without tags.
     offset: Optional[int]
+    #: The path of the PGN file.
+    file: str
 
 class _GameFilter(TypedDict, total=False):
     """Options that filter games. They have the names of the command line's options."""
@@ -102,7 +107,7 @@ def key(position: _Position = None, *, variant: Optional[str] = None) -> int:
     """Returns the Polyglot key of a position."""
 
 def make_book(
-    inputs: Sequence[_Path],
+    inputs: _Paths,
     *,
     progress: Optional[Callable[[str, Optional[float], int], object]] = None,
     bin: Optional[_Path] = None,
@@ -189,10 +194,11 @@ class Obs:
 class Explorer:
     """Indexes made with `make_book(explorer=...)` that are open together and answer queries about positions.
 
-    Each source is a pair of a name, which the option `source` accepts, and the path of an index.
+    `sources` is the path of an index, or a list of paths or of pairs of a name and a path. An index without a name is named after
+    its directory. The option `source` of `answer` accepts these names.
     """
 
-    def __init__(self, sources: Sequence[Tuple[str, _Path]]) -> None: ...
+    def __init__(self, sources: Union[_Path, Sequence[Union[_Path, Tuple[str, _Path]]]]) -> None: ...
     def answer(
         self,
         position: _Position = None,
@@ -213,9 +219,9 @@ class Explorer:
         max_elo: Optional[int] = None,
         require_elo: bool = False,
         require_date: bool = False,
-        player: Optional[str] = None,
+        player: _Texts = (),
         color: Optional[str] = None,
-        opponent: Optional[str] = None,
+        opponent: _Texts = (),
         result: _Texts = (),
         eco: Optional[str] = None,
         opening: Optional[str] = None,
@@ -245,7 +251,7 @@ class Batch:
     moves: npt.NDArray[np.uint16]
     #: The result of the game: 1 if White won, 0 for a draw, -1 if Black won.
     results: npt.NDArray[np.int8]
-    #: The number of the game in the file, counted from 0.
+    #: The number of the game, counted from 0 through all files.
     games: npt.NDArray[np.uint64]
     #: The seconds that the player's clock showed after the move (`[%clk]`), or NaN if the game contains no clock time. None if
     #: `comments` is False.
@@ -255,12 +261,16 @@ class Batch:
     eval: Optional[npt.NDArray[np.float64]]
 
     def __len__(self) -> int: ...
+    def to_frame(self) -> Any:
+        """Returns the arrays as the columns of a data frame of pandas, or else of polars, or else of a table of pyarrow."""
 
 class Positions:
-    """An iterator over the batches of a PGN file, in the order of the file. Each batch consists of whole games."""
+    """An iterator over the batches of PGN files, in the order of the files. Each batch consists of whole games."""
 
     def __iter__(self) -> Iterator[Batch]: ...
     def __next__(self) -> Batch: ...
+    def to_frame(self) -> Any:
+        """Reads all remaining batches, and returns their arrays as the columns of a data frame, as `Batch.to_frame` does."""
     @property
     def games(self) -> int:
         """The number of games read so far."""
@@ -269,7 +279,7 @@ class Positions:
         """The number of games that could not be replayed and were skipped."""
 
 def positions(
-    pgn: _Path,
+    pgn: _Paths,
     *,
     max_ply: Optional[int] = None,
     comments: bool = True,
@@ -277,7 +287,7 @@ def positions(
     strict: bool = False,
     **game_filter: Unpack[_GameFilter],
 ) -> Positions:
-    """Returns the half-moves of the games of standard chess in a PGN file, which may be compressed, batch by batch.
+    """Returns the half-moves of the games of standard chess in one or more PGN files, which may be compressed, batch by batch.
 
     If `comments` is true, clocks and evaluations are read from the comments of the games, which takes about as long as reading
     the moves. Otherwise `clock` and `eval` of the batches are None.
