@@ -13,7 +13,7 @@ use std::{
 
 #[cfg(feature = "serve")]
 use crate::common::served::Served;
-use crate::common::{sample, temp};
+use crate::common::{leave_out, sample, temp};
 #[cfg(feature = "serve")]
 use serde_json::Value;
 use tempfile::TempDir;
@@ -183,22 +183,39 @@ fn monthly_archives(missing: &'static str) -> String {
 
 #[test]
 fn the_loop_for_chess_com_downloads_all_months() {
-    let document = read("docs/club-player.md");
-    let code = blocks(&document, "sh");
-    let code = code.iter().find(|code| code.contains("/archives")).unwrap();
     for program in ["curl", "grep"] {
         if crate::common::program(&[program]).is_none() {
             return;
         }
     }
+    assert_downloads_all_months("sh", &["sh", "-c"]);
+}
+
+#[test]
+fn the_loop_in_powershell_downloads_all_months() {
+    let shell = ["pwsh", "-NoProfile", "-Command"];
+    if Command::new(shell[0]).arg("--version").output().is_err() {
+        leave_out("pwsh is not installed");
+        return;
+    }
+    assert_downloads_all_months("powershell", &shell);
+}
+
+/// Runs the loop that the club players' page has in this language.
+fn assert_downloads_all_months(language: &str, shell: &[&str]) {
+    let document = read("docs/club-player.md");
+    let code = blocks(&document, language);
+    let code = code.iter().find(|code| code.contains("/archives")).unwrap();
     for (missing, games) in [("", Some(3)), ("2025/12", None)] {
         let dir = temp();
         let server = monthly_archives(missing);
         let code = code.replace("https://api.chess.com", &server);
         assert!(code.contains(&server));
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &code]).current_dir(dir.path());
-        let status = shell.env("no_proxy", "127.0.0.1").status().unwrap();
+        // Only on Windows do the names of programs end in ".exe".
+        let code = code.replace("curl.exe", "curl");
+        let mut run = Command::new(shell[0]);
+        run.args(&shell[1..]).arg(code).current_dir(dir.path());
+        let status = run.env("no_proxy", "127.0.0.1").status().unwrap();
         assert_eq!(status.success(), games.is_some(), "{missing}");
         if let Some(games) = games {
             let line = "make-book chesscom.pgn --min-game 1 --json";
