@@ -397,7 +397,7 @@ impl FileKind {
         Ok(start)
     }
 
-    /// Returns `true` if polybook can read PGN in a file of this kind, which must be compressed or an archive.
+    /// Returns `true` for the compressed formats and archives in which polybook can read PGN.
     pub(crate) fn is_unpacked(self) -> bool {
         matches!(
             self,

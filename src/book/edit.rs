@@ -187,7 +187,7 @@ impl Orphans {
             .zip(sides)
             .zip(&mut done)
         {
-            let source = Without {
+            let source = HidingSource {
                 source,
                 closed: &closed,
             };
@@ -207,12 +207,12 @@ impl Orphans {
 }
 
 /// A source of moves that hides some positions of another source: they have no moves.
-struct Without<'a, S> {
+struct HidingSource<'a, S> {
     source: S,
     closed: &'a FxHashSet<u64>,
 }
 
-impl<S: Source> Source for Without<'_, S> {
+impl<S: Source> Source for HidingSource<'_, S> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         match self.closed.contains(&pos.key()) {
             true => Ok(Vec::new()),
@@ -618,11 +618,13 @@ pub(super) fn share(
     let step = (1.0 / largest).max(1.0);
     let mut factor = most.min(1.0);
     let mut weights = rounded(&exact, factor);
-    while far(&exact, &weights).next().is_some() && factor < most {
+    while misses_of_shares(&exact, &weights).next().is_some() && factor < most {
         factor = (factor + step).min(most);
         weights = rounded(&exact, factor);
     }
-    let inexact = far(&exact, &weights).filter(|exact| exact.is_asked).count() as u64;
+    let inexact = misses_of_shares(&exact, &weights)
+        .filter(|exact| exact.is_asked)
+        .count() as u64;
     for (entry, weight) in entries.iter_mut().zip(weights) {
         entry.weight = weight;
     }
@@ -646,7 +648,7 @@ fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
 }
 
 /// Returns the moves whose shares of the sum of `weights` differ too much from their intended shares in `exact`.
-fn far<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
+fn misses_of_shares<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
     let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
     let pairs = exact.iter().zip(weights);

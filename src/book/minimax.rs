@@ -77,7 +77,7 @@ impl MinimaxShares {
         };
         for (number, node) in graph.nodes.iter().enumerate() {
             for edge in graph.edges(number) {
-                let score = edge.stats.score().min(edge.left(&values));
+                let score = edge.stats.score().min(edge.score_left(&values));
                 let share = 1.0 - (values[number] - score) * 100.0 / f64::from(percent);
                 if share < 1.0 {
                     shares.push((key_and_move(node.key, edge.mv), share.max(0.0)));
@@ -159,7 +159,7 @@ impl MinimaxEdge {
 
     /// Returns the score that the position after the move leaves to the side that plays the move: 1 minus the
     /// position's value in `values`, or 1 if the graph has no moves for the position.
-    fn left(&self, values: &[f64]) -> f64 {
+    fn score_left(&self, values: &[f64]) -> f64 {
         let after = usize::try_from(self.after).ok();
         let value = after.and_then(|after| values.get(after));
         1.0 - value.unwrap_or(&0.0)
@@ -250,7 +250,7 @@ impl Graph {
         for _ in 0..HALF_MOVES {
             let best = |number| {
                 let moves = self.edges(number).iter();
-                let scores = moves.map(|edge| edge.sure.min(edge.left(&values)));
+                let scores = moves.map(|edge| edge.sure.min(edge.score_left(&values)));
                 scores.fold(0.0, f64::max)
             };
             let next: Vec<f64> = (0..self.nodes.len()).map(best).collect();

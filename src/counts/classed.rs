@@ -173,7 +173,7 @@ impl ClassedCounts {
                     return Err(Error::format(self.path(), sides));
                 }
                 if last.place() != row.place() {
-                    self.hand_over(&mut rows, &mut f)?;
+                    self.flush_move(&mut rows, &mut f)?;
                     most = MOST_OF_MOVE;
                 }
             }
@@ -184,11 +184,11 @@ impl ClassedCounts {
                 most = 2 * rows.len().max(MOST_OF_MOVE);
             }
         }
-        self.hand_over(&mut rows, &mut f)
+        self.flush_move(&mut rows, &mut f)
     }
 
     /// Adds up the buffered rows of one move by class, calls `f` with each sum, and clears the buffer `rows`.
-    fn hand_over(
+    fn flush_move(
         &self,
         rows: &mut Vec<ClassRow>,
         f: &mut impl FnMut(&ClassRow) -> Result<()>,

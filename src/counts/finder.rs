@@ -173,13 +173,13 @@ impl Finder<'_> {
     /// Returns the range of records that contains the position with this key, if it was counted.
     #[inline]
     pub fn part(&self, key: u64) -> RecordRange {
-        self.whole(self.numbered(key))
+        self.to_records(self.part_numbers(key))
     }
 
     /// Returns the location of a key as a range of part numbers. A part contains the records whose keys share some
-    /// leading bits. [`whole`](Finder::whole) converts the part numbers to indices of records.
+    /// leading bits. [`to_records`](Finder::to_records) converts the part numbers to indices of records.
     #[inline]
-    pub(super) fn numbered(&self, key: u64) -> RecordRange {
+    pub(super) fn part_numbers(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;
         let shard = (lowest >> SHARD_SHIFT) as usize;
         let number = part_of(lowest, self.shards[shard].bits) as u32;
@@ -191,15 +191,15 @@ impl Finder<'_> {
         }
     }
 
-    /// Converts a range of part numbers, which [`numbered`](Finder::numbered) returned, to a range of indices of
+    /// Converts a range of part numbers, which [`part_numbers`](Finder::part_numbers) returned, to a range of indices of
     /// records.
     #[inline]
-    pub(super) fn whole(&self, numbered: RecordRange) -> RecordRange {
-        let starts = &self.shards[numbered.shard].starts;
+    pub(super) fn to_records(&self, parts: RecordRange) -> RecordRange {
+        let starts = &self.shards[parts.shard].starts;
         RecordRange {
-            start: starts[numbered.start as usize],
-            end: starts[numbered.end as usize],
-            ..numbered
+            start: starts[parts.start as usize],
+            end: starts[parts.end as usize],
+            ..parts
         }
     }
 
@@ -281,9 +281,9 @@ impl Finder<'_> {
     /// and the waits overlap.
     pub fn parts(&self, keys: impl Iterator<Item = u64>, parts: &mut Vec<RecordRange>) {
         parts.clear();
-        parts.extend(keys.map(|key| self.numbered(key)));
+        parts.extend(keys.map(|key| self.part_numbers(key)));
         for part in parts.iter_mut() {
-            *part = self.whole(*part);
+            *part = self.to_records(*part);
         }
         let records = self.counts.records();
         let first = |part: &RecordRange| records.in_memory(part.shard, part.start as usize);

@@ -34,7 +34,7 @@ pub(super) const MOST_OF_RESULT: u64 = MOST_GAMES / 4;
 const SMALL: u64 = 1 << 15;
 
 /// The least integer that is greater than every encoded move, including promotions.
-const NO_STEP: u64 = 6 << 12;
+const MOVES_END: u64 = 6 << 12;
 
 /// The columns that every file of counts has, and the optional column of identities, which distinguish positions with
 /// equal keys.
@@ -241,7 +241,7 @@ impl ColumnBatch {
         let rows = rows.zip(&self.blacks[range.clone()]).zip(games);
         let mut sum = 0;
         for (at, (((key, mv), black), ((wins, draws), losses))) in range.zip(rows) {
-            let is_move = (*mv as u64) < NO_STEP && (mv >> 6 ^ mv) & 0x3f != 0;
+            let is_move = (*mv as u64) < MOVES_END && (mv >> 6 ^ mv) & 0x3f != 0;
             // A negative integer becomes a large unsigned one, so it fails the comparison.
             let is_usual = *key != 0 && is_move && ((wins | draws | losses) as u64) < SMALL;
             if !is_usual && self.row(at)?.mv == BookMove::NONE {

@@ -99,8 +99,8 @@ impl<W: Write> Session<W> {
                     Some((word, rest)) => self.obey(word, rest)?,
                     None => {}
                 },
-                Some(Event::Behind(line)) => self.hear(&line)?,
-                Some(Event::BehindEnd) => self.lose_behind()?,
+                Some(Event::Behind(line)) => self.take_engine_line(&line)?,
+                Some(Event::BehindEnd) => self.lose_second_engine()?,
                 Some(Event::End) | None => break,
             }
         }
@@ -353,7 +353,7 @@ impl<W: Write> Session<W> {
     }
 
     /// Handles a line that the second engine has written.
-    fn hear(&mut self, line: &str) -> Result<()> {
+    fn take_engine_line(&mut self, line: &str) -> Result<()> {
         if self.behind.is_none() {
             return Ok(());
         }
@@ -379,13 +379,13 @@ impl<W: Write> Session<W> {
             (Some(_), true) => {
                 let most = self.settings.multi_pv;
                 self.pass(&format!("setoption name MultiPV value {most}"))?;
-                self.end_search_behind()
+                self.end_second_search()
             }
         }
     }
 
     /// Continues the session without the second engine after the engine has ended.
-    fn lose_behind(&mut self) -> Result<()> {
+    fn lose_second_engine(&mut self) -> Result<()> {
         let Some(mut behind) = self.behind.take() else {
             return Ok(());
         };
@@ -395,12 +395,12 @@ impl<W: Write> Session<W> {
         for _ in 0..std::mem::take(&mut self.ready_asked) {
             self.say("readyok")?;
         }
-        self.end_search_behind()
+        self.end_second_search()
     }
 
     /// Ends the search of the second engine: sends the result that a source has given or, if no source has given one,
     /// the fallback move.
-    fn end_search_behind(&mut self) -> Result<()> {
+    fn end_second_search(&mut self) -> Result<()> {
         let fallback = self.fallback();
         if let Some(search) = &mut self.search
             && search.listed.take().is_some()
@@ -417,7 +417,7 @@ impl<W: Write> Session<W> {
         };
         match behind.process.say(line) {
             Ok(()) => Ok(()),
-            Err(_) => self.lose_behind(),
+            Err(_) => self.lose_second_engine(),
         }
     }
 

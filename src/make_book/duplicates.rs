@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The moves of a game that follow its counted moves. They are compared to decide whether two games are duplicates.
-pub(super) struct Rest<P> {
+pub(super) struct UncountedMoves<P> {
     /// The current position, or `None` after a move that cannot be played.
     pos: Option<Keyed<P>>,
     letters: PieceLetters,
@@ -28,11 +28,11 @@ pub(super) struct Rest<P> {
     pub identities: Vec<u64>,
 }
 
-impl<P: Rules> Rest<P> {
+impl<P: Rules> UncountedMoves<P> {
     /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves, or `None` if a move
     /// that cannot be played ended them.
-    pub(super) fn new(pos: Option<Keyed<P>>, letters: PieceLetters) -> Rest<P> {
-        Rest {
+    pub(super) fn new(pos: Option<Keyed<P>>, letters: PieceLetters) -> UncountedMoves<P> {
+        UncountedMoves {
             pos,
             letters,
             bytes: Vec::new(),
@@ -209,7 +209,7 @@ mod tests {
     fn uncounted_moves_are_compared_as_moves_if_they_can_be_played() {
         let rest = |words: &[&str]| {
             let start = Some(Keyed::new(Chess::default()));
-            let mut rest = Rest::new(start, PieceLetters::English);
+            let mut rest = UncountedMoves::new(start, PieceLetters::English);
             words.iter().for_each(|word| rest.take(word.as_bytes()));
             (rest.plies, rest.into_bytes())
         };

@@ -4,7 +4,7 @@
 
 use shakmaty::{Color, Move};
 
-use super::{budget::Needs, duplicates::Rest, options::MakeBook};
+use super::{budget::Needs, duplicates::UncountedMoves, options::MakeBook};
 use crate::{
     openings::{self, OpeningNumber},
     pgn::{GameEnd, GameReader, GameResult, Token},
@@ -197,7 +197,7 @@ impl MainLine {
         read: Option<&[u8]>,
     ) -> MainLineEnd {
         let (rest, end) = if options.drop_duplicates || needs.openings {
-            let mut rest = Rest::new(Some(pos.clone()), options.piece_letters);
+            let mut rest = UncountedMoves::new(Some(pos.clone()), options.piece_letters);
             read.into_iter().for_each(|text| rest.take(text));
             let end = games.rest_of_moves(|text| rest.take(text));
             let plies = rest.plies;
@@ -226,7 +226,7 @@ impl MainLine {
         if !options.drop_duplicates {
             return games.skip_moves();
         }
-        let mut rest = Rest::<P>::new(None, options.piece_letters);
+        let mut rest = UncountedMoves::<P>::new(None, options.piece_letters);
         rest.take(text);
         let end = games.rest_of_moves(|text| rest.take(text));
         self.rest = rest.into_bytes();

@@ -162,7 +162,7 @@ impl Board {
     }
 
     /// Stores a name in the filters that no game has, with similar names.
-    pub(super) fn name_unknown(&mut self, unknown: UnknownName) {
+    pub(super) fn set_unknown_name(&mut self, unknown: UnknownName) {
         self.unknown_name = Some(UnknownNameAnswer {
             name: unknown.name,
             nearest: unknown.nearest,
@@ -186,7 +186,7 @@ impl Board {
     }
 
     /// Adds the times that players took for the moves of `pos`.
-    pub(super) fn time(&mut self, pos: &VariantPosition, times: &Times) {
+    pub(super) fn add_times(&mut self, pos: &VariantPosition, times: &Times) {
         let moves = pos.legal_moves().into_iter().filter_map(|mv| {
             Some(MoveClock {
                 uci: BookMove::from(mv).to_string(),
@@ -245,7 +245,7 @@ pub(super) struct Moves {
 
 impl Moves {
     /// Returns `true` if the starting position is known, because the variant is supported and the FEN is valid.
-    pub(super) fn are_placed(&self) -> bool {
+    pub(super) fn has_known_start(&self) -> bool {
         self.is_placed
     }
 
@@ -518,14 +518,16 @@ mod tests {
             Variant::Standard,
             b"[Event \"Open [A] 2015\"]\n[Site \"M\xfcnchen\"]\n\n1. e4 *",
         );
-        assert!(tagged.comments.is_empty() && tagged.are_placed());
+        assert!(tagged.comments.is_empty() && tagged.has_known_start());
         assert_eq!(tagged.tag("Site").as_deref(), Some("München"));
         let open = Moves::of_game(Variant::Standard, b"[Event \"x\"\n\n{Before.} 1. e4 e5 *");
         assert_eq!(
             (sans(&open), open.comments),
             ("e4 e5".to_owned(), vec!["Before.".to_owned()])
         );
-        assert!(!Moves::of_game(Variant::Standard, b"[Variant \"Dark\"]\n\n1. e4 *").are_placed());
+        assert!(
+            !Moves::of_game(Variant::Standard, b"[Variant \"Dark\"]\n\n1. e4 *").has_known_start()
+        );
         let empty = Moves::of_game(Variant::Standard, b"");
         assert!(empty.problem.is_some() && empty.moves.is_empty());
         let from = Moves::of_game(

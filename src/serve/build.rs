@@ -16,7 +16,7 @@ use shakmaty::{Color, Position};
 use super::{
     Parameters, Refusal, Request, Route, ServedRepertoire,
     content::{CacheKey, Content},
-    make::{Counting, MEMORY, OptionWords, depth, short},
+    make::{Counting, MEMORY, OptionWords, depth, read_limited},
     state::AppState,
 };
 use crate::{
@@ -35,7 +35,7 @@ use crate::{
 
 /// The maximum value of the parameter `reach`: the repertoire answers positions that at least one in this many games
 /// reaches.
-const RAREST: u32 = 10_000;
+const MOST_REACH: u32 = 10_000;
 
 impl AppState {
     /// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the filtered games and returns its
@@ -56,7 +56,10 @@ impl AppState {
             _ => None,
         })?;
         let by = by.unwrap_or(OwnMoveRule::Score);
-        let one_in = parameters.number("reach")?.unwrap_or(200).clamp(1, RAREST);
+        let one_in = parameters
+            .number("reach")?
+            .unwrap_or(200)
+            .clamp(1, MOST_REACH);
         let depth = depth(&parameters)?;
         let of = self.made_of(key, &query.filters, &parameters)?;
         if !only_counts && let Some(content) = self.take_made(&of) {
@@ -100,7 +103,7 @@ impl AppState {
         writing.write(out, &|branch| {
             Some(built.comment(branch, CommentDetail::Full))
         })?;
-        let bytes = short(&path, "repertoire", "lower depth")?;
+        let bytes = read_limited(&path, "repertoire", "lower depth")?;
         let size = bytes.len();
         let content = match name.ends_with(".pgn") {
             true => Content::pgn(bytes),
@@ -183,7 +186,7 @@ impl AppState {
         let path = directory.path().join("repertoire.pgn");
         let out = RepertoireFile::create(&path, true)?;
         add_to_pgn(pgn, &added, &start, out, &memory(directory.path()))?;
-        let bytes = short(&path, "repertoire", "edit the file in another program")?;
+        let bytes = read_limited(&path, "repertoire", "edit the file in another program")?;
         Ok(Content::pgn(bytes))
     }
 

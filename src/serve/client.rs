@@ -20,7 +20,7 @@ use tokio::{
 use super::{Refusal, content::Content};
 
 /// The maximum time that a request waits for a permit to be answered.
-const WAITING: Duration = Duration::from_secs(10);
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The maximum size, in bytes, of an answer that needs no permits while it is sent. The send buffers of the operating
 /// system have about this size.
@@ -29,7 +29,7 @@ const SMALL: usize = 64 << 10;
 /// The size, in bytes, of the send buffer of a connection. A blocked write continues when a third of the buffer is
 /// free. With the operating system's default of several megabytes, a client that reads slowly could not be
 /// distinguished from one that does not read.
-const SENT_AHEAD: u32 = 128 << 10;
+const SEND_BUFFER: u32 = 128 << 10;
 
 /// A resource of the server that clients share.
 #[derive(Copy, Clone)]
@@ -56,8 +56,8 @@ const OF_SERVER: ClientLimits = [4096, 256, 64, 4, 64 << 20, 8];
 /// The limits for all clients of one IP address, in the order of the variants of [`Share`].
 const OF_ADDRESS: ClientLimits = [256, 32, 2, 2, 16 << 20, Semaphore::MAX_PERMITS];
 
-/// The limits for all clients of one IP address if the server listens only on the local machine, where all clients have
-/// the same address: none.
+/// The limits for all clients of one IP address if the server listens only on the local machine. Nothing is limited,
+/// because all clients have the same address.
 const OF_THIS_MACHINE: ClientLimits = [Semaphore::MAX_PERMITS; 6];
 
 /// The semaphores that enforce the limits of the server or of one address, one for each [`Share`].
@@ -131,7 +131,7 @@ impl Clients {
         let stream = stream.into_std().ok()?;
         let socket = TcpSocket::from_std_stream(stream.try_clone().ok()?);
         // If this fails, the operating system chooses the size of the buffer.
-        let _ = socket.set_send_buffer_size(SENT_AHEAD);
+        let _ = socket.set_send_buffer_size(SEND_BUFFER);
         let client = Client {
             stream: Arc::new(stream.try_clone().ok()?),
             server: Arc::clone(&self.server),
@@ -264,7 +264,7 @@ impl Client {
 pub(super) async fn in_time<T>(
     permit: impl Future<Output = Result<T, AcquireError>>,
 ) -> Result<T, Refusal> {
-    match timeout(WAITING, permit).await {
+    match timeout(PERMIT_TIMEOUT, permit).await {
         Ok(Ok(permit)) => Ok(permit),
         _ => Err(Refusal::unavailable(
             "too many requests at once: try again later",

@@ -61,7 +61,7 @@ impl AppState {
             opening: line.opening(),
             novelty: novelty(&reached),
             reached,
-            ply: line.ply_of(&query.line).filter(|_| moves.are_placed()),
+            ply: line.ply_of(&query.line).filter(|_| moves.has_known_start()),
             info,
             moves,
         })

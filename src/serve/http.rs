@@ -43,19 +43,19 @@ use super::{
 const LONGEST_REQUEST: usize = 8 << 10;
 
 /// The maximum time for the headers of a request to arrive, and for a connection to stay idle between requests.
-const ARRIVING: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The maximum time that a write waits for a client that does not read. Without this limit, such clients would occupy
 /// connections and memory forever.
-const UNREAD: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The number of scheduler ticks after which a thread polls for new events. A client that pipelines requests gets 16
 /// answers in one tick, so with tokio's default of 61 ticks, all other clients would wait for seconds. The cost of
 /// polling more often is not measurable.
-const TURNS: u32 = 4;
+const EVENT_INTERVAL: u32 = 4;
 
 /// The maximum time that a shutdown waits for requests that are still being answered.
-const LAST_ANSWERS: Duration = Duration::from_millis(500);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The services that answer the requests of all connections: the check of requests, the routes and the log.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ pub(super) type Threads = Vec<UnboundedSender<AcceptedClient>>;
 pub(super) fn start(count: usize, site: &Site) -> io::Result<Threads> {
     let start_one = |_| {
         let runtime = Builder::new_current_thread()
-            .event_interval(TURNS)
+            .event_interval(EVENT_INTERVAL)
             .enable_all()
             .build()?;
         let (sender, arrivals) = unbounded_channel();
@@ -124,7 +124,7 @@ pub(super) async fn serve(listener: TcpListener, threads: &Threads, stop: &Stop)
         () = stop.stopped() => {}
     }
     // Answers that take longer end when the program exits.
-    let _ = timeout(LAST_ANSWERS, connections.shutdown()).await;
+    let _ = timeout(SHUTDOWN_TIMEOUT, connections.shutdown()).await;
     Ok(())
 }
 
@@ -138,7 +138,7 @@ fn connection(
     // closed.
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(UNREAD));
+    stream.set_write_timeout(Some(WRITE_TIMEOUT));
     let service = service_fn(move |request| {
         let (site, client) = (site.clone(), client.clone());
         async move { Ok::<_, Infallible>(site.answer(request, client).await) }
@@ -146,7 +146,7 @@ fn connection(
     http1::Builder::new()
         .max_buf_size(LONGEST_REQUEST)
         .timer(TokioTimer::new())
-        .header_read_timeout(ARRIVING)
+        .header_read_timeout(READ_TIMEOUT)
         .serve_connection(TokioIo::new(Box::pin(stream)), service)
 }
 

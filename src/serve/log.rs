@@ -12,7 +12,7 @@ use std::{
 };
 
 /// The maximum number of requests that wait to be logged. Requests beyond it are only counted.
-const WAITING: usize = 1024;
+const QUEUE_LENGTH: usize = 1024;
 
 /// The maximum time that a shutdown waits for the last entries of the log.
 pub(super) const LAST_LINES: Duration = Duration::from_millis(200);
@@ -46,7 +46,7 @@ impl Logging {
     /// Starts the thread of the log, which calls `log` for each request. The returned receiver is disconnected when the
     /// thread ends.
     pub(super) fn start(log: Log) -> io::Result<(Logging, Receiver<()>)> {
-        let (waiting, requests) = mpsc::sync_channel(WAITING);
+        let (waiting, requests) = mpsc::sync_channel(QUEUE_LENGTH);
         let (ended, end) = mpsc::channel();
         thread::Builder::new()
             .name("log".to_owned())
@@ -92,10 +92,10 @@ mod tests {
             time: Duration::ZERO,
             left_out: 0,
         };
-        const SENT: usize = 3 * WAITING;
+        const SENT: usize = 3 * QUEUE_LENGTH;
         (0..SENT).for_each(|number| logging.note(served(number)));
         drop(go_on);
-        let mut logged: Vec<Served> = (0..WAITING).map(|_| lines.recv().unwrap()).collect();
+        let mut logged: Vec<Served> = (0..QUEUE_LENGTH).map(|_| lines.recv().unwrap()).collect();
         logging.note(served(SENT));
         drop(logging);
         last.recv_timeout(LAST_LINES).unwrap_err();

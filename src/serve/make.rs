@@ -47,7 +47,7 @@ use crate::{
 const LONGEST: u64 = 64 << 20;
 
 /// The advice in the error message for a book that is too large.
-const WAYS: &str = "raise minGame or lower depth";
+const SIZE_ADVICE: &str = "raise minGame or lower depth";
 
 /// The memory budget for counting games, in bytes. Counts that exceed it are spilled to temporary files.
 pub(super) const MEMORY: usize = 128 << 20;
@@ -87,34 +87,34 @@ impl Drop for StopAtEnd {
 
 /// A kind of product that the server makes from games, such as a book. Products are made one at a time.
 #[derive(Copy, Clone)]
-pub(super) struct Making {
+pub(super) struct Product {
     /// The name of the product in messages.
     what: &'static str,
     /// The advice if making it takes too long.
-    ways: &'static str,
+    advice: &'static str,
     make: fn(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal>,
 }
 
-pub(super) const BOOK: Making = Making {
+pub(super) const BOOK: Product = Product {
     what: "book",
-    ways: "raise minGame, lower depth, or use make-book",
+    advice: "raise minGame, lower depth, or use make-book",
     make: AppState::make,
 };
 
-pub(super) const REPERTOIRE: Making = Making {
+pub(super) const REPERTOIRE: Product = Product {
     what: "repertoire",
-    ways: "lower depth, or use polybook repertoire",
+    advice: "lower depth, or use polybook repertoire",
     make: AppState::build,
 };
 
-pub(super) const GAPS: Making = Making {
+pub(super) const GAPS: Product = Product {
     what: "gap list",
     make: AppState::gaps,
     ..REPERTOIRE
 };
 
 /// Returns the route that answers requests for a kind of product.
-pub(super) fn route(making: Making) -> MethodRouter<Arc<AppState>> {
+pub(super) fn route(making: Product) -> MethodRouter<Arc<AppState>> {
     get(async move |state, client, request| made(state, client, request, making).await)
 }
 
@@ -124,7 +124,7 @@ async fn made(
     State(app): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
     request: extract::Request,
-    Making { what, ways, make }: Making,
+    Product { what, advice, make }: Product,
 ) -> Result<Response, Refusal> {
     if *request.method() == Method::HEAD {
         return Err(Refusal::bad(format!("HEAD: ask for a {what} by GET")));
@@ -146,7 +146,8 @@ async fn made(
     );
     let work = move || make(&state, &key, &flag);
     let content = Box::pin(app.makers.content_with(permit, &client, work));
-    let too_long = || Refusal::unavailable(format!("the {what} takes more than a minute: {ways}"));
+    let too_long =
+        || Refusal::unavailable(format!("the {what} takes more than a minute: {advice}"));
     let content = while_wanted(&client, content, too_long).await?;
     Ok(content?.answer_from_files(request.headers()))
 }
@@ -341,13 +342,13 @@ impl AppState {
         let run = counting.run.bin(&path).allow_empty(only_counts);
         counting.run = run.temp_dir(directory.path());
         let report = counting.report("book", stop)?;
-        let bytes = short(&path, "book", WAYS)?;
+        let bytes = read_limited(&path, "book", SIZE_ADVICE)?;
         let (entries, positions) = counts_of(&bytes);
         let written = match plan.as_pgn && report.book.is_some() {
-            true => short(
+            true => read_limited(
                 &lines(bytes, &path, variant, plan.side, stop)?,
                 "book",
-                WAYS,
+                SIZE_ADVICE,
             )?,
             false => bytes,
         };
@@ -711,12 +712,12 @@ fn lines(
 ///
 /// # Errors
 ///
-/// Returns a refusal if the file is too large. `what` names it, and `ways` says how to make it smaller.
-pub(super) fn short(path: &Path, what: &str, ways: &str) -> Result<Vec<u8>, Refusal> {
+/// Returns a refusal if the file is too large. `what` names it, and `advice` says how to make it smaller.
+pub(super) fn read_limited(path: &Path, what: &str, advice: &str) -> Result<Vec<u8>, Refusal> {
     let size = fs::metadata(path).at(path, "read")?.len();
     if size > LONGEST {
         let most = LONGEST >> 20;
-        let problem = format!("the {what} has more than {most} MiB: {ways}");
+        let problem = format!("the {what} has more than {most} MiB: {advice}");
         return Err(Refusal::bad(problem));
     }
     Ok(fs::read(path).at(path, "read")?)

@@ -175,6 +175,6 @@ impl AppState {
             });
         }
         let document = BTreeMap::from([("repertoires", reports)]);
-        self.kept(key, Content::json(&document)?)
+        self.cached(key, Content::json(&document)?)
     }
 }

@@ -270,27 +270,27 @@ impl AppState {
         let found = self
             .explorer
             .suggest(field.ok_or_else(missing)?, text, limit, source)?;
-        self.kept(key, Content::json(&found)?)
+        self.cached(key, Content::json(&found)?)
     }
 
     /// Returns, for each value of each filter, the number of games that it would select.
     pub(super) fn facets(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Facets)?.query;
         let facets = self.explorer.facets(&query.line, &query.filters)?;
-        self.kept(key, Content::json(&facets)?)
+        self.cached(key, Content::json(&facets)?)
     }
 
     /// Returns the results in a position by rating group.
     pub(super) fn scores(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Scores)?.query;
         let scores = self.explorer.scores(&query.line, &query.filters)?;
-        self.kept(key, Content::json(&scores)?)
+        self.cached(key, Content::json(&scores)?)
     }
 
     /// Returns the openings of the games that reach a position.
     pub(super) fn openings(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Openings)?.query;
         let openings = self.explorer.openings(&query.line, &query.filters)?;
-        self.kept(key, Content::json(&openings)?)
+        self.cached(key, Content::json(&openings)?)
     }
 }

@@ -260,14 +260,14 @@ impl AppState {
         if answer.white + answer.draws + answer.black == 0
             && let Some(unknown) = self.explorer.unknown_name(&request.query.filters)?
         {
-            polybook.name_unknown(unknown);
+            polybook.set_unknown_name(unknown);
         }
         if let Some(evals) = &self.evals {
             polybook.evaluate(request.query.line.position(), evals)?;
         }
         if request.clocks {
             let times = self.explorer.times(&request.query, TIMED, goes_on)?;
-            polybook.time(request.query.line.position(), &times);
+            polybook.add_times(request.query.line.position(), &times);
         }
         // The board contains these numbers, and strict clients of Lichess's API do not expect them.
         for mv in &mut answer.moves {
@@ -281,7 +281,7 @@ impl AppState {
         match request.clocks {
             // An answer with clocks is not cached, because the files of the games may change.
             true => Ok(content),
-            false => self.kept(key, content),
+            false => self.cached(key, content),
         }
     }
 
@@ -292,7 +292,7 @@ impl AppState {
         list.next = list
             .next
             .filter(|next| *next <= super::request::MOST_SKIPPED as usize);
-        self.kept(key, Content::json(&list)?)
+        self.cached(key, Content::json(&list)?)
     }
 
     /// Returns a page of the games that reach a position, as PGN. The page contains fewer games if their texts are
@@ -354,7 +354,7 @@ impl AppState {
         about["variants"] = json!(self.explorer.variants(&Filters::default())?);
         about["books"] = self.books.iter().map(BookFile::name).collect();
         about["repertoires"] = json!(self.repertoires);
-        self.kept(key, Content::json(&about)?)
+        self.cached(key, Content::json(&about)?)
     }
 
     /// Reads a text that a user has pasted, and returns its moves or its position as JSON.
@@ -406,7 +406,7 @@ impl AppState {
     }
 
     /// Stores an answer from the index in the cache of answers, and returns the answer.
-    pub(super) fn kept(&self, key: &CacheKey, content: Content) -> Result<Content, Refusal> {
+    pub(super) fn cached(&self, key: &CacheKey, content: Content) -> Result<Content, Refusal> {
         self.cache.insert(key.clone(), content.clone());
         Ok(content)
     }

@@ -26,13 +26,13 @@ use crate::{
     tree::push_move,
 };
 
-/// The length in bytes of the prefix of an encoded line: the variant and the identity of the last position.
+/// The length in bytes of the prefix of an encoded line: the variant, and the identity, a hash, of the last position.
 const END: usize = 1 + size_of::<u64>();
 
-/// The encoded line with which a game begins, or with which it continues from a chosen position.
+/// The encoded line of moves with which a game begins, or with which it continues from a chosen position.
 ///
-/// The bytes are: the variant; the identity of the last position; the FEN or EPD of the start, empty for the start of
-/// the variant; a null byte; the moves; the result.
+/// The bytes are: the variant; the identity, a 64-bit hash, of the last position; the FEN or EPD of the start, empty
+/// for the start of the variant; a null byte; the moves; the result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct GameLine(Vec<u8>);
 

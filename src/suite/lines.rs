@@ -78,7 +78,7 @@ impl<S: Source> SourceSuite<'_, S> {
         let is_cut = !lines.find()?;
         lines.done.finish();
         if is_cut && (!self.suite.takes_the_commonest() || lines.found == 0) {
-            return Err(cut(path, self.suite, lines.ranking.longest));
+            return Err(search_stopped(path, self.suite, lines.ranking.longest));
         }
         Ok((lines.ranking, is_cut))
     }
@@ -86,7 +86,7 @@ impl<S: Source> SourceSuite<'_, S> {
 
 /// Returns the error for a suite whose search stopped after [`MOST_LOOKED_AT`] lines. `longest` is the length of the
 /// longest examined line in half-moves.
-fn cut(path: &Path, suite: &Suite, longest: usize) -> Error {
+fn search_stopped(path: &Path, suite: &Suite, longest: usize) -> Error {
     let plies = suite.plies;
     let other = match suite.takes_the_commonest() {
         true => "",
@@ -226,7 +226,7 @@ impl<S: Source> LineSearch<'_, S> {
                     return Ok(false);
                 }
                 self.looked_at += 1;
-                self.go_on(&line, &mut stack)?;
+                self.push_continuations(&line, &mut stack)?;
                 continue;
             }
             self.done.add(line.portion);
@@ -244,7 +244,7 @@ impl<S: Source> LineSearch<'_, S> {
 
     /// Pushes the continuations of `line` to the stack, sorted so that the one with the smallest text is popped first.
     /// Skips moves that repeat a position, and lines whose number of games is below the current range.
-    fn go_on(&mut self, line: &SuiteLine, stack: &mut Vec<SuiteLine>) -> Result<()> {
+    fn push_continuations(&mut self, line: &SuiteLine, stack: &mut Vec<SuiteLine>) -> Result<()> {
         let moves = self.of.source.moves(&line.pos)?;
         let portion = line.portion / moves.len() as f64;
         let first = stack.len();

@@ -20,7 +20,7 @@ use crate::{
     tree::push_move,
 };
 
-/// A suite that was read: lines in PGN, or positions as EPDs or FENs, one a line.
+/// An opening suite that was read from a text: lines of moves in PGN, or positions as EPDs or FENs, one per line.
 ///
 /// The position in which an entry ends is its *exit*. Entries that end in the same position share their exit.
 ///
@@ -52,8 +52,8 @@ pub struct SuiteFile {
     exits: Vec<Exit>,
     /// The index of the exit for the identity of each exit's position.
     by_position: FxHashMap<u64, usize>,
-    /// The index of the exit of each line, by the line's [`Passage`].
-    by_line: FxHashMap<Passage, usize>,
+    /// The index of the exit of each line, by the line's [`LineKey`].
+    by_line: FxHashMap<LineKey, usize>,
     /// The number of the first entry that has a given start and given moves.
     by_moves: FxHashMap<(u64, String), usize>,
     longest: usize,
@@ -61,7 +61,7 @@ pub struct SuiteFile {
 
 /// The properties by which a line is recognized in a game: its length in half-moves, and the identities of its first
 /// and its last position.
-type Passage = (usize, u64, u64);
+type LineKey = (usize, u64, u64);
 
 #[derive(Debug)]
 struct SuiteEntry {
@@ -85,10 +85,10 @@ struct Exit {
 }
 
 /// An entry of a suite that was parsed, before its exit is looked up.
-struct FoundExit {
+struct ParsedEntry {
     text: Range<usize>,
     pos: Keyed<VariantPosition>,
-    line: Option<(Passage, String)>,
+    line: Option<(LineKey, String)>,
     opening: Option<String>,
     /// Whether the game is over after the entry.
     is_over: bool,
@@ -131,7 +131,7 @@ impl SuiteFile {
         Ok(suite)
     }
 
-    fn add(&mut self, found: FoundExit) {
+    fn add(&mut self, found: ParsedEntry) {
         let exit = *self
             .by_position
             .entry(found.pos.identity())
@@ -375,7 +375,7 @@ fn book_moves(text: &[u8], ends: &[usize], end: usize) -> usize {
 }
 
 /// Parses a suite of EPDs or FENs, one per line. The error is a message that names the line.
-fn positions(text: &str, variant: Variant) -> Result<Vec<FoundExit>, String> {
+fn positions(text: &str, variant: Variant) -> Result<Vec<ParsedEntry>, String> {
     let mut found = Vec::new();
     let mut at = 0;
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
@@ -390,7 +390,7 @@ fn positions(text: &str, variant: Variant) -> Result<Vec<FoundExit>, String> {
         let id = line
             .split_once(" id \"")
             .and_then(|(_, id)| id.split_once('"'));
-        found.push(FoundExit {
+        found.push(ParsedEntry {
             text: begin..at,
             pos: Keyed::new(pos),
             line: None,
@@ -402,7 +402,7 @@ fn positions(text: &str, variant: Variant) -> Result<Vec<FoundExit>, String> {
 }
 
 /// Parses a suite of lines, which are games in PGN. The error is a message that names the game.
-fn lines_of(text: &str) -> Result<Vec<FoundExit>, String> {
+fn lines_of(text: &str) -> Result<Vec<ParsedEntry>, String> {
     let mut found = Vec::new();
     let mut reader = GameReader::new(text.as_bytes());
     while reader.next_game() {
@@ -429,7 +429,7 @@ fn lines_of(text: &str) -> Result<Vec<FoundExit>, String> {
             .problem()
             .map_or(Ok(()), |reason| Err(problem(reason)))?;
         identities.push(pos.identity());
-        found.push(FoundExit {
+        found.push(ParsedEntry {
             text: begin..reader.offset(),
             line: Some(((plies, start, pos.identity()), line)),
             is_over: is_over(&identities, pos.position()),
@@ -617,7 +617,7 @@ const PLAYER: usize = 128;
 
 /// The results of one exit, as far as the games of the match were read.
 #[derive(Default)]
-struct Exited {
+struct ExitCounts {
     stats: Wdl,
     unfinished: u64,
     pairs: Pentanomial,
@@ -628,7 +628,7 @@ struct Exited {
 struct MatchCounts {
     names: Vec<String>,
     numbers: FxHashMap<String, usize>,
-    exits: Vec<Exited>,
+    exits: Vec<ExitCounts>,
     /// The games of each pair of players. The key contains the numbers of the two players, the lower number first.
     encounters: FxHashMap<[usize; 2], Vec<EncounterGame>>,
     /// The keys of `encounters`, in the order of the first games.
@@ -643,7 +643,7 @@ impl MatchCounts {
         MatchCounts {
             names: Vec::new(),
             numbers: FxHashMap::default(),
-            exits: (0..exits).map(|_| Exited::default()).collect(),
+            exits: (0..exits).map(|_| ExitCounts::default()).collect(),
             encounters: FxHashMap::default(),
             order: Vec::new(),
             unmatched: 0,
@@ -735,7 +735,7 @@ impl MatchCounts {
         // Players who met only in unfinished games have no results against each other.
         let encounters = encounters.filter(|encounter| encounter.stats.games() > 0);
         let encounters = encounters.collect();
-        let results = |(exit, found): (&Exit, &Exited)| {
+        let results = |(exit, found): (&Exit, &ExitCounts)| {
             let stats = found.stats;
             ExitResults {
                 entry: exit.entry,
