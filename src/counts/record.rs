@@ -269,7 +269,7 @@ impl CountBatch {
     }
 }
 
-/// The results of moves with so many games that they would take many records, by position key and move.
+/// The results of moves whose games would take more than 16 records, by position key and move.
 #[derive(Default, Debug)]
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 

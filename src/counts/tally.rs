@@ -373,7 +373,7 @@ impl Tally {
             let others = others.map(|counts| records(counts, &large, &has_large));
             others.chain([own]).collect()
         };
-        // An empty record that stands for a large number may have been added to others, so the numbers are looked up
+        // An empty record that represents a large number may have been added to others, so the numbers are looked up
         // too.
         let is_frequent = |position: &[CountRecord]| {
             is_frequent(position, fewest)

@@ -80,7 +80,7 @@ pub(super) fn wdl(stats: Wdl) -> [u64; 3] {
 pub(super) struct Random(u64);
 
 impl Random {
-    /// Creates a generator. The seed 0 stands for a different random seed each time.
+    /// Creates a generator. The seed 0 means a different random seed each time.
     pub(super) fn new(seed: u64) -> Random {
         // The standard library takes the keys of its hashers from the system's random numbers.
         let new = || RandomState::new().build_hasher().finish();

@@ -54,7 +54,7 @@ pub enum EngineSource {
 
 /// A UCI engine that plays the moves of books, databases and indexes.
 pub struct SourceEngine {
-    /// The sources, in the order in which they are asked. The first one that contains a position answers.
+    /// The sources, in the order in which they are searched. The first one that contains a position answers.
     pub sources: Vec<EngineSource>,
     /// The initial values of the UCI options.
     pub settings: Settings,

@@ -61,7 +61,7 @@ const VARIANTS: [(&str, Variant); 10] = [
     ("racingkings", Variant::RacingKings),
 ];
 
-/// The values of the option for the color of a player, with their names. `None` stands for games with either color.
+/// The values of the option for the color of a player, with their names. `None` means games with either color.
 const COLORS: [(&str, Option<Color>); 3] = [
     ("any", None),
     ("white", Some(Color::White)),
@@ -178,7 +178,7 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
     }
 }
 
-/// An option whose value may be missing. The second field is the text that stands for a missing value.
+/// An option whose value may be missing. The second field is the text that represents a missing value.
 struct Maybe<'a, T>(&'a mut Option<T>, &'static str);
 
 impl<T: Display + FromStr<Err: Display>> OptionValue for Maybe<'_, T> {

@@ -119,7 +119,7 @@ impl Guard {
         headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, readers);
     }
 
-    /// Returns `true` if pages of `origin` may read the answers. `None` stands for a request without an origin, such as
+    /// Returns `true` if pages of `origin` may read the answers. `None` means a request without an origin, such as
     /// one for a script or an image, which only `*` allows.
     fn allows(&self, origin: Option<&HeaderValue>) -> bool {
         let mut allowed = self.origins.iter();

@@ -389,7 +389,7 @@ impl AppState {
         }
     }
 
-    /// Checks that a source with this name exists. `None` stands for all sources.
+    /// Checks that a source with this name exists. `None` means all sources.
     ///
     /// # Errors
     ///
