@@ -334,3 +334,25 @@ impl Block {
         self.bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_decodes_the_entries_of_one_restart() {
+        let keys: Vec<[u8; 2]> = (0..1000_u16).map(u16::to_be_bytes).collect();
+        let mut builder = BlockBuilder::new();
+        for (key, sequence) in keys.iter().zip(1..) {
+            builder.add_key(key, &key::trailer(sequence), 0);
+        }
+        let path = Arc::from(Path::new("table"));
+        let block = Block::new(builder.finish().to_vec(), 0, &path).unwrap();
+        for (key, sequence) in keys.iter().zip(1..) {
+            let found = block.find(key).unwrap().unwrap();
+            assert_eq!(block.parts(&found).unwrap().1, sequence);
+            // The search begins at a restart before the key.
+            assert!(found.passed <= RESTART_INTERVAL + 1, "{}", found.passed);
+        }
+    }
+}

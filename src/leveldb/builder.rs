@@ -308,3 +308,29 @@ impl<W: Write> BlockWriter<W> {
         Ok(Handle { offset, size })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes of a block do not depend on the size of its chunks, because Snappy cuts them too. But a chunk is in memory.
+    #[test]
+    fn a_block_in_parts_is_never_in_memory_as_a_whole() {
+        let parts = [
+            vec![1; 20],
+            vec![2; 5 * STRETCH],
+            vec![3; STRETCH - 20],
+            vec![4],
+        ];
+        let mut writer = BlockWriter::new(Vec::new());
+        writer.begin(parts.iter().map(Vec::len).sum()).unwrap();
+        for part in &parts {
+            writer.put(part).unwrap();
+            assert!(writer.stretch.len() < STRETCH, "{}", writer.stretch.len());
+        }
+        writer.finish().unwrap();
+        let mut whole = BlockWriter::new(Vec::new());
+        whole.write_block(&parts.concat()).unwrap();
+        assert!(writer.out == whole.out);
+    }
+}
