@@ -112,6 +112,21 @@ fn files_of_an_index_are_regular_and_of_a_plausible_size() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn an_index_that_the_system_does_not_open_is_not_called_another_directory() {
+    let dir = temp();
+    fs::create_dir(dir.path().join("loop")).unwrap();
+    std::os::unix::fs::symlink("CURRENT", dir.path().join("loop/CURRENT")).unwrap();
+    for command in ["serve loop --listen 127.0.0.1:0", "engine loop"] {
+        let error = fails(dir.path(), command, 1);
+        assert!(
+            error.contains("cannot open loop: Too many levels of symbolic links"),
+            "{command}: {error}"
+        );
+    }
+}
+
 /// Returns the names in a directory.
 #[cfg(unix)]
 fn names_in(dir: &Path) -> Vec<String> {
@@ -165,6 +180,54 @@ fn reading_a_database_in_wal_mode_leaves_nothing_beside_it() {
     db.execute_batch("SELECT * FROM Info").unwrap();
     drop(db);
     assert!(ok(dead.path(), "show foreign.db3").contains("77777"));
+}
+
+/// A program that was killed leaves a journal, from which SQLite restores the database when it is opened for writing.
+#[cfg(unix)]
+#[test]
+fn a_journal_of_an_interrupted_program_is_named_and_the_advice_works() {
+    let dir = temp();
+    let games = sample("famous.pgn");
+    let path = dir.path().join("games.db3");
+    ok(
+        dir.path(),
+        args!["make-book", "-q", games, "--min-game", "1", "--obs", &path],
+    );
+    let expected = ok(dir.path(), "show games.db3");
+    let db = Connection::open(&path).unwrap();
+    // With few pages in memory, SQLite writes changed pages before the end of the transaction, and the journal before them.
+    db.execute_batch("PRAGMA cache_size = 1; BEGIN; UPDATE Book SET Win = Win + 1")
+        .unwrap();
+    let killed = temp();
+    for name in ["games.db3", "games.db3-journal"] {
+        fs::copy(dir.path().join(name), killed.path().join(name)).unwrap();
+    }
+    drop(db);
+    let journal = fs::read(killed.path().join("games.db3-journal")).unwrap();
+    assert!(journal.starts_with(b"\xd9\xd5\x05\xf9"), "not hot");
+    let link = killed.path().join("link.db3");
+    std::os::unix::fs::symlink("games.db3", &link).unwrap();
+    for command in [
+        "show games.db3",
+        "show link.db3",
+        "tree games.db3",
+        "convert games.db3 a.bin",
+        "verify games.db3",
+        "merge-book games.db3 games.db3 --out b.db3",
+    ] {
+        let error = fails(killed.path(), command, 1);
+        assert!(
+            error.contains("games.db3-journal is next to it") && error.contains("was interrupted"),
+            "{command}: {error}"
+        );
+    }
+    // Follow the advice.
+    let db = Connection::open(killed.path().join("games.db3")).unwrap();
+    db.query_row("PRAGMA schema_version", [], |_| Ok(()))
+        .unwrap();
+    drop(db);
+    assert_eq!(ok(killed.path(), "show games.db3"), expected);
+    assert_eq!(names_in(killed.path()), ["games.db3", "link.db3"]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::serve::cached_index;
 use super::{
     Context,
     filters::{ExplorerFilterArgs, check_names, explorer_of, passed_unknown},
-    input::file_or_index,
+    input::{file_or_index, has_index},
     position::UntaggedArg,
     repertoire::{Opener, with_side},
     usage::Usage,
@@ -135,11 +135,7 @@ fn opened(
         return Err(Usage(problem.to_owned()).into());
     }
     if argument.is_dir() {
-        let is_of_explorer = match argument.join("CURRENT").exists() {
-            true => Index::open(argument)?.kind().is_of_explorer(),
-            false => false,
-        };
-        if is_of_explorer {
+        if has_index(argument)? && Index::open(argument)?.kind().is_of_explorer() {
             return games(argument.to_owned(), filters, context);
         }
     } else {

@@ -110,6 +110,12 @@ pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
+/// Returns `true` if a directory contains the file `CURRENT`, as every index does.
+pub fn has_index(directory: &Path) -> anyhow::Result<bool> {
+    let found = directory.join("CURRENT").try_exists();
+    found.with_context(|| format!("cannot open {}", directory.display()))
+}
+
 /// Returns the path of the file or directory to open for an argument. For `-` and pipes, this is the path of a
 /// temporary copy. Returns an error if the argument is a directory of counts.
 pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {

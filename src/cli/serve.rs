@@ -246,8 +246,7 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
     let mut sources: Vec<ServedSource<'a>> = Vec::new();
     for path in &args.sources {
         input::refuse_counts(path)?;
-        // Every index contains the file CURRENT.
-        if path.is_dir() && !path.join("CURRENT").exists() {
+        if path.is_dir() && !input::has_index(path)? {
             let files = path.join("*.pgn");
             let files = files.display();
             let problem =

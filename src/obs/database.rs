@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     book::Factors,
-    error::Result,
+    error::{Error, Result},
     kind::FileKind,
     position::{Rules, epd_of},
     storage::sort::Memory,
@@ -37,11 +37,20 @@ pub struct Obs {
 ///
 /// No other program may have the file open, because it is read without locks. With locks, SQLite would create files
 /// next to a database in WAL mode.
-pub(super) fn is_database(path: &Path) -> bool {
-    let is_sqlite = FileKind::of(path).is_ok_and(|kind| kind == FileKind::Sqlite);
-    let db = is_sqlite.then(|| open_unshared(path).ok());
-    db.flatten()
-        .is_some_and(|db| Queries::of(&db, path).is_ok() && Info::read(&db, path).is_ok())
+///
+/// # Errors
+///
+/// Returns an error if the system or SQLite cannot read the file.
+pub(super) fn is_database(path: &Path) -> Result<bool> {
+    if FileKind::of(path)? != FileKind::Sqlite {
+        return Ok(false);
+    }
+    let db = open_unshared(path).sql(path, "open")?;
+    let read = Queries::of(&db, path).and_then(|_| Info::read(&db, path));
+    match read {
+        Err(err @ Error::Io { .. }) => Err(err),
+        read => Ok(read.is_ok()),
+    }
 }
 
 impl Obs {

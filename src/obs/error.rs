@@ -2,10 +2,13 @@
 
 use std::{io, path::Path};
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 use thiserror::Error as ThisError;
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    storage::output::side_file,
+};
 
 /// The name of the row of the table `Info` that contains the checksum of the database: of all other rows of `Info`, and
 /// of the table `Book`.
@@ -104,7 +107,7 @@ impl<T> Sql<T> for rusqlite::Result<T> {
                     let source = io::Error::new(io::ErrorKind::StorageFull, problem);
                     ("sort the rows of", source)
                 }
-                _ => (doing, io_error(err)),
+                _ => (doing, io_error(err, path)),
             };
             Error::Io {
                 path: path.to_owned(),
@@ -115,8 +118,12 @@ impl<T> Sql<T> for rusqlite::Result<T> {
     }
 }
 
-/// Converts an SQLite error to an I/O error with the corresponding kind and a message for users.
-fn io_error(err: rusqlite::Error) -> io::Error {
+/// Converts an SQLite error about the database at `path` to an I/O error with the corresponding kind and a message for
+/// users.
+fn io_error(err: rusqlite::Error, path: &Path) -> io::Error {
+    if let Some(problem) = unfinished(&err, path) {
+        return io::Error::other(problem);
+    }
     match err.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => io::Error::new(
             io::ErrorKind::StorageFull,
@@ -125,6 +132,10 @@ fn io_error(err: rusqlite::Error) -> io::Error {
         Some(ErrorCode::TooBig) => io::Error::new(
             io::ErrorKind::InvalidData,
             "a row has more than a megabyte of text",
+        ),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "another program is writing the database: wait until it has finished",
         ),
         // SQLite's message names the unfinished file, which the user does not know.
         Some(ErrorCode::CannotOpen) => io::Error::other("SQLite cannot open it"),
@@ -136,11 +147,71 @@ fn io_error(err: rusqlite::Error) -> io::Error {
     }
 }
 
+/// Returns a message if the error means that another program has begun to write the database and has not finished. SQLite must
+/// then write the database before it reads, which a connection that only reads does not do.
+fn unfinished(err: &rusqlite::Error, path: &Path) -> Option<String> {
+    use ffi::{
+        SQLITE_CANTOPEN_DIRTYWAL, SQLITE_READONLY_CANTINIT, SQLITE_READONLY_CANTLOCK,
+        SQLITE_READONLY_RECOVERY, SQLITE_READONLY_ROLLBACK,
+    };
+    let (ending, work) = match err.sqlite_error()?.extended_code {
+        SQLITE_READONLY_ROLLBACK => ("-journal", "undoes the changes that were begun"),
+        SQLITE_READONLY_RECOVERY
+        | SQLITE_READONLY_CANTINIT
+        | SQLITE_READONLY_CANTLOCK
+        | SQLITE_CANTOPEN_DIRTYWAL => ("-wal", "completes the changes"),
+        _ => return None,
+    };
+    // SQLite resolves symbolic links before it appends to the name.
+    let database = path.canonicalize();
+    let side_file = side_file(database.as_deref().unwrap_or(path), ending);
+    let name = side_file.file_name().unwrap_or_default().display();
+    Some(format!(
+        "{name} is next to it: another program is writing the database, or was interrupted while it wrote; wait until it has \
+         finished, or run sqlite3 FILE \"PRAGMA schema_version\", which {work}"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
-    use rusqlite::ffi;
-
     use super::*;
+
+    #[test]
+    fn what_another_program_has_not_finished_is_named_with_its_file() {
+        let said = |extended: i32| {
+            let failure = rusqlite::Error::SqliteFailure(ffi::Error::new(extended), None);
+            let err = Err::<(), _>(failure).sql(Path::new("no/such/a.db3"), "read");
+            let Error::Io { source, .. } = err.unwrap_err() else {
+                panic!("{extended}");
+            };
+            source.to_string()
+        };
+        let journal = said(ffi::SQLITE_READONLY_ROLLBACK);
+        assert!(
+            journal.starts_with("a.db3-journal is next to it"),
+            "{journal}"
+        );
+        for extended in [
+            ffi::SQLITE_READONLY_RECOVERY,
+            ffi::SQLITE_READONLY_CANTINIT,
+            ffi::SQLITE_READONLY_CANTLOCK,
+            ffi::SQLITE_CANTOPEN_DIRTYWAL,
+        ] {
+            let log = said(extended);
+            assert!(log.starts_with("a.db3-wal is next to it"), "{log}");
+        }
+        for extended in [
+            ffi::SQLITE_BUSY,
+            ffi::SQLITE_BUSY_RECOVERY,
+            ffi::SQLITE_BUSY_SNAPSHOT,
+            ffi::SQLITE_LOCKED,
+        ] {
+            let busy = said(extended);
+            assert!(busy.contains("wait until it has finished"), "{busy}");
+        }
+        // A database that may not be written is not one that was left unfinished.
+        assert!(!said(ffi::SQLITE_READONLY).contains("next to it"));
+    }
 
     #[test]
     fn a_full_disk_names_the_file_and_the_reason() {

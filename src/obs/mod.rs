@@ -59,7 +59,7 @@ fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     }
     let target = path.canonicalize().at(path, "open")?;
     check_not_in_use(&target, path)?;
-    if !database::is_database(path) {
+    if !database::is_database(path)? {
         return Err(Error::foreign(
             path,
             "exists and is not an OOBS database: name another file",

@@ -82,6 +82,7 @@ impl ServedRepertoire {
     ///
     /// Returns an error if the file cannot be read.
     pub fn new(path: &Path, color: Color, known: MoveSource) -> Result<ServedRepertoire> {
+        // The state only tells answers of two servers apart. A pipe has none.
         let metadata = path.metadata().ok();
         let changed = metadata.and_then(|file| Some((file.len(), file.modified().ok()?)));
         let (name, known) = (source_name(path), Arc::new(known));

@@ -15,12 +15,17 @@ use std::{
 use super::is_absent;
 use crate::error::{Error, Result};
 
-/// Returns `true` if a file begins with the header of an SQLite database. Returns `false` if it cannot be read.
-pub(super) fn is_database(path: &Path) -> bool {
+/// Returns `true` if a file begins with the header of an SQLite database.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be read. It may be a database that another program has open.
+pub(super) fn is_database(path: &Path) -> io::Result<bool> {
     let mut start = [0; MAGIC.len()];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    // A file that cannot be read is not a database that this run replaces.
-    read.is_ok() && start == *MAGIC
+    match File::open(path)?.read_exact(&mut start) {
+        Err(err) if err.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| start == *MAGIC),
+    }
 }
 
 /// The first bytes of an SQLite database.
@@ -102,9 +107,7 @@ fn is_locked(path: &Path) -> io::Result<bool> {
         process::{Flock, FlockType, fcntl_getlk},
     };
     let file = match File::open(path) {
-        Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(false),
-        // A file that cannot be read is not a database that this run replaces.
-        Err(err) if err.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
+        Err(err) if is_absent(&err) => return Ok(false),
         opened => opened?,
     };
     let mut lock = Flock::from(FlockType::WriteLock);
@@ -120,4 +123,27 @@ fn is_locked(path: &Path) -> io::Result<bool> {
 #[cfg(windows)]
 fn is_locked(_path: &Path) -> io::Result<bool> {
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_system_does_not_mean_that_there_is_no_database() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for (bytes, is_sqlite) in [
+            (&MAGIC[..], true),
+            (&MAGIC[..15], false),
+            (b"[Event \"A long name\"]", false),
+        ] {
+            fs::write(&path, bytes).unwrap();
+            assert_eq!(is_database(&path).unwrap(), is_sqlite, "{bytes:?}");
+        }
+        // A directory is there, but no system reads bytes from it.
+        assert!(is_database(dir.path()).is_err());
+    }
 }

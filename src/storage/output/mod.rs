@@ -126,7 +126,8 @@ impl AtomicFile {
             let given = attributes.set_on(temporary.file());
             given.at(&target.name, KEEP)?;
         }
-        let is_database = target.exists() && in_use::is_database(&target.path);
+        let is_database =
+            target.exists() && in_use::is_database(&target.path).at(&target.name, "read")?;
         let mut file = AtomicFile {
             target,
             destination: Destination::Temporary(temporary),
