@@ -98,7 +98,7 @@ impl Finished {
             return Ok(None);
         };
         let claim = target.exists().then(|| claim::replaced(&target.path));
-        let (made, _own) = temporary.keep();
+        let (made, own) = temporary.keep();
         match rename::to_target(&made, &target) {
             Ok(replaced) => Ok(replaced.map(|path| Replaced {
                 target,
@@ -106,7 +106,7 @@ impl Finished {
                 _claim: claim.flatten(),
             })),
             Err(reason) => Err(CommitFailure {
-                kept: keep(&made, &target.path, ".new"),
+                kept: keep_new(&made, own.as_ref(), &target.path),
                 target: target.name,
                 reason: with_advice(reason),
             }),
@@ -116,8 +116,8 @@ impl Finished {
     /// Renames the output to an unused name next to its target, and returns that name. Returns `None` if there is
     /// nothing to keep: for a device or pipe, or if the output no longer exists.
     fn keep(self) -> Option<Kept> {
-        let (made, _own) = self.temporary?.keep();
-        keep(&made, &self.target.path, ".new")
+        let (made, own) = self.temporary?.keep();
+        keep_new(&made, own.as_ref(), &self.target.path)
     }
 }
 
@@ -298,6 +298,60 @@ fn with_advice(err: io::Error) -> io::Error {
     err
 }
 
+/// Renames a finished output at `made` like [`keep`]. `own` is the open output. If the directory of the output has been
+/// renamed since the output was begun, the output is kept in that directory.
+fn keep_new(made: &Path, own: Option<&File>, target: &Path) -> Option<Kept> {
+    let moved = match FileState::of(made) {
+        Ok(None) => own.and_then(|own| path_of_open(own).ok()),
+        _ => None,
+    };
+    match moved {
+        Some(made) => keep(
+            &made,
+            &made.with_file_name(target.file_name().unwrap_or_default()),
+            ".new",
+        ),
+        None => keep(made, target, ".new"),
+    }
+}
+
+/// Returns the current path of an open file or directory.
+///
+/// # Errors
+///
+/// Returns an error if the system does not know the path.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn path_of_open(file: &File) -> io::Result<PathBuf> {
+    use std::os::fd::AsRawFd;
+
+    use super::FileId;
+
+    let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    // The system adds a word to the path of a file that was removed.
+    match FileId::of(&path)? == Some(FileId::of_open(file)?) {
+        true => Ok(path),
+        false => Err(ErrorKind::NotFound.into()),
+    }
+}
+
+/// Returns the current path of an open file or directory.
+///
+/// # Errors
+///
+/// Returns an error if the system does not know the path.
+#[cfg(target_vendor = "apple")]
+fn path_of_open(file: &File) -> io::Result<PathBuf> {
+    use std::{ffi::OsString, os::unix::ffi::OsStringExt};
+    let path = rustix::fs::getpath(file)?;
+    Ok(OsString::from_vec(path.into_bytes()).into())
+}
+
+/// Returns an error: on other systems, the path of an open file is unknown, or its directory cannot be renamed.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn path_of_open(_file: &File) -> io::Result<PathBuf> {
+    Err(ErrorKind::Unsupported.into())
+}
+
 /// Renames an output at the temporary path `made` to an unused name next to `target`, and returns that name. The name
 /// is that of the target with `ending`, or with a number and `ending`. If all of these are taken, it is the temporary
 /// name without its extension, because the next run removes files with that extension. Returns `None` if nothing exists
@@ -393,6 +447,39 @@ mod tests {
         let kept = keep(&made, &target, ".new").unwrap();
         assert_eq!(kept.to_string(), at(".book.bin").display().to_string());
         assert_eq!(fs::read(kept.path).unwrap(), b"new");
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+    #[test]
+    fn an_output_is_kept_where_its_directory_was_renamed_to() {
+        use super::super::{AtomicDir, AtomicFile};
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for is_replaced in [false, true] {
+            let _ = fs::remove_dir_all(at("new"));
+            fs::create_dir(at("old")).unwrap();
+            let file = AtomicFile::create(at("old/book.bin")).unwrap();
+            file.write_at(b"book", 0).unwrap();
+            let index = AtomicDir::create_over(at("old/index"), |_, _| true, |_| Ok(Vec::new()));
+            let index = index.unwrap();
+            fs::write(index.path().join("CURRENT"), "index").unwrap();
+            let outputs = vec![file.finish().unwrap(), index.finish().unwrap()];
+            fs::rename(at("old"), at("new")).unwrap();
+            if is_replaced {
+                fs::create_dir(at("old")).unwrap();
+            }
+            let err = commit_all(outputs).unwrap_err().to_string();
+            let new = at("new").canonicalize().unwrap();
+            for (name, bytes) in [("book.bin.new", "book"), ("index.new/CURRENT", "index")] {
+                assert_eq!(fs::read_to_string(new.join(name)).unwrap(), bytes, "{err}");
+            }
+            for name in ["book.bin.new", "index.new"] {
+                assert!(err.contains(&new.join(name).display().to_string()), "{err}");
+            }
+            if is_replaced {
+                fs::remove_dir(at("old")).unwrap();
+            }
+        }
     }
 
     #[cfg(unix)]
