@@ -1373,6 +1373,32 @@ fn positions_come_through_a_pipe() {
     assert_eq!(report["engine"]["evaluated"], 4, "{report}");
 }
 
+/// Positions may come through a pipe for hours, so an output that may not be replaced is refused before they are read.
+#[cfg(unix)]
+#[test]
+fn an_output_is_refused_before_positions_are_read() {
+    use std::io::Seek as _;
+
+    let dir = temp();
+    with_engine(dir.path(), &PLAIN);
+    fs::write(dir.path().join("mine.evals"), "my notes\n").unwrap();
+    // The program shares the offset of this file.
+    let mut positions = fs::File::open(dir.path().join("positions.epd")).unwrap();
+    let line = "evals --out mine.evals --engine ./engine.sh --positions -";
+    let output = crate::common::polybook_in(dir.path())
+        .args(line.split(' '))
+        .stdin(positions.try_clone().unwrap())
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        error.contains("mine.evals: exists and may be yours"),
+        "{error}"
+    );
+    assert_eq!(positions.stream_position().unwrap(), 0);
+    assert!(!dir.path().join("mine.evals.journal").exists());
+}
+
 /// The clocks of games influence an engine, but are not part of positions in the store.
 #[cfg(unix)]
 #[test]

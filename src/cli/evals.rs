@@ -126,17 +126,24 @@ fn uci_option(text: &str) -> Result<(String, String), &'static str> {
 }
 
 impl EngineArgs {
-    /// Returns the engine's settings and the positions that it is to evaluate, or `None` if `--engine` is not given.
-    fn opened(
-        &self,
-        memory: &Memory,
-        context: Context,
-    ) -> anyhow::Result<Option<(EngineOptions, Positions)>> {
-        let Some((program, path)) = self.engine.as_ref().zip(self.positions.as_ref()) else {
-            return Ok(None);
+    /// Returns the settings of the engine, or `None` without `--engine`.
+    fn options(&self) -> Option<EngineOptions> {
+        self.engine.as_ref().map(|program| EngineOptions {
+            program: program.clone(),
+            options: self.option.clone(),
+            nodes: self.nodes,
+            jobs: self.jobs.map_or(0, usize::from),
+            time_limit: Duration::from_secs(self.time_limit),
+        })
+    }
+
+    /// Reads the positions to evaluate. There are none without `--positions`.
+    fn read_positions(&self, memory: &Memory, context: Context) -> anyhow::Result<Positions> {
+        let Some(path) = &self.positions else {
+            return Ok(Positions::default());
         };
         let file = file_of(path)?;
-        let positions = match is_book_or_empty(&file)? {
+        Ok(match is_book_or_empty(&file)? {
             true => Positions {
                 positions: context.show_progress("reading the book", |meter| {
                     let book = Book::open_within(&file, in_memory(memory))?;
@@ -145,15 +152,7 @@ impl EngineArgs {
                 ..Positions::default()
             },
             false => read_positions(&Input::file(&file), memory)?,
-        };
-        let options = EngineOptions {
-            program: program.clone(),
-            options: self.option.clone(),
-            nodes: self.nodes,
-            jobs: self.jobs.map_or(0, usize::from),
-            time_limit: Duration::from_secs(self.time_limit),
-        };
-        Ok(Some((options, positions)))
+        })
     }
 }
 
@@ -260,25 +259,24 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     if let Some(positions) = args.engine.positions.as_ref().filter(|_| args.force) {
         refuse_clashes(&[&*args.out], &[positions])?;
     }
-    let memory = args.resources.memory();
-    let engine = args.engine.opened(&memory, context)?;
-    let phase = match engine {
+    let make = MakeEvals {
+        engine: args.engine.options(),
+        force: args.force,
+        threads: args.resources.threads(),
+        memory: args.resources.memory(),
+        ..MakeEvals::new(args.inputs.into_iter().map(Input::from_argument))
+    };
+    let claimed = make.claim(&args.out, format)?;
+    let Positions {
+        positions,
+        variations,
+    } = args.engine.read_positions(&make.memory, context)?;
+    let phase = match make.engine {
         Some(_) => "evaluating positions",
         None => "reading evaluations",
     };
-    let mut make = MakeEvals {
-        force: args.force,
-        threads: args.resources.threads(),
-        memory,
-        ..MakeEvals::new(args.inputs.into_iter().map(Input::from_argument))
-    };
-    let mut variations = 0;
-    if let Some((options, found)) = engine {
-        variations = found.variations;
-        make.engine = Some((options, found.positions));
-    }
     let bar = Bar::of_phase(phase, &make.meter, context);
-    let report = make.run(&args.out, format)?;
+    let report = claimed.finish(&positions)?;
     drop(bar);
     let mut document = serde_json::to_value(&report)?;
     document["path"] = output_name(&args.out).into();

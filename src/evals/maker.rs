@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt,
     path::Path,
     sync::{Arc, Mutex},
 };
@@ -43,10 +44,9 @@ const MAX_ORIGINS: usize = 256;
 pub struct MakeEvals {
     /// The inputs.
     pub inputs: Vec<Input>,
-    /// An engine, and the positions that it evaluates. Positions are skipped if the old output has an evaluation of
-    /// them with at least as many nodes. Until the run ends, the engine's evaluations are kept in a journal next to the
-    /// output, so that the next run can continue a killed run.
-    pub engine: Option<(EngineOptions, Vec<Chess>)>,
+    /// An engine that evaluates the positions that [`ClaimedEvals::finish`] receives. Until the run ends, the engine's
+    /// evaluations are kept in a journal next to the output, so that the next run can continue a killed run.
+    pub engine: Option<EngineOptions>,
     /// Whether the output replaces any existing file. If `false`, evaluations are added to those of an existing store,
     /// and no other file is replaced unless it is empty.
     pub force: bool,
@@ -71,50 +71,38 @@ impl MakeEvals {
         }
     }
 
-    /// Reads the inputs, and writes the evaluations to `out`. The output replaces `out` only when it is complete.
+    /// Reads the inputs, and writes the evaluations to `out`. The output replaces `out` only when it is complete. An
+    /// engine has no positions to evaluate.
     ///
     /// # Errors
     ///
-    /// Returns an error if an input cannot be read, if no input contains an evaluation, or if the output cannot be
-    /// written or would replace another file. If the engine fails at too many consecutive positions, `out` is written
-    /// with all other evaluations, and an error is returned as well.
+    /// Returns the errors of [`claim`](MakeEvals::claim) and [`finish`](ClaimedEvals::finish).
     pub fn run(&self, out: &Path, format: EvalsFormat) -> Result<EvalsReport> {
+        self.claim(out, format)?.finish(&[])
+    }
+
+    /// Starts the engine and claims `out`, so that no other run can write it. No input is read before.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the engine cannot be started, or if the output cannot be written or would replace another
+    /// file.
+    pub fn claim<'a>(&'a self, out: &'a Path, format: EvalsFormat) -> Result<ClaimedEvals<'a>> {
         task::caught(|| {
             // The journal is locked before the target is claimed, so another run with an engine has either replaced the
             // target already or cannot begin. The target is claimed before its store is read, so if another run
             // replaces it meanwhile, this run does not replace it again.
             let engine = self.engine.as_ref();
-            let analyst = engine.map(|(options, _)| Analyst::start(options, out));
+            let analyst = engine.map(|options| Analyst::start(options, out));
             let analyst = analyst.transpose()?;
             let (output, has_store) = writer::begin(out, format, self.force)?;
-            let mut inputs = self.inputs.clone();
-            inputs.extend(has_store.then(|| Input::file(out)));
-            let sources: Result<Vec<_>> = inputs.iter().map(EvalsSource::new).collect();
-            let sources: Vec<(EvalsSource, &Input)> = sources?.into_iter().zip(&inputs).collect();
-            let analysis = engine.zip(analyst).map(|((_, positions), analyst)| {
-                let last = sources.last().filter(|_| has_store);
-                let before = last.and_then(|(source, _)| source.store());
-                analyst.evaluate(positions, before, &self.meter)
-            });
-            let (mut analysis, journal) = analysis.transpose()?.unzip();
-            let given_up = analysis
-                .as_mut()
-                .and_then(|analysis| analysis.given_up.take());
-            let pool = task::pool(self.threads)?;
-            let made = pool.install(|| self.make(&sources, analysis, out, output));
-            let (report, finished) = made?;
-            // Windows does not replace a file that is open.
-            drop(sources);
-            finished.commit()?;
-            journal.map_or(Ok(()), |journal| journal.remove(out))?;
-            match given_up.zip(engine) {
-                Some((failures, (options, _))) => {
-                    let problem =
-                        format!("{failures}; {} has all other evaluations", out.display());
-                    Err(Error::failed(&options.program, problem))
-                }
-                None => Ok(report),
-            }
+            Ok(ClaimedEvals {
+                make: self,
+                out,
+                analyst,
+                output,
+                has_store,
+            })
         })
     }
 
@@ -194,6 +182,74 @@ impl MakeEvals {
             output.push(&record, &kept)
         })?;
         Ok((report, output.finish(&kept)?))
+    }
+}
+
+/// A run whose output no other run can write. Dropping it ends the engine, and leaves the old output as it is.
+pub struct ClaimedEvals<'a> {
+    make: &'a MakeEvals,
+    out: &'a Path,
+    analyst: Option<Analyst<'a>>,
+    output: Box<dyn EvalsWriter>,
+    /// `true` if the output is a store that keeps its evaluations.
+    has_store: bool,
+}
+
+impl ClaimedEvals<'_> {
+    /// Reads the inputs, lets the engine evaluate `positions`, and writes the output, which replaces the target only when
+    /// it is complete. The engine skips positions that the output already contains with as many nodes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an input cannot be read, if no input contains an evaluation, or if the output cannot be
+    /// written. If the engine fails at too many consecutive positions, the output is written with all other evaluations,
+    /// and an error is returned as well.
+    pub fn finish(self, positions: &[Chess]) -> Result<EvalsReport> {
+        let ClaimedEvals {
+            make,
+            out,
+            analyst,
+            output,
+            has_store,
+        } = self;
+        task::caught(|| {
+            let mut inputs = make.inputs.clone();
+            inputs.extend(has_store.then(|| Input::file(out)));
+            let sources: Result<Vec<_>> = inputs.iter().map(EvalsSource::new).collect();
+            let sources: Vec<(EvalsSource, &Input)> = sources?.into_iter().zip(&inputs).collect();
+            let analysis = analyst.map(|analyst| {
+                let last = sources.last().filter(|_| has_store);
+                let before = last.and_then(|(source, _)| source.store());
+                analyst.evaluate(positions, before, &make.meter)
+            });
+            let (mut analysis, journal) = analysis.transpose()?.unzip();
+            let given_up = analysis
+                .as_mut()
+                .and_then(|analysis| analysis.given_up.take());
+            let pool = task::pool(make.threads)?;
+            let made = pool.install(|| make.make(&sources, analysis, out, output));
+            let (report, finished) = made?;
+            // Windows does not replace a file that is open.
+            drop(sources);
+            finished.commit()?;
+            journal.map_or(Ok(()), |journal| journal.remove(out))?;
+            match given_up.zip(make.engine.as_ref()) {
+                Some((failures, options)) => {
+                    let problem =
+                        format!("{failures}; {} has all other evaluations", out.display());
+                    Err(Error::failed(&options.program, problem))
+                }
+                None => Ok(report),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for ClaimedEvals<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClaimedEvals")
+            .field("out", &self.out)
+            .finish_non_exhaustive()
     }
 }
 

@@ -39,7 +39,7 @@ pub use self::{
     analysis::{EngineOptions, Positions, read_positions},
     layout::{Eval, Score, eval_key},
     loss::MaxLoss,
-    maker::MakeEvals,
+    maker::{ClaimedEvals, MakeEvals},
     report::{BadEntry, EngineReport, EvalsReport, FailedPosition},
     store::Evals,
     writer::EvalsFormat,
