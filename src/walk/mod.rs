@@ -212,6 +212,10 @@ impl<S: Source> Source for UntilDone<'_, S> {
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
+
+    fn lacks(&self, key: u64) -> bool {
+        self.source.lacks(key)
+    }
 }
 
 /// Returns the legal moves after which `source` has a move. The moves in `known` (the moves of `source` in `pos`) come
@@ -270,6 +274,10 @@ impl<S: Source> Source for EvaluatedSource<S> {
         self.0.node(pos)
     }
 
+    fn lacks(&self, key: u64) -> bool {
+        self.0.lacks(key)
+    }
+
     fn refuse_changed(&self) -> Result<()> {
         self.0.refuse_changed()
     }
@@ -292,6 +300,10 @@ impl<A: Source, B: Source> Source for Union<A, B> {
 
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         self.0.node(pos)
+    }
+
+    fn lacks(&self, key: u64) -> bool {
+        self.0.lacks(key) && self.1.lacks(key)
     }
 
     fn refuse_changed(&self) -> Result<()> {
@@ -409,5 +421,98 @@ impl Limits {
     fn admits(&self, mv: &TreeMove, share: f64) -> bool {
         let has_games = mv.stats.is_none() || mv.games() >= self.min_game;
         !mv.is_known || (mv.weight >= self.min_weight && share >= self.min_share && has_games)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::position::{Variant, read_move};
+
+    /// The moves of White in a game, by Polyglot key, and the number of positions in which a walk requested them.
+    struct OneSide {
+        moves: BTreeMap<u64, Move>,
+        can_lack: bool,
+        requests: Cell<usize>,
+    }
+
+    impl OneSide {
+        fn new(line: &str, can_lack: bool) -> OneSide {
+            let mut moves = BTreeMap::new();
+            let mut pos = Keyed::new(Variant::Standard.start());
+            for san in line.split(' ') {
+                let mv = read_move(pos.position(), san.as_bytes()).unwrap();
+                if pos.position().turn() == Color::White {
+                    moves.insert(pos.key(), mv);
+                }
+                pos.play(mv);
+            }
+            OneSide {
+                moves,
+                can_lack,
+                requests: Cell::new(0),
+            }
+        }
+    }
+
+    impl Source for OneSide {
+        fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+            self.requests.set(self.requests.get() + 1);
+            let mv = self.moves.get(&pos.key());
+            Ok(Vec::from_iter(mv.map(|mv| TreeMove::known(*mv, 1, None))))
+        }
+
+        fn lacks(&self, key: u64) -> bool {
+            self.can_lack && !self.moves.contains_key(&key)
+        }
+    }
+
+    /// A walk through the moves of one side asks the source which replies of the other side lead on. Most of them are dropped
+    /// by their key alone.
+    #[test]
+    fn replies_that_lead_to_no_move_are_not_played() {
+        const LINE: &str = "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6 O-O Be7 Re1 b5 Bb3 d6 c3";
+        type Walk = fn(&OneSide) -> Result<u64>;
+        let one_side: Walk = |source| {
+            let start = Variant::Standard.start();
+            let meter = Meter::default();
+            let tree = Tree::new(
+                LinesOf(source, Color::White),
+                start,
+                Limits::default(),
+                &meter,
+            );
+            let mut positions = 0;
+            tree.walk(Order::Positions, &mut |event| {
+                positions += u64::from(matches!(event, TreeEvent::Position { .. }));
+                Ok(())
+            })?;
+            Ok(positions)
+        };
+        let all_lines: Walk = |source| {
+            let starts = [Ok(Variant::Standard.start())];
+            let mut positions = 0;
+            let memory = Memory::default();
+            each_position(source, starts, memory, &Meter::default(), &mut |_| {
+                positions += 1;
+                Ok(true)
+            })?;
+            Ok(positions)
+        };
+        let joined: Walk = |source| {
+            let pos = Keyed::new(Variant::Standard.start());
+            let mut after = pos.clone();
+            after.play(read_move(pos.position(), b"e4").unwrap());
+            let lines = LinesOf(Union(source, source), Color::White);
+            Ok(lines.moves(&after)?.len() as u64)
+        };
+        for walk in [one_side, all_lines, joined] {
+            let [with, without] = [true, false].map(|can_lack| OneSide::new(LINE, can_lack));
+            assert_eq!(walk(&with).unwrap(), walk(&without).unwrap());
+            let [with, without] = [with, without].map(|source| source.requests.into_inner());
+            assert!(2 * with < without, "{with} requests instead of {without}");
+        }
     }
 }
