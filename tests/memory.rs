@@ -473,3 +473,39 @@ fn an_index_merged_of_many_games_of_one_line() {
         .unwrap();
     assert!(games.into_iter().eq(0..6 * GAMES));
 }
+
+/// Counts by class are added up with one file of each directory open, so their number is limited by the memory.
+#[test]
+fn counts_by_class_of_many_directories() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = sample("famous.pgn").display().to_string();
+    ok(
+        dir,
+        &format!("make-book -q {games} --by month --counts counts"),
+    );
+    let names: Vec<String> = (0..33).map(|number| format!("counts{number}")).collect();
+    for name in &names {
+        fs::create_dir(dir.join(name)).unwrap();
+        for entry in fs::read_dir(dir.join("counts")).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), dir.join(name).join(entry.file_name())).unwrap();
+        }
+    }
+    let add = |names: &[String], out: &str, budget: u64| {
+        let names = names.join(" ");
+        let line = format!("make-book -q {names} --counts {out} --force --memory {budget}MiB");
+        stays_within(dir, &line, budget)
+    };
+    let refused = add(&names, "sum", 64);
+    let error = String::from_utf8_lossy(&refused.stderr);
+    let advice = "takes 66 MiB of memory: give more with --memory, or add some of them first";
+    assert!(error.contains(advice), "{error}");
+    // The advice works.
+    assert!(add(&names, "sum", 66).status.success());
+    assert!(add(&names[..20], "first", 64).status.success());
+    let rest = [&["first".to_owned()], &names[20..]].concat();
+    assert!(add(&rest, "second", 64).status.success());
+    let rows = |name: &str| crate::classes::class_rows(&dir.join(name));
+    assert!(rows("sum") == rows("second"));
+}

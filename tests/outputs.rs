@@ -693,7 +693,6 @@ fn a_replaced_output_keeps_its_rights_and_a_read_only_one_is_refused() {
 
 /// A text that polybook wrote is replaced if it contains a checksum and its bytes are unchanged. Any other text needs
 /// `--force`.
-/// `--force`.
 #[test]
 fn a_text_is_replaced_only_if_polybook_wrote_it_all() {
     let dir = temp();
@@ -812,6 +811,35 @@ fn a_small_file_that_happens_to_have_the_size_of_a_book_is_kept() {
         dir.path(),
         &format!("make-book -q {pgn} --min-game 1 --bin a.bin"),
     );
+}
+
+/// The file of evaluations that Lichess publishes is gigabytes long, and its first line looks like a line of a text of polybook.
+#[test]
+fn the_evaluations_of_lichess_are_not_replaced() {
+    let dir = old_outputs();
+    let dir = dir.path();
+    let path = dir.join("lichess_db_eval.jsonl");
+    let fen = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
+    let evals = r#""evals":[{"pvs":[{"cp":20,"line":"e2e4 e7e5"}],"knodes":9,"depth":20}]"#;
+    let line = format!("{{\"fen\":\"{fen}\",{evals}}}\n");
+    fs::write(&path, &line).unwrap();
+    let name = "lichess_db_eval.jsonl";
+    for command in [
+        format!("convert a.bin {name}"),
+        format!("convert a.obs.db3 {name}"),
+        format!("tree a.bin --out {name}"),
+        format!("dump-book a.bin --color white --out {name}"),
+        format!("evals {name} --out {name}"),
+        format!("make-book a.obs.db3 --bin {name}"),
+    ] {
+        let output = run(dir, &command);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{command}");
+        assert!(error.contains(name), "{command}: {error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), line, "{command}");
+    }
+    ok(dir, &format!("convert -q a.bin {name} --force"));
+    assert_ne!(fs::read_to_string(&path).unwrap(), line);
 }
 
 /// A file that is read is never replaced, whichever option names it, even with `--force`.

@@ -199,7 +199,15 @@ impl Collector for Visits {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, sync::atomic::AtomicBool};
+
     use super::{super::dates::latest, *};
+    use crate::{
+        MakeBook,
+        index::store::lists::INLINE,
+        pgn::Input,
+        position::{Keyed, Variant, read_move},
+    };
 
     #[test]
     fn only_games_that_are_certainly_earlier_count() {
@@ -213,5 +221,40 @@ mod tests {
         assert!(is_before(day(2001, 0, 0), day(2002, 0, 0)));
         assert!(!is_before(day(0, 0, 0), day(0, 0, 0)));
         assert!(is_before(day(2001, 5, 3), day(0, 0, 0)));
+    }
+    /// Each batch of games asks for the positions that most games reach. The lists of these positions are long.
+    #[test]
+    fn a_long_list_of_games_is_read_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let [pgn, index] = ["games.pgn", "games.idx"].map(|name| dir.path().join(name));
+        let game = "[Date \"2001.05.03\"]\n\n1. e4 e5 *\n\n";
+        fs::write(&pgn, game.repeat(INLINE + 1)).unwrap();
+        let make = MakeBook::new([Input::file(&pgn)]);
+        make.explorer(&index).run().unwrap();
+        let explorer = Explorer::open([("games".to_owned(), index)]).unwrap();
+        let first_seen = FirstSeen::new(&explorer).unwrap();
+        let mut pos = Keyed::new(Variant::Standard.start());
+        pos.play(read_move(pos.position(), b"e4").unwrap());
+        let subject = ListKey::position(Variant::Standard, pos.identity());
+        let is_new = |before: Date| {
+            let is_new = AtomicBool::new(false);
+            let probe = Probe {
+                subject,
+                game: 0,
+                ply: 0,
+            };
+            let before = |_: &Probe| first_day(before);
+            let new = |_: &Probe| is_new.store(true, std::sync::atomic::Ordering::Relaxed);
+            first_seen
+                .for_each_new(&[probe], Some(before), new)
+                .unwrap();
+            is_new.into_inner()
+        };
+        assert!(is_new(Date::new(2001, 5, 3)));
+        assert!(!is_new(Date::new(2001, 5, 4)));
+        // Replace what was found in the list. The next look-up must use this value instead of the list.
+        let found = task::lock(&first_seen.first_days).insert(subject, u32::MAX);
+        assert_eq!(found, Some(latest(date_number(Date::new(2001, 5, 3)))));
+        assert!(is_new(Date::new(2001, 5, 4)));
     }
 }

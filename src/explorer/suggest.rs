@@ -432,3 +432,27 @@ fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<Facts>> {
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::{MakeBook, pgn::Input};
+
+    #[test]
+    fn only_the_first_words_of_a_text_are_looked_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let [pgn, index] = ["games.pgn", "games.idx"].map(|name| dir.path().join(name));
+        fs::write(&pgn, "[White \"Tal, Mikhail\"]\n\n1. e4 *\n").unwrap();
+        let make = MakeBook::new([Input::file(&pgn)]);
+        make.explorer(&index).run().unwrap();
+        let explorer = Explorer::open([("games".to_owned(), index)]).unwrap();
+        let found = |known: usize| {
+            let text = format!("{}zzzz", "tal ".repeat(known));
+            let found = explorer.suggest(SuggestField::Player, &text, 5, None);
+            found.unwrap().len()
+        };
+        assert_eq!((found(MOST_WORDS - 1), found(MOST_WORDS)), (0, 1));
+    }
+}
