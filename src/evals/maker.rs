@@ -196,14 +196,14 @@ pub struct ClaimedEvals<'a> {
 }
 
 impl ClaimedEvals<'_> {
-    /// Reads the inputs, lets the engine evaluate `positions`, and writes the output, which replaces the target only when
-    /// it is complete. The engine skips positions that the output already contains with as many nodes.
+    /// Reads the inputs, lets the engine evaluate `positions`, and writes the output, which replaces the target only
+    /// when it is complete. The engine skips positions that the output already contains with as many nodes.
     ///
     /// # Errors
     ///
     /// Returns an error if an input cannot be read, if no input contains an evaluation, or if the output cannot be
-    /// written. If the engine fails at too many consecutive positions, the output is written with all other evaluations,
-    /// and an error is returned as well.
+    /// written. If the engine fails at too many consecutive positions, the output is written with all other
+    /// evaluations, and an error is returned as well.
     pub fn finish(self, positions: &[Chess]) -> Result<EvalsReport> {
         let ClaimedEvals {
             make,

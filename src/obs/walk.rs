@@ -6,7 +6,7 @@
 //! while games are read.
 
 use std::{
-    iter::{Fuse, once},
+    iter::Fuse,
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -189,18 +189,25 @@ impl<F> CountWalk<'_, F> {
             let line = &mut lines[number];
             legal.clear();
             let mut is_new = None;
-            let others = line.other_exact_identities().into_iter();
-            let others = others.map(|identity| self.finder.part(identity));
-            for part in once(*part).chain(others) {
+            // Adds the moves of one exact identity. Returns `false` if the position was visited before.
+            let mut add = |part| -> Result<bool> {
                 let Some(found) = self.finder.find(part, scratch)? else {
-                    continue;
+                    return Ok(true);
                 };
                 // The bit of the first identity that was counted stands for the position.
                 if !*is_new.get_or_insert_with(|| self.marks.set(found.place)) {
-                    break;
+                    return Ok(false);
                 }
                 visited += 1;
                 illegal += add_legal(found.moves, line.position(), legal);
+                Ok(true)
+            };
+            if add(*part)? {
+                for identity in line.other_exact_identities() {
+                    if !add(self.finder.part(identity))? {
+                        break;
+                    }
+                }
             }
             if is_new == Some(true) {
                 (self.visit)(own, line.position(), legal)?;

@@ -212,14 +212,15 @@ fn has_no_en_passant<P: Position>(pos: &P) -> bool {
 fn possible_double_steps<P: Position>(pos: &P) -> Bitboard {
     let (us, board) = (pos.turn(), pos.board());
     let (rank, back) = us.fold_wb((Rank::Fifth, -8), (Rank::Fourth, 8));
-    let pawns = board.by_piece(us.pawn());
+    let pawns = board.pawns() & Bitboard::from_rank(rank);
+    let steps = pawns & board.by_color(!us) & squares_beside(pawns & board.by_color(us));
+    // Most positions have no such pair of pawns.
+    if steps.is_empty() {
+        return steps;
+    }
     // The squares that such a pawn left and passed are empty.
     let empty = !board.occupied();
-    board.by_piece((!us).pawn())
-        & Bitboard::from_rank(rank)
-        & squares_beside(pawns)
-        & empty.shift(back)
-        & empty.shift(2 * back)
+    steps & empty.shift(back) & empty.shift(2 * back)
 }
 
 /// Returns the squares directly to the left and to the right of the squares in a set.
@@ -305,8 +306,18 @@ impl<P: Rules> Keyed<P> {
     #[inline]
     fn equal_positions(&self) -> Vec<P> {
         let steps = possible_double_steps(&self.pos);
+        match steps.is_empty() {
+            true => Vec::new(),
+            false => self.equal_positions_after(steps),
+        }
+    }
+
+    /// Returns the positions of [`equal_positions`](Keyed::equal_positions). `steps` are the squares of the pawns that
+    /// may have made a double step.
+    #[cold]
+    fn equal_positions_after(&self, steps: Bitboard) -> Vec<P> {
         // An en passant right that a legal move uses is part of the identity.
-        if steps.is_empty() || self.en_passant != 0 && !has_no_en_passant(&self.pos) {
+        if self.en_passant != 0 && !has_no_en_passant(&self.pos) {
             return Vec::new();
         }
         let stepped = |step| with_idle_right(&self.pos, step);
