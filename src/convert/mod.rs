@@ -248,8 +248,8 @@ impl Convert {
         })
     }
 
-    /// Returns the variant whose rules apply to the moves: the one chosen by the caller, otherwise the one that the
-    /// database names.
+    /// Returns the variant whose rules apply to the moves: the variant that the caller chose, or else the variant that
+    /// the database names.
     ///
     /// # Errors
     ///
@@ -267,8 +267,8 @@ impl Convert {
         })
     }
 
-    /// Returns the move filter of the conversion, or `default` if none was set, combined with the filter by which the
-    /// moves of the database were selected.
+    /// Combines two move filters, so that a move must pass both: the filter of the conversion, or `default` if none was
+    /// set, and the filter by which the moves of the database were selected.
     fn narrowed(&self, default: MoveFilter) -> MoveFilter {
         let mut filter = self.move_filter.clone().unwrap_or(default);
         filter.narrowed_by(&self.obs.info().move_filter);
@@ -276,7 +276,7 @@ impl Convert {
     }
 }
 
-/// A source of those moves in the counts of a database that pass the filters.
+/// A source of moves for a walk: the moves of a database that pass a move filter, with their results.
 struct CountedMoves<'a> {
     finder: Finder<'a>,
     filter: MoveFilter,
@@ -332,7 +332,7 @@ pub(super) struct DatabaseCounts {
     pub passed_over: PassedOver,
 }
 
-/// The counts of a group of rows, as one thread returns them.
+/// The counts that one thread has made from a batch of rows of a database.
 #[derive(Default)]
 struct RowCounts {
     counts: CountBatch,
@@ -346,12 +346,12 @@ struct RowCounts {
 }
 
 impl Convert {
-    /// Reads all active rows and counts them by the Polyglot keys of their positions. The calling thread reads the
-    /// rows, and the threads of `pool` count them within the memory budget `memory`.
+    /// Reads all active rows and counts their moves by the Polyglot keys of the positions. The calling thread reads the
+    /// rows, and the threads of `pool` count them. `memory` is the memory budget.
     ///
     /// If `arrivals` is `true`, counts by the identities of the positions instead, and also counts the games that
-    /// reached each position, as a record with [no move](BookMove::NONE) and the results of the side that made the last
-    /// move.
+    /// reached each position. These games are a record with [no move](BookMove::NONE), whose results are those of the
+    /// side that made the last move.
     pub(super) fn count(
         &self,
         variant: Variant,
@@ -415,9 +415,9 @@ impl Convert {
     }
 }
 
-/// Counts the results of the moves in `rows`. Adjacent rows should have equal EPDs, which are then parsed only once.
-/// Unreadable rows and illegal moves are counted as skipped. If `arrivals` is `true`, also counts the games that
-/// reached the position after each move.
+/// Counts the results of the moves in `rows`. Adjacent rows should have equal EPDs, because an EPD is parsed only if it
+/// differs from the one before. Rows that cannot be read and illegal moves are counted as skipped. If `arrivals` is
+/// `true`, also counts the games that reached the position after each move.
 fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     task::fault("count rows");
     let mut found = RowCounts::default();
@@ -479,8 +479,9 @@ pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     (!is_legal && pos.pockets().is_none()).then_some(square)
 }
 
-/// If `mv` is a double step that could be captured en passant only by pinned pawns, adds a note of its en passant
-/// square to `notes`. The note is stored under the position's Polyglot key without the en passant file.
+/// Adds a note to `notes` if `mv` is a double step of a pawn that only pinned pawns could capture en passant. The note
+/// contains the en passant square. Its key is the Polyglot key, without the en passant file, of the position after the
+/// move.
 pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {
@@ -509,9 +510,9 @@ fn step_note(square: Square) -> BookMove {
     BookMove(square as u16 | (square as u16) << 6)
 }
 
-/// Adds the counts in `hidden` to `tally`. If the counts contain a note of a double step to a position, adds the en
-/// passant file to the key of the position. `exact` says that the EPDs of the database contain these en passant
-/// squares, so the keys are already right.
+/// Adds the counts in `hidden` to `tally`, except notes of double steps. If a position has a note (see [`note_step`]),
+/// adds the en passant file to its key first. If `exact` is `true`, does not change keys, because the EPDs of the
+/// database already contain these en passant squares.
 pub(super) fn add_hidden(hidden: &Counts, exact: bool, tally: &Tally) -> Result<()> {
     let (mut batch, mut positions) = (CountBatch::default(), 0);
     for position in hidden.positions() {

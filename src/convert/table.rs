@@ -47,8 +47,8 @@ enum RowWriter {
 }
 
 impl TableOutput {
-    /// Begins a table in `file`. `columns` are the names of the columns, separated by commas; only comma-separated
-    /// values contain them.
+    /// Begins a table in `file`. `columns` are the names of the columns, separated by commas. JSON lines do not use
+    /// them.
     pub(super) fn begin(
         file: AtomicFile,
         format: TableFormat,
@@ -192,9 +192,10 @@ impl Convert {
         Ok(table.converted)
     }
 
-    /// Returns the factor by which all weights of a table are scaled to 16 bits. It follows from the largest weight of
-    /// the moves that `filter` selects, so all rows are read. If each position is scaled separately, reads nothing and
-    /// returns a scaling that changes no weight.
+    /// Returns the factor by which all weights of a table are scaled to 16 bits. The factor follows from the largest
+    /// weight of the moves that `filter` selects, so all rows are read.
+    ///
+    /// If each position is scaled separately, reads nothing and returns a factor that changes no weight.
     fn global_scaling(&self, filter: &MoveFilter) -> Result<Scaling> {
         let mut largest = 0;
         if self.weights.scale == Scale::Global {

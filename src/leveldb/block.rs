@@ -161,7 +161,8 @@ pub(super) struct EntryState {
 }
 
 impl EntryState {
-    /// Creates a position whose next entry is the restart at offset `next`. It has no current entry yet.
+    /// Creates a cursor position without a current entry. The next entry is the one at offset `next`, which must be a
+    /// restart: an entry whose key is stored whole.
     fn before(next: usize) -> EntryState {
         EntryState {
             next,
@@ -175,7 +176,7 @@ impl Block {
     ///
     /// # Errors
     ///
-    /// Returns an error if the block has no restarts or is too short for them.
+    /// Returns an error if the list of restart offsets at the end of the block is empty or does not fit into the block.
     pub(super) fn new(bytes: Vec<u8>, offset: u64, path: &Arc<Path>) -> Result<Block> {
         let mut block = Block::of_first_part(bytes, 0, offset, path);
         block.len = block.bytes.len();
@@ -190,8 +191,8 @@ impl Block {
         Ok(block)
     }
 
-    /// Creates a partly held block: `bytes` are its first bytes, up to its last value, and `len` is the size of the
-    /// whole block. `offset` is the offset of the block in the file `path`.
+    /// Creates a block of which only the first part is held in memory: `bytes` are the bytes up to the block's last
+    /// value, and `len` is the size of the whole block. `offset` is the offset of the block in the file `path`.
     pub(super) fn of_first_part(
         bytes: Vec<u8>,
         len: usize,
@@ -213,10 +214,10 @@ impl Block {
         Damage { offset, problem }.of(&self.path)
     }
 
-    /// Moves `place` to the next entry of the block; a new `place` moves to the first entry. Returns `false` if there
-    /// is no next entry.
+    /// Moves `place` to the next entry of the block. If `place` has no current entry yet, moves it to the first entry.
+    /// Returns `false` if there is no next entry.
     ///
-    /// The last entry of a partly held block must be the one whose value is not held in memory.
+    /// If only the first part of the block is held in memory, the last entry must be the one whose value is missing.
     ///
     /// # Errors
     ///
@@ -305,7 +306,8 @@ impl Block {
         Ok(None)
     }
 
-    /// Returns the offset in the block of restart `number`, counted from 0.
+    /// Returns the offset in the block of a restart, which is an entry whose key is stored whole. `number` is the index
+    /// of the restart, counted from 0.
     ///
     /// # Errors
     ///

@@ -143,8 +143,8 @@ impl<W: Write> TableBuilder<W> {
         self.block.clear();
     }
 
-    /// Adds an entry to the table's index. `separator` is an internal key not less than the keys of the block at
-    /// `handle`.
+    /// Adds the block at `handle` to the table's index. `separator` is an internal key that is greater than or equal to
+    /// all keys of the block.
     fn index_block(&mut self, separator: &[u8], handle: Handle) {
         let mut place = Vec::new();
         handle.put(&mut place);

@@ -150,8 +150,8 @@ pub(crate) struct TableCursor {
 }
 
 impl TableCursor {
-    /// Creates a cursor over `table` that begins with the block that contains the first key greater than or equal to
-    /// `start`. Values in blocks of at most `longest` bytes are held in memory.
+    /// Creates a cursor over `table`. The cursor begins with the block that contains the first key greater than or
+    /// equal to `start`. If a block has more than `longest` bytes, its last value may not be held in memory.
     ///
     /// # Errors
     ///

@@ -123,7 +123,7 @@ impl TableSource {
     }
 }
 
-/// Creates the error for the database in `directory` if another program has replaced or removed it since it was opened.
+/// Creates the error which says that another program has replaced or removed the database in `directory`.
 fn replaced(directory: &Path) -> Error {
     Error::changed(
         directory,
@@ -131,8 +131,8 @@ fn replaced(directory: &Path) -> Error {
     )
 }
 
-/// Replaces the error of a table that is missing or damaged by the error that the database in `directory` was replaced.
-/// Keeps all other errors of opening a file.
+/// Returns `opened`, the result of opening a table's file. If the table is missing or damaged, returns instead the
+/// error which says that the database in `directory` was replaced.
 fn unless_missing<T>(directory: &Path, opened: Result<T>) -> Result<T> {
     opened.map_err(|err| match err {
         Error::Io { ref source, .. } if source.kind() != ErrorKind::NotFound => err,
@@ -140,8 +140,8 @@ fn unless_missing<T>(directory: &Path, opened: Result<T>) -> Result<T> {
     })
 }
 
-/// The tables of an open database, sorted by number. As many as possible are held open; the others are opened when they
-/// are used.
+/// The tables of an open database, sorted by number. As many tables as possible are held open. The remaining tables are
+/// opened each time they are used.
 #[derive(Debug)]
 pub(super) struct Tables {
     directory: PathBuf,
@@ -160,8 +160,8 @@ struct KnownTable {
 }
 
 impl Tables {
-    /// Opens the tables `files` in `directory`. Holds as many of them open as the limit of the process on open files
-    /// allows; the others are checked and closed.
+    /// Opens the tables `files` in `directory`. Holds as many tables open as the process's limit on open files allows.
+    /// Checks the remaining tables and closes them.
     ///
     /// # Errors
     ///

@@ -97,7 +97,8 @@ pub(super) fn open(directory: &Path, table: &TableFile) -> Result<(PathBuf, File
 }
 
 impl Table {
-    /// Creates a table from its description in the manifest (`known`) and its file, which has the path `path`.
+    /// Creates a table. `known` is its description in the manifest, `path` is the path of its file, and `source` is the
+    /// file, held open or opened for each read.
     pub(super) fn new(known: TableFile, path: PathBuf, source: TableSource) -> Table {
         Table {
             known,
@@ -136,8 +137,8 @@ impl Table {
         }
     }
 
-    /// Returns the block at `handle` from the cache `last`. If it is not cached, reads it from the file, and caches it
-    /// if it is small.
+    /// Returns the block at `handle`, from the cache `last` if the cache contains it. Otherwise reads the block from
+    /// the file, and adds it to the cache if it is small.
     fn kept(&self, handle: Handle, last: &LastBlocks) -> Result<Arc<Block>> {
         let places = last.0.len() as u64;
         let place = &last.0[(self.known.number % places) as usize];

@@ -47,7 +47,7 @@ pub struct Wanted {
     memory: Memory,
 }
 
-/// The positions that [`Wanted::look`] has found. They are retrieved with [`position`](FoundPositions::position), in
+/// The positions that [`Wanted::look`] has found. [`position`](FoundPositions::position) returns them by key, in
 /// ascending order of keys.
 pub struct FoundPositions<'a> {
     texts: Box<dyn Iterator<Item = Result<Cow<'a, [u8]>>> + 'a>,
@@ -114,7 +114,7 @@ impl Wanted {
         })
     }
 
-    /// Returns the positions that have been found so far.
+    /// Returns the positions that [`look`](Wanted::look) has found so far.
     pub fn found(&mut self) -> FoundPositions<'_> {
         FoundPositions {
             texts: Box::new(self.positions.sorted()),
@@ -125,8 +125,8 @@ impl Wanted {
 }
 
 impl FoundPositions<'_> {
-    /// Returns the position with this key, or `None` if it was not found. Keys must be passed in ascending order over
-    /// all calls.
+    /// Returns the position with the Polyglot hash key `key`, or `None` if it was not found. The keys of all calls must
+    /// be in ascending order.
     ///
     /// # Errors
     ///

@@ -92,7 +92,7 @@ impl Source for crate::index::Index {
 }
 
 /// Returns the statistics of a position in an index, added up over all Polyglot keys under which the position may be
-/// stored. Returns `None` if the index has none.
+/// stored. Returns `None` if the index contains no statistics of the position.
 fn stats_of(
     index: &crate::index::Index,
     pos: &Keyed<VariantPosition>,
@@ -126,8 +126,8 @@ impl Source for Explored {
     }
 }
 
-/// Returns the moves that were played in `pos` in games that pass `filters`, with their results, sorted by number of
-/// games in descending order.
+/// Returns the moves that were played in `pos` in the games of `variant` that pass `filters`. The moves have their
+/// results, and are sorted by number of games in descending order.
 pub(crate) fn played(
     explorer: &Explorer,
     variant: Variant,

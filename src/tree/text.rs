@@ -18,8 +18,8 @@ use crate::{
     walk::{Branch, Order, Source, Tree, TreeEvent},
 };
 
-/// Returns the move number for the next move of a position, as movetext has it: `12.` before a move of White, `12...`
-/// before a move of Black.
+/// Returns the move number that precedes the next move of a position in movetext: `12.` if White is to move, `12...` if
+/// Black is to move.
 pub(crate) fn move_number(pos: &VariantPosition) -> String {
     let dots = if pos.turn().is_white() { "." } else { "..." };
     format!("{}{dots}", pos.fullmoves())
@@ -225,8 +225,8 @@ impl<S: Source> Tree<'_, S> {
         self.write_commented_pgn(out, path, EVENT, &|_| None, false)
     }
 
-    /// Writes the tree as PGN, like [`write_pgn`](Tree::write_pgn), with a tag in the first game for the checksum of
-    /// the file. The checksum is filled in when the file is complete.
+    /// Writes the tree as PGN, like [`write_pgn`](Tree::write_pgn), but adds a tag for the checksum of the file to the
+    /// first game. The value of the tag is filled in when the file is complete.
     ///
     /// # Errors
     ///
@@ -235,9 +235,11 @@ impl<S: Source> Tree<'_, S> {
         self.write_commented_pgn(out, path, EVENT, &|_| None, true)
     }
 
-    /// Writes the tree as PGN, like [`write_pgn`](Tree::write_pgn), with `event` as the `Event` tag. `comment` returns
-    /// the comment for a move, or `None` for the usual comment; an empty comment is left out. `is_sealed` adds a tag
-    /// for the checksum of the file.
+    /// Writes the tree to `out` as PGN, like [`write_pgn`](Tree::write_pgn), and returns the number of moves. `path`
+    /// names the output in errors. `event` is the value of the `Event` tag.
+    ///
+    /// `comment` returns the comment for a move, or `None` for the usual comment. An empty comment is left out. If
+    /// `is_sealed` is `true`, the first game has a tag for the checksum of the file.
     pub(crate) fn write_commented_pgn(
         &self,
         out: &mut impl Write,
@@ -281,7 +283,8 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// Writes the moves that lead from the start of the tree to the first new move of a game, without comments.
+/// Writes `line`, the moves that lead from the position `start` to the first new move of a game. These moves have no
+/// comments.
 fn lead<W: Write>(
     games: &mut GameWriter<W>,
     start: &VariantPosition,
@@ -342,9 +345,11 @@ impl<W: Write> GameWriter<W> {
         }
     }
 
-    /// Begins a game without players and result that starts from `start`. `round` is the value of the `Round` tag, and
-    /// `opening` contains the ECO code and the name of the opening. `is_sealed` adds a tag for the checksum of the
-    /// file, which belongs in the first game.
+    /// Begins a game that has no players and no result. The game starts from `start`. `round` is the value of the
+    /// `Round` tag, and `opening` contains the ECO code and the name of the opening.
+    ///
+    /// If `is_sealed` is `true`, also writes a tag for the checksum of the file. Only the first game of a file may have
+    /// this tag.
     pub(crate) fn begin(
         &mut self,
         event: &str,

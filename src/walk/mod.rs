@@ -22,7 +22,7 @@ use crate::{
     storage::sort::Memory,
 };
 
-/// A move in a tree of opening moves, with its weight and results in the source.
+/// A move of a [`Source`], such as a book or a database, with its weight and its results.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TreeMove {
     /// The move.
@@ -42,8 +42,8 @@ pub struct TreeMove {
 }
 
 impl TreeMove {
-    /// Creates a move that the source contains. `stats` are the results of the side that moves, or `None` if the source
-    /// stores only weights. The evaluation is unknown.
+    /// Creates a move without an evaluation. `weight` is its weight in the source that contains it. `stats` are its
+    /// results from the view of the side that moves, or `None` if the source stores only weights.
     pub(crate) fn known(mv: Move, weight: u64, stats: Option<Wdl>) -> TreeMove {
         TreeMove {
             mv,
@@ -55,8 +55,8 @@ impl TreeMove {
         }
     }
 
-    /// Returns the number of games in which the move was played, including unfinished games. Returns the weight if the
-    /// source stores no results.
+    /// Returns the number of games in which the move was played, including unfinished games. If the source of the move
+    /// stores no results, returns the weight of the move instead.
     pub(crate) fn games(&self) -> u64 {
         self.stats
             .map_or(self.weight, |stats| stats.games() + self.unfinished)
@@ -72,9 +72,9 @@ pub trait Source {
     /// Returns an error if a file cannot be read.
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>>;
 
-    /// Returns the number that identifies a position in a walk, to recognize positions that were visited before.
-    /// Default: the identity of the position. A source that stores moves by Polyglot key returns the exact identity
-    /// instead.
+    /// Returns a number that identifies a position in a walk, so that the walk recognizes positions that it has
+    /// visited. Default: the position's [identity](Keyed::identity). A source that stores moves by Polyglot key returns
+    /// the [exact identity](Keyed::exact_identity) instead.
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.identity()
     }
@@ -96,8 +96,9 @@ pub trait Source {
     }
 }
 
-/// A source that extends the inner source `S`: in a position without moves, it returns every legal move after which the
-/// inner source has a move. A walk through a book for one side thus continues after any reply of the opponent.
+/// A source of the moves of the inner source `S`. In a position for which the inner source has no move, it returns
+/// every legal move after which the inner source has one. A walk through a book for one side thus continues after any
+/// reply of the opponent.
 #[derive(Debug)]
 pub struct Replies<S>(pub S);
 
@@ -120,8 +121,8 @@ impl<S: Source> Source for Replies<S> {
     }
 }
 
-/// A source of the lines of one player, given as the color: for this player, the moves of the inner source `S`; for the
-/// opponent, every reply after which the inner source has a move.
+/// A source of the lines that a player of one color prepares. If this color is to move, returns the moves of the inner
+/// source `S`. If the opponent is to move, returns every reply after which the inner source has a move.
 #[derive(Debug)]
 pub struct LinesOf<S>(pub S, pub Color);
 
@@ -144,8 +145,9 @@ impl<S: Source> Source for LinesOf<S> {
     }
 }
 
-/// Returns three sources whose walks together reach every position that `source` may be meant to cover: one that adds
-/// replies in positions without moves, and one for the lines of each color.
+/// Returns three sources that are made from `source`: [`Replies`], the [`LinesOf`] White, and the [`LinesOf`] Black.
+/// Walks through all three reach every position that `source` can cover, whether it contains the moves of both sides or
+/// of one side.
 pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Source + 'a>; 3] {
     [
         Box::new(Replies(source)),
@@ -157,7 +159,7 @@ pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Sour
 /// Calls `visit` with each position that can be reached from `starts` by the moves of `source`, or by replies after
 /// which `source` has a move. Ends when `visit` returns `false`.
 ///
-/// A position may be visited several times. `memory` is the memory budget of a walk, and `meter` reports progress.
+/// A position may be visited several times. `memory` is the memory budget, and `meter` shows the progress.
 pub(crate) fn each_position(
     source: &impl Source,
     starts: impl IntoIterator<Item = Result<VariantPosition>>,
@@ -192,8 +194,8 @@ pub(crate) fn each_position(
     Ok(())
 }
 
-/// A source that returns the moves of the inner source until `is_done` is set, and then no more moves, which ends a
-/// walk.
+/// A source that returns the moves of the inner source `S` until `is_done` is set. After that, it returns no moves, so
+/// the walk ends.
 struct UntilDone<'a, S> {
     source: &'a S,
     is_done: &'a Cell<bool>,
@@ -207,8 +209,8 @@ impl<S: Source> Source for UntilDone<'_, S> {
         }
     }
 
-    /// Returns the exact identity of the position. Positions are looked up by Polyglot key, so positions with different
-    /// keys must be different for the walk.
+    /// Returns the exact identity of the position. This source looks up moves by Polyglot key, so positions with
+    /// different keys may have different moves.
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
@@ -368,8 +370,8 @@ pub struct Limits {
     pub memory: Memory,
 }
 
-/// A move that is within the limits of a tree, with its share in the weights of its position and its estimated share of
-/// the tree.
+/// A move that is within the limits of a tree. It has two shares: one in the total weight of the moves of its position,
+/// and an estimated one of the whole tree.
 #[derive(Clone, Debug)]
 struct KeptMove {
     pub mv: TreeMove,
@@ -383,13 +385,13 @@ impl Limits {
     /// An upper bound on the length of a line in half-moves. It applies if [`Limits::max_ply`] is greater or not set.
     pub const LONGEST: usize = 4096;
 
-    /// Returns the greatest length of a line in half-moves.
+    /// Returns the greatest length of a line in half-moves that these limits allow.
     fn plies(&self) -> usize {
         self.max_ply.unwrap_or(Limits::LONGEST).min(Limits::LONGEST)
     }
 
     /// Returns the moves of a position that are within the limits. `portion` is the estimated share of the whole tree
-    /// that follows the position, from 0 to 1; it is divided among the moves.
+    /// that follows the position, from 0 to 1. It is divided among the returned moves.
     fn choices(
         &self,
         source: &impl Source,
@@ -416,8 +418,9 @@ impl Limits {
         Ok(admitted.into_iter().map(choice).collect())
     }
 
-    /// Returns `true` if a move is within the limits. `share` is its share in the weights of its position, in percent.
-    /// A reply that was added because the source has a move after it is always within the limits.
+    /// Returns `true` if a move is within the limits. `share` is the share of the move in the total weight of the moves
+    /// of its position, in percent. A move that the source does not contain, but after which it has a move, is always
+    /// within the limits.
     fn admits(&self, mv: &TreeMove, share: f64) -> bool {
         let has_games = mv.stats.is_none() || mv.games() >= self.min_game;
         !mv.is_known || (mv.weight >= self.min_weight && share >= self.min_share && has_games)

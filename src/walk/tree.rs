@@ -80,8 +80,8 @@ pub struct Tree<'a, S> {
 }
 
 impl<'a, S: Source> Tree<'a, S> {
-    /// Creates the tree of the moves of `source` from the position `start`. Nothing is read yet. A walk reports its
-    /// progress to `meter`, as estimated from the weights of the moves.
+    /// Creates the tree of the moves of `source` from the position `start`. Nothing is read yet. A walk through the
+    /// tree estimates its progress from the weights of the moves, and reports it to `meter`.
     pub fn new(source: S, start: VariantPosition, limits: Limits, meter: &'a Meter) -> Tree<'a, S> {
         Tree {
             source,
@@ -194,8 +194,8 @@ struct TreeWalk<'a, S> {
 }
 
 impl<S: Source> TreeWalk<'_, S> {
-    /// Walks through one game of the tree: `task`, and all tasks that it adds except those deferred to games of their
-    /// own.
+    /// Performs `task`, and all tasks that follow from it, as one game of the tree. Tasks that are deferred to a
+    /// separate game are not performed.
     fn game(&mut self, task: Task) -> Result<()> {
         let line = match &task {
             Task::Expand(node) => node.line(),
@@ -306,8 +306,8 @@ impl<S: Source> TreeWalk<'_, S> {
         Ok(())
     }
 
-    /// Returns the moves of a position that are within the limits, or no moves if the tree or the line has reached its
-    /// greatest size.
+    /// Returns the moves of a position that are within the limits. Returns no moves if the tree has reached its
+    /// greatest number of moves, or if the line to the position has reached its greatest length.
     fn choices(&self, node: &TreeNode) -> Result<Vec<KeptMove>> {
         if self.left == 0 || node.ply >= self.limits.plies() {
             return Ok(Vec::new());
@@ -315,9 +315,9 @@ impl<S: Source> TreeWalk<'_, S> {
         self.limits.choices(self.source, &node.pos, node.portion)
     }
 
-    /// Visits the move `choice` of the position `node`. Returns the position after the move if the walk continues
-    /// there. Returns `None` if it is continued after another move, or if a limit is reached. `nesting` is the number
-    /// of variations around the move.
+    /// Visits the move `choice` of the position `node`. Returns the position after the move if the walk continues from
+    /// this position. Returns `None` if the walk continues from this position after another move, or if a limit is
+    /// reached. `nesting` is the number of variations that contain the move.
     fn meet(
         &mut self,
         node: &Rc<TreeNode>,
@@ -370,8 +370,8 @@ pub(crate) struct Arrival<'a> {
 }
 
 /// Walks breadth first from `starts` and calls `f` with each move, so that each position is first reached by a shortest
-/// line. Visits the moves of all positions that are fewer than `limits.plies() - 1` half-moves from a start. `done`
-/// measures progress.
+/// line. The moves of a position are visited if the position is fewer than `limits.plies() - 1` half-moves from a
+/// start. `done` receives the progress.
 ///
 /// Returns the [fingerprints](position_fingerprint) of all positions reached.
 pub(crate) fn levels(
@@ -440,7 +440,7 @@ pub(super) enum AfterMove {
     End,
 }
 
-/// The choice of the one move after which a walk continues, if several moves lead to a position.
+/// The rule that selects the move after which a walk continues, for a position to which several moves lead.
 pub(super) enum Expansion {
     /// After the first such move that the walk visits.
     First { met: SpillingSet, plies: usize },
@@ -523,16 +523,16 @@ fn move_fingerprint(source: &impl Source, pos: &Keyed<VariantPosition>, mv: Move
     position_fingerprint(source, pos) | u128::from(BookMove::from(mv).0)
 }
 
-/// Appends a position to the positions of the next level. `portion` is the estimated share of the tree that follows the
-/// position.
+/// Appends the position `pos` to `level`, the positions of the next level. `portion` is the estimated share of the tree
+/// that follows the position.
 fn push_waiting(level: &mut ByteRun, pos: &VariantPosition, portion: f64) -> Result<()> {
     let mut text = portion.to_le_bytes().to_vec();
     text.extend_from_slice(stored(pos).as_bytes());
     level.append_text(&text)
 }
 
-/// Parses a position that [`push_waiting`] wrote. Returns the position and its share of the tree. The position is
-/// `None` if the text is malformed. `start` supplies the variant.
+/// Parses the text of a position that [`push_waiting`] wrote. Returns the position, and the share of the tree that
+/// follows it. The position is `None` if the text is malformed. `start` is any position of the same variant.
 fn read_waiting(text: &[u8], start: &VariantPosition) -> (Option<VariantPosition>, f64) {
     let (portion, pos) = text.split_first_chunk().expect("a portion comes first");
     let pos = restored(&String::from_utf8_lossy(pos), start);
