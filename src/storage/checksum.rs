@@ -21,7 +21,8 @@ impl Checksum {
         Checksum(self.0.wrapping_add(other.0))
     }
 
-    /// Returns the checksum of the records of `self` without the records of `other`, which must all be among them.
+    /// Returns the checksum of the records that remain if the records of `other` are removed from those of `self`. All
+    /// records of `other` must be among those of `self`.
     pub(crate) fn minus(self, other: Checksum) -> Checksum {
         Checksum(self.0.wrapping_sub(other.0))
     }

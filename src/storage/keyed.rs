@@ -8,15 +8,16 @@ use std::{borrow::Cow, io};
 
 use crate::storage::positioned::StoredFile;
 
-/// The number of records that a search reads at once. Records of a book have 16 bytes, so a block of them takes 4 KiB,
-/// the page size of most disks and of the page cache.
+/// The number of records that a search reads at once. For a book, whose records have 16 bytes, this is 4 KiB, the page
+/// size of most disks and of the page cache.
 const BLOCK: u64 = 256;
 
-/// The number of rounds in which a search guesses the offset of a key by interpolation. Later rounds bisect the range.
+/// The number of rounds in which a search guesses the offset of a key by interpolation. After these rounds, the search
+/// bisects the remaining range.
 const GUESSES: usize = 6;
 
-/// Records of `SIZE` bytes each, sorted by key, in memory or in a file. `File` also contains the number of records,
-/// because other data may follow them in the file.
+/// An array of records of `SIZE` bytes each, sorted by key, in memory or in a file. `File` also contains the number of
+/// records, because other data may follow them in the file.
 #[derive(Debug)]
 pub(crate) enum Storage<const SIZE: usize> {
     Memory(Vec<u8>),
@@ -72,8 +73,8 @@ impl<const SIZE: usize> Storage<SIZE> {
         Ok(is_found.then_some(number))
     }
 
-    /// Returns the index of the first record whose key is greater than or equal to `key`, and whether the keys are
-    /// equal. If all keys are less than `key`, the index is the number of records.
+    /// Returns the index of the first record whose key is greater than or equal to `key`, and `true` if its key equals
+    /// `key`. If all keys are less than `key`, the index is the number of records.
     pub(crate) fn lower_bound(&self, key: u64) -> io::Result<(u64, bool)> {
         let len = self.len();
         if len == 0 {

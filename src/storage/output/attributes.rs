@@ -64,9 +64,9 @@ impl Attributes {
         Ok(())
     }
 
-    /// Returns the access rights for a file that replaces an old one. `is_own` is `true` if the new file has the user
-    /// and the group of the old file, and `has_group` if it has the group. If they differ, the rights are reduced, so
-    /// that nobody gets additional access.
+    /// Returns the access rights for a file that replaces an old one. `is_own` is `true` if both files have the same
+    /// user and the same group. `has_group` is `true` if they have the same group. If the user or the group differs,
+    /// the rights are reduced, so that nobody gets additional access.
     fn mode_for(&self, is_own: bool, has_group: bool) -> u32 {
         let mut mode = self.mode;
         if !is_own {

@@ -7,8 +7,8 @@
 
 use std::{fs::File, io, path::Path};
 
-/// Marks an open temporary file as in use by this process, with an advisory lock, so that other runs do not remove it.
-/// Ignores errors, because some file systems have no locks.
+/// Marks an open temporary file as in use by this process, with an advisory lock, so that other processes of polybook
+/// do not remove it. Ignores errors, because some file systems have no locks.
 #[cfg(unix)]
 pub(super) fn file(file: &File) {
     // An error is ignored, because the run does not need the claim.
@@ -21,8 +21,8 @@ pub(super) fn file(_file: &File) {
     // The open handle is the claim.
 }
 
-/// Marks a temporary directory as in use by this process, so that other runs do not remove it. The mark lasts until the
-/// returned file, a handle to the directory, is dropped.
+/// Marks a temporary directory as in use by this process, so that other processes of polybook do not remove it. Returns
+/// a handle to the directory. The mark lasts until the handle is dropped.
 #[cfg(unix)]
 pub(super) fn directory(path: &Path) -> io::Result<File> {
     let directory = File::open(path)?;
@@ -30,8 +30,8 @@ pub(super) fn directory(path: &Path) -> io::Result<File> {
     Ok(directory)
 }
 
-/// Marks a temporary directory as in use by this process, so that other runs do not remove it. The mark lasts until the
-/// returned file, a handle to the directory, is dropped.
+/// Marks a temporary directory as in use by this process, so that other processes of polybook do not remove it. Returns
+/// a handle to the directory. The mark lasts until the handle is dropped.
 #[cfg(windows)]
 pub(super) fn directory(path: &Path) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt;
@@ -44,9 +44,9 @@ pub(super) fn directory(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Marks an old output as in use while it is being replaced, because it has a temporary name for a moment and other
-/// runs might remove it. The mark lasts until the returned file is dropped. Returns `None` if the output cannot be
-/// opened, and always on Windows, which does not rename open files.
+/// Marks an old output as in use while it is being replaced: it has a temporary name for a moment, under which another
+/// process of polybook might remove it. The mark lasts until the returned file is dropped. Returns `None` if the output
+/// cannot be opened. Always returns `None` on Windows, which does not rename open files.
 pub(super) fn replaced(path: &Path) -> Option<File> {
     if cfg!(windows) {
         return None;
@@ -56,13 +56,13 @@ pub(super) fn replaced(path: &Path) -> Option<File> {
     Some(replaced)
 }
 
-/// Takes over a temporary file or directory that another run created, so that it can be removed. No third run can do
-/// the same until the returned file is dropped. Returns `None` if the run that created it is still working.
+/// Takes over a temporary file or directory that another process created, so that it can be removed. No third process
+/// can take it over until the returned file is dropped. Returns `None` if the process that created it is still running.
 ///
 /// # Errors
 ///
-/// Returns an error if the file or directory cannot be opened or locked. Then it is unknown whether its creator is
-/// still working.
+/// Returns an error if the file or directory cannot be opened or locked. In this case, it is unknown whether its
+/// creator is still running.
 #[cfg(unix)]
 pub(crate) fn left_behind(path: &Path, is_directory: bool) -> io::Result<Option<File>> {
     use std::fs::TryLockError;
@@ -74,12 +74,13 @@ pub(crate) fn left_behind(path: &Path, is_directory: bool) -> io::Result<Option<
     }
 }
 
-/// Opens a temporary file or directory that another run created, so that it can be removed. Returns `None` if the run
-/// that created it is still working.
+/// Opens a temporary file or directory that another process created, so that it can be removed. Returns `None` if the
+/// process that created it is still running.
 ///
 /// # Errors
 ///
-/// Returns an error if the file or directory cannot be opened. Then it is unknown whether its creator is still working.
+/// Returns an error if the file or directory cannot be opened. In this case, it is unknown whether its creator is still
+/// running.
 #[cfg(windows)]
 pub(crate) fn left_behind(path: &Path, _is_directory: bool) -> io::Result<Option<File>> {
     use std::os::windows::fs::OpenOptionsExt;

@@ -12,7 +12,7 @@ use crate::{
     kind::is_windows_device,
 };
 
-/// The identity of a file or directory. Two paths lead to the same file exactly if their `FileId`s are equal.
+/// The identity of a file or directory. Two paths lead to the same file if and only if their `FileId`s are equal.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct FileId {
     device: u64,
@@ -104,16 +104,16 @@ fn opened(path: &Path, flags: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// Calls `open`, which opens several files of the directory at `path`, or the file at `path` several times. If `open`
-/// fails and another directory or file has replaced the one at `path` in the meantime, calls `open` again, because a
-/// mixture of old and new files looks damaged.
+/// Calls `open` and returns its result. `open` opens several files in the directory `path`, or the file `path` several
+/// times. If `open` fails and the directory or file at `path` was replaced in the meantime, calls `open` again, because
+/// a mixture of old and new files looks damaged.
 pub(crate) fn open_again_if_replaced<T>(path: &Path, open: impl FnMut() -> Result<T>) -> Result<T> {
     read_again_if_replaced(path, open, |_| false)
 }
 
-/// Calls `read`, which reads files by their names in the directory at `path`, or the file at `path` several times. If
-/// `read` fails, or `has_damage` returns `true` for its result, and another directory or file has replaced the one at
-/// `path` in the meantime, calls `read` again, because a mixture of old and new files looks damaged.
+/// Calls `read` and returns its result. `read` opens several files in the directory `path`, or the file `path` several
+/// times. If the directory or file at `path` was replaced in the meantime, a mixture of old and new files may look
+/// damaged. `read` is therefore called again if it fails, or if `has_damage` returns `true` for its result.
 pub(crate) fn read_again_if_replaced<T>(
     path: &Path,
     mut read: impl FnMut() -> Result<T>,

@@ -31,23 +31,25 @@ pub(super) fn is_database(path: &Path) -> io::Result<bool> {
 /// The first bytes of an SQLite database.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// Checks that no other program has the SQLite database at `target` open. `target` must have symbolic links resolved.
+/// Checks that no other program has the SQLite database at `target` open. `target` must not contain symbolic links.
 /// `name` is the path that error messages contain.
 ///
 /// # Errors
 ///
-/// Returns an error if another program seems to have the database open, with the reason, or if that cannot be checked.
+/// Returns an error, with the reason, if another program seems to have the database open. Also returns an error if the
+/// database cannot be checked.
 pub(crate) fn check_not_in_use(target: &Path, name: &Path) -> Result<()> {
     check(target, target).map_err(|err| Error::changed(name, err.to_string()))
 }
 
-/// Checks that no other program has an SQLite database open: that it has no write-ahead log and no journal with
-/// content, and that no other process holds one of SQLite's locks. `target` is the path of the database, with symbolic
-/// links resolved. `old` is the current path of its file, which differs from `target` after a rename.
+/// Checks that no other program has an SQLite database open: the database must have no write-ahead log and no journal
+/// with content, and no other process may hold one of SQLite's locks. `target` is the path of the database without
+/// symbolic links. `old` is the current path of its file, which differs from `target` after a rename.
 ///
 /// # Errors
 ///
-/// Returns an error if another program seems to have the database open, with the reason, or if that cannot be checked.
+/// Returns an error, with the reason, if another program seems to have the database open. Also returns an error if the
+/// database cannot be checked.
 pub(super) fn check(target: &Path, old: &Path) -> io::Result<()> {
     for (ending, may_be_empty) in [("-wal", false), ("-shm", false), ("-journal", true)] {
         let side_file = side_file(target, ending);

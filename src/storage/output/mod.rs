@@ -64,7 +64,7 @@ use crate::{
 };
 
 /// An output file that is written under a temporary name and replaces its target when it is committed. If it is dropped
-/// before, the target is unchanged.
+/// before it is committed, the target remains unchanged.
 #[derive(Debug)]
 pub struct AtomicFile {
     target: Target,
@@ -145,13 +145,13 @@ impl AtomicFile {
         }
     }
 
-    /// Checks that no other program has an SQLite database open under the name of the target. The check is repeated
-    /// immediately before and after the file is renamed to its target. If it fails then, the target is unchanged, and
-    /// the finished file is kept under another name.
+    /// Checks that no other program uses the file at the target path as an SQLite database. The check is repeated
+    /// immediately before and after the new file is renamed to this path. If a repeated check fails, the target remains
+    /// unchanged, and the new file is kept under another name.
     ///
     /// # Errors
     ///
-    /// Returns an error if another program seems to have the database open or to have left it in use.
+    /// Returns an error if another program seems to have the database open, or seems to have ended without closing it.
     pub(crate) fn refuse_database_in_use(&mut self) -> Result<()> {
         if self.is_seekable() {
             check_not_in_use(self.resolved_target(), self.target())?;
@@ -344,8 +344,8 @@ fn standard_output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
 }
 
-/// The name of an operation in error messages, after "cannot": copying the access rights of a replaced output to the
-/// new one.
+/// A verb phrase for error messages, inserted after "cannot". It describes copying the access rights from a replaced
+/// output to the new one.
 const KEEP: &str = "keep the rights of";
 
 /// Returns the attributes of the file or directory that will be replaced, or `None` if nothing exists at the target.
@@ -355,7 +355,7 @@ fn attributes_of(target: &Target) -> Result<Option<Attributes>> {
 }
 
 /// An output directory that is written under a temporary name and replaces its target when it is committed. If it is
-/// dropped before, the target is unchanged.
+/// dropped before it is committed, the target remains unchanged.
 #[derive(Debug)]
 pub struct AtomicDir {
     target: Target,

@@ -200,8 +200,9 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     with_kept(result, kept)
 }
 
-/// Adds to the result of a commit the old outputs that could not be removed. Each element of `kept` is a target and a
-/// message that says where its old output is. Returns an error if `kept` is not empty.
+/// Adds the old outputs that could not be removed to the result of a commit. Each element of `kept` contains the target
+/// of an old output, and a message that says where the old output is now. Returns `result` unchanged if `kept` is
+/// empty, and an error otherwise.
 fn with_kept(result: Result<()>, kept: Vec<(PathBuf, String)>) -> Result<()> {
     kept.into_iter().fold(result, |result, (target, message)| {
         let mut err = match result {
@@ -256,9 +257,9 @@ fn list(names: impl Iterator<Item = impl Display>) -> String {
     names.join(", ")
 }
 
-/// Keeps all outputs that have not been renamed to their targets under other names, and returns an error that lists
-/// where the outputs are. `failure` describes the output whose rename failed, `rest` contains the outputs after it, and
-/// `placed` lists the targets that have been replaced.
+/// Renames each output that has not reached its target to another name, and returns an error that lists these names.
+/// `failure` describes the output whose rename failed, `rest` contains the outputs after it, and `placed` lists the
+/// targets that have been replaced.
 fn not_placed(
     failure: CommitFailure,
     rest: impl IntoIterator<Item = Finished>,
@@ -298,8 +299,9 @@ fn with_advice(err: io::Error) -> io::Error {
     err
 }
 
-/// Renames a finished output at `made` like [`keep`]. `own` is the open output. If the directory of the output has been
-/// renamed since the output was begun, the output is kept in that directory.
+/// Renames the finished output at the temporary path `made` to an unused name next to `target`, as [`keep`] does. If
+/// the directory of the output has been renamed since the output was created, finds the output through its open handle
+/// `own` and keeps it in that directory. Returns the new name, or `None` if the output no longer exists.
 fn keep_new(made: &Path, own: Option<&File>, target: &Path) -> Option<Kept> {
     let moved = match FileState::of(made) {
         Ok(None) => own.and_then(|own| path_of_open(own).ok()),

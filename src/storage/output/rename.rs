@@ -87,7 +87,7 @@ pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathB
 
 /// Renames the temporary file `made` over its target, on systems that cannot exchange two names. If the file system
 /// supports hard links, the old file first gets a second name, so that it can be restored if another program has
-/// changed it. Returns this name, or `None` without hard links.
+/// changed it. Returns the second name of the old file, or `None` if the file system does not support hard links.
 fn over_file(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     let path = &target.path;
     let aside = made.with_extension(&ASIDE[1..]);
@@ -113,8 +113,8 @@ fn over_file(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// Undoes a rename by calling `back`. Returns `reason`, the error that made it necessary. If `back` fails, its error is
-/// appended to the message.
+/// Undoes a rename by calling `back`. Returns `reason`, the error that made the undo necessary. If `back` fails, its
+/// error is appended to the message.
 fn put_back(reason: io::Error, back: impl FnOnce() -> io::Result<()>) -> io::Error {
     match back() {
         Ok(()) => reason,

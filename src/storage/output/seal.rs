@@ -34,12 +34,12 @@ pub fn begin_text(path: impl AsRef<Path>, force: bool) -> Result<AtomicFile> {
     AtomicFile::create_over(path, |old| check_text_replaceable(old, force))
 }
 
-/// Checks that a text may replace the file at `path`: if `force` is `true`, if the file is empty, or if it contains a
-/// checksum of polybook that matches its content.
+/// Checks that the file at `path` may be replaced by a text. This is the case if `force` is `true`, if the file is
+/// empty, or if it contains a checksum by polybook that matches its content.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Exists`] if the file must not be replaced, and an error if it cannot be read.
+/// Returns [`Error::Exists`] if the file must not be replaced, and another error if it cannot be read.
 pub fn check_text_replaceable(path: &Path, force: bool) -> Result<()> {
     if force {
         return Ok(());
@@ -71,7 +71,8 @@ fn is_sealed(file: &File) -> io::Result<bool> {
     Ok(digits == checksum(file, offset)?)
 }
 
-/// Returns the offset of the digits of the first checksum in the head of a file, or `None` if the head contains none.
+/// Returns the offset of the digits of the first checksum in the first [`HEAD`] bytes of a file, or `None` if these
+/// bytes contain no checksum.
 fn find_digits(file: &File) -> io::Result<Option<u64>> {
     let mut head = vec![0; file.metadata()?.len().min(HEAD) as usize];
     read_exact_at(file, &mut head, 0)?;

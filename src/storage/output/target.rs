@@ -63,8 +63,8 @@ impl Target {
         }
     }
 
-    /// Sets a check of the old output that is called immediately before and after the new output is renamed to the
-    /// target.
+    /// Sets `guard`, a check of the old output. It is called immediately before and after the new output is renamed to
+    /// the target.
     pub(super) fn set_guard(&mut self, guard: OldOutputCheck) {
         self.guard = Some(guard);
     }
@@ -94,7 +94,8 @@ impl Target {
         self.files.keys().map(OsString::as_os_str)
     }
 
-    /// Records the names and states of the files that belong to the old output, a directory.
+    /// Records the states of the files in the old output directory. `names` contains the names of the files that belong
+    /// to the old output.
     pub(super) fn enter_files(&mut self, names: Vec<OsString>) -> Result<()> {
         for name in names {
             let state = FileState::of(&self.path.join(&name)).at(&self.name, "read")?;
@@ -143,8 +144,8 @@ impl Target {
         Ok(())
     }
 
-    /// Returns `true` if the file `name` belongs to the old output and has not changed since the run began. `path` is
-    /// the current path of the old output, a directory.
+    /// Returns `true` if the file `name` belongs to the old output directory and has not changed since the new output
+    /// was created. `path` is the current path of the old directory.
     pub(super) fn has_unchanged(&self, path: &Path, name: &OsStr) -> io::Result<bool> {
         let now = FileState::of(&path.join(name))?;
         Ok(now.is_some() && now.as_ref() == self.files.get(name))
@@ -227,7 +228,8 @@ impl Target {
         Err(Error::file(&self.name, problem))
     }
 
-    /// Returns `true` if the old output, a file that has been moved to `path`, has not changed since the run began.
+    /// Returns `true` if the old output file, which has been moved to `path`, has not changed since the new output was
+    /// created.
     pub(super) fn is_unchanged_file(&self, path: &Path) -> io::Result<bool> {
         let now = FileState::of(path)?.map(FileState::renamed);
         Ok(now == self.before.map(FileState::renamed))
@@ -329,7 +331,7 @@ pub(crate) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// The number of bytes at the start of an existing file in which its first line must end to be recognized.
+/// The number of bytes at the start of an existing file that are read to find its first line.
 const START: u64 = 256;
 
 /// Checks that a file may be replaced: it must be empty, or `is_own` must return `true` for its first line. The line is
@@ -474,8 +476,8 @@ pub(crate) fn refuse_append_only(_directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns `true` if the file or directory at a path has an attribute of the system call `statx`. `flags` says whether
-/// a final symbolic link is followed.
+/// Returns `true` if the system call `statx` reports `attribute` for the file or directory at `path`. `flags`
+/// determines whether a symbolic link at the end of the path is followed.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn has_attribute(
     path: &Path,
@@ -499,7 +501,8 @@ pub(super) fn is_device(path: &Path) -> io::Result<bool> {
     Ok(is_windows_device(path))
 }
 
-/// Resolves the symbolic links in a path. If nothing exists at the path, resolves those of its parent directory only.
+/// Resolves the symbolic links in a path. If nothing exists at the path, resolves only the links in the path of its
+/// parent directory.
 fn resolved(path: &Path) -> PathBuf {
     if let Ok(path) = fs::canonicalize(path) {
         return path;

@@ -56,8 +56,8 @@ impl Memory {
     /// The default memory budget in bytes: 1 GiB.
     pub const DEFAULT_BYTES: usize = 1 << 30;
 
-    /// Divides the budget into `parts` equal shares, and returns one of them. The directory of temporary files is the
-    /// same.
+    /// Divides the budget into `parts` equal shares, and returns one of them. The share has the same directory for
+    /// temporary files.
     ///
     /// # Panics
     ///

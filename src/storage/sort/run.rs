@@ -33,7 +33,8 @@ const CHECKSUM: usize = size_of::<u32>();
 /// The number of bytes of a temporary file that are read or written at once.
 pub(super) const BUFFER: usize = 4 * BLOCK;
 
-/// Returns the size in a temporary file of a run of `bytes` bytes, including the checksum of each block.
+/// Returns the number of bytes that a run, a sequence of `bytes` bytes, takes in a temporary file, including the
+/// checksum of each block.
 fn with_checksums(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(BLOCK as u64) * CHECKSUM as u64
 }
@@ -78,8 +79,8 @@ impl RunFile {
         Ok(self.file.get_or_init(|| made))
     }
 
-    /// Appends bytes to a run, with a checksum after each block. `start` is the offset of the run in the file. `before`
-    /// is the current length of the run, a multiple of [`BLOCK`].
+    /// Appends bytes to a run, a sequence of bytes in the file, and writes a checksum after each block. `start` is the
+    /// offset of the run in the file. `before` is the current length of the run in bytes, a multiple of [`BLOCK`].
     fn append(&self, start: u64, before: u64, bytes: &[u8]) -> Result<()> {
         let mut place = start + with_checksums(before);
         let mut stored = Vec::with_capacity(BUFFER + BUFFER / BLOCK * CHECKSUM);
@@ -98,9 +99,9 @@ impl RunFile {
         Ok(())
     }
 
-    /// Reads `bytes` bytes of a run and appends them to `out`. `start` is the offset of the run in the file. `before`
-    /// is the position of the first byte in the run, a multiple of [`BLOCK`]. The bytes must end with a complete block
-    /// or with the run.
+    /// Reads `bytes` bytes of a run, a sequence of bytes in the file, and appends them to `out`. `start` is the offset
+    /// of the run in the file. `before` is the number of bytes of the run that precede the bytes to read, a multiple of
+    /// [`BLOCK`]. The bytes must end with a complete block or with the run.
     ///
     /// # Errors
     ///
@@ -161,14 +162,15 @@ pub(crate) struct ByteRun {
 }
 
 impl ByteRun {
-    /// Creates an empty run that keeps at most `memory` bytes in memory, and spills to a temporary file of its own in
-    /// `temp_dir`.
+    /// Creates an empty sequence of bytes. It keeps at most `memory` bytes in memory, and spills to a temporary file of
+    /// its own in the directory `temp_dir`.
     pub(crate) fn new(memory: usize, temp_dir: impl AsRef<Path>) -> ByteRun {
         ByteRun::within(memory, &RunFile::new(temp_dir.as_ref()))
     }
 
-    /// Creates an empty run that keeps at most `memory` bytes in memory, and spills to the end of `file`, which may
-    /// already contain finished runs. No other run may be written to `file` until this one is finished.
+    /// Creates an empty sequence of bytes. It keeps at most `memory` bytes in memory, and spills to the end of `file`,
+    /// which may already contain finished sequences. No other sequence may be written to `file` until this one is
+    /// finished.
     pub(super) fn within(memory: usize, file: &Arc<RunFile>) -> ByteRun {
         ByteRun {
             memory,
@@ -180,27 +182,27 @@ impl ByteRun {
         }
     }
 
-    /// Returns the directory in which the temporary file of the run is created.
+    /// Returns the directory in which the temporary file of the sequence is created.
     pub(crate) fn temp_dir(&self) -> &Path {
         &self.file.temp_dir
     }
 
-    /// Returns the file that the run spills to.
+    /// Returns the file to which the sequence spills.
     pub(super) fn file(&self) -> &Arc<RunFile> {
         &self.file
     }
 
-    /// Returns the length of the run in bytes.
+    /// Returns the length of the sequence in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.filed + self.tail.len() as u64
     }
 
-    /// Returns the number of records in a run that contains records.
+    /// Returns the number of records in a sequence that consists of records.
     pub(super) fn records_len(&self) -> u64 {
         self.len() / RECORD as u64
     }
 
-    /// Appends bytes to the run.
+    /// Appends bytes to the sequence.
     ///
     /// # Errors
     ///
@@ -232,8 +234,8 @@ impl ByteRun {
         Ok(())
     }
 
-    /// Writes the bytes that remain in memory of a spilled run to its file. Afterwards, another run may be written to
-    /// this file.
+    /// Completes the sequence. If it has spilled, writes the bytes that are still in memory to its file. Afterwards,
+    /// another sequence may be written to this file.
     pub(super) fn finish(mut self) -> Result<ByteRun> {
         if self.is_spilled {
             self.spill(1)?;
@@ -242,7 +244,7 @@ impl ByteRun {
         Ok(self)
     }
 
-    /// Appends records, given by their 128-bit representations, to the run.
+    /// Appends records, given by their 128-bit representations, to the sequence.
     pub(super) fn append_bits(&mut self, bits: &[u128]) -> Result<()> {
         for some in bits.chunks(BUFFER / RECORD) {
             let bytes = some.iter().flat_map(|bits| bits.to_le_bytes());
@@ -253,7 +255,7 @@ impl ByteRun {
         Ok(())
     }
 
-    /// Appends a record to the run.
+    /// Appends a record to the sequence.
     #[inline]
     pub(super) fn push(&mut self, record: impl Record) -> Result<()> {
         self.append(&record.to_bits().to_le_bytes())
@@ -269,7 +271,7 @@ impl ByteRun {
         self.append(text)
     }
 
-    /// Returns a reader that starts at the byte offset `start` of the run.
+    /// Returns a reader of the sequence that starts at the byte offset `start`.
     pub(crate) fn reader(&self, start: u64) -> ByteReader<'_> {
         ByteReader {
             run: self,
@@ -279,13 +281,13 @@ impl ByteRun {
         }
     }
 
-    /// Returns an iterator over the texts that were appended to the run.
+    /// Returns an iterator over the texts that were appended to the sequence.
     pub(super) fn texts(&self) -> impl Iterator<Item = Result<Vec<u8>>> + '_ {
         let mut reader = self.reader(0);
         std::iter::from_fn(move || reader.read_text().transpose())
     }
 
-    /// Returns an iterator over the records that were appended to the run.
+    /// Returns an iterator over the records that were appended to the sequence.
     pub(super) fn records<R: Record>(&self) -> impl Iterator<Item = Result<R>> + use<'_, R> {
         let mut reader = self.reader(0);
         std::iter::from_fn(move || {
@@ -294,13 +296,14 @@ impl ByteRun {
         })
     }
 
-    /// Returns a function that reads the records of a sorted run in order, at most `most` records per call.
+    /// Returns a function that reads the records of a sorted sequence in order, at most `most` records per call.
     pub(super) fn refill<R: Record>(&self, most: usize) -> Refill<'_, R> {
         let mut reader = self.reader(0);
         Box::new(move |out| reader.read_records(most, out))
     }
 
-    /// Reads the records with the indices `range` of a finished run into `out`, whose previous contents are cleared.
+    /// Reads the records with the indices `range` of a finished sequence into `out`, whose previous contents are
+    /// cleared.
     pub(super) fn read<R: Record>(&self, range: Range<usize>, out: &mut Vec<R>) -> Result<()> {
         let (start, end) = (range.start * RECORD, range.end * RECORD);
         let mut read = Vec::new();
@@ -333,7 +336,7 @@ pub(crate) struct ByteReader<'a> {
 }
 
 impl ByteReader<'_> {
-    /// Fills `out` with the next bytes of the run.
+    /// Fills `out` with the next bytes of the sequence.
     ///
     /// # Errors
     ///
@@ -351,7 +354,7 @@ impl ByteReader<'_> {
         Ok(())
     }
 
-    /// Skips `bytes` bytes of the run. If fewer bytes are left, the next read fails.
+    /// Skips the next `bytes` bytes of the sequence. If fewer bytes are left, the next read fails.
     pub(crate) fn skip(&mut self, bytes: u64) {
         let buffered = (self.buffer.len() - self.at) as u64;
         if bytes <= buffered {
@@ -396,7 +399,7 @@ impl ByteReader<'_> {
         self.at == self.buffer.len() && self.next >= self.run.len()
     }
 
-    /// Reads the next text of the run. Returns `None` after the last text.
+    /// Reads the next text of the sequence. Returns `None` after the last text.
     ///
     /// # Errors
     ///
@@ -412,11 +415,11 @@ impl ByteReader<'_> {
         Ok(Some(text))
     }
 
-    /// Reads the next bytes of the run into the buffer. All bytes in the buffer must have been consumed.
+    /// Reads the next bytes of the sequence into the buffer. All bytes in the buffer must have been consumed.
     ///
     /// # Errors
     ///
-    /// Returns an error at the end of the run, or if the temporary file cannot be read or was changed.
+    /// Returns an error at the end of the sequence, or if the temporary file cannot be read or was changed.
     #[cold]
     fn fill(&mut self) -> Result<()> {
         self.buffer.clear();

@@ -10,7 +10,8 @@ use super::{
 };
 use crate::error::Result;
 
-/// All records of a store after sorting and folding, as one ascending sequence per shard.
+/// All records of a store after they were sorted and equal records were folded into one. The store is divided into
+/// ordered parts, called shards. The records of each shard are in ascending order.
 #[derive(Debug)]
 pub(crate) struct Sealed<R> {
     shards: Vec<SealedShard<R>>,
@@ -25,7 +26,7 @@ pub(super) enum SealedShard<R> {
 }
 
 impl<R: Record> Sealed<R> {
-    /// Concatenates groups of consecutive shards.
+    /// Combines groups of consecutive shards, the ordered parts of a store. The groups must be in ascending order.
     pub(super) fn new(groups: Vec<Vec<SealedShard<R>>>) -> Sealed<R> {
         Sealed {
             shards: groups.into_iter().flatten().collect(),
@@ -58,8 +59,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns an iterator over the records of a shard, one of the ordered parts of the store, in ascending order.
-    /// `shard` is its number.
+    /// Returns an iterator over the records of one shard, in ascending order. `shard` is the number of the shard.
     pub(crate) fn records(&self, shard: usize) -> Records<'_, R> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => Box::new(records.iter().map(Ok)),
@@ -96,9 +96,8 @@ impl<R: Record> Sealed<R> {
         self.in_blocks(shard)?.get(number)
     }
 
-    /// Returns the records with the indices `range` in a shard, one of the ordered parts of the store, as one slice.
-    /// `shard` is the number of the shard. If they are in a file or not contiguous in memory, they are copied into
-    /// `buffer`.
+    /// Returns the records at the indices `range` of the shard number `shard` as one slice. Records that are in a file,
+    /// or not contiguous in memory, are first copied into `buffer`.
     ///
     /// # Errors
     ///

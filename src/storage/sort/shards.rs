@@ -23,13 +23,16 @@ use super::{
 };
 use crate::{error::Result, task};
 
-/// The minimum number of records that a shard may hold in memory, however small the memory budget is.
+/// The minimum number of records that each of the [`SHARDS`] parts of a store may hold in memory, however small the
+/// memory budget is.
 const SMALLEST_QUOTA: usize = 64;
 
-/// The number of consecutive shards that spill to the same temporary file, to bound the number of open files.
+/// The number of consecutive shards, parts of a store, that spill to the same temporary file. Sharing files bounds the
+/// number of open files.
 const SHARDS_PER_FILE: usize = 8;
 
-/// The maximum number of sorted runs that are merged at once. If there are more, they are merged in several rounds.
+/// The maximum number of sorted runs (sequences of records in temporary files) that are merged at once. If there are
+/// more, they are merged in several rounds.
 const FAN_IN: usize = 64;
 
 /// The intended number of records per bucket of a bucket sort: few enough to be sorted in the first-level cache.
@@ -115,8 +118,8 @@ impl<R: Record> Shard<R> {
         }
     }
 
-    /// Removes all records of the shard from memory, sorts them and folds equal ones. `shard` is its number. Returns
-    /// the 128-bit representations of the records, which are written to `scratch`.
+    /// Removes all records of the shard from memory, sorts them and folds equal ones. `shard` is the number of the
+    /// shard. Returns the 128-bit representations of the records, which are written to `scratch`.
     fn take_sorted<'s>(&mut self, shard: usize, scratch: &'s mut Vec<u128>) -> &'s [u128] {
         let (packed, records) = (mem::take(&mut self.packed), mem::take(&mut self.records));
         let unpacked = packed.iter().map(|packed| R::from_packed(shard, packed));
@@ -185,8 +188,8 @@ pub(crate) struct Shards<R> {
     memory: Memory,
 }
 
-/// Returns the maximum number of records that a shard may hold in memory. A quarter of the budget is reserved for
-/// sorting.
+/// Returns the maximum number of records that each shard of a store may hold in memory. A quarter of the budget
+/// `memory` is reserved for sorting.
 fn quota(memory: &Memory) -> usize {
     (memory.bytes / size_of::<u128>() / 4 * 3 / SHARDS).max(SMALLEST_QUOTA)
 }

@@ -20,7 +20,8 @@ const BYTES: usize = 64;
 /// The minimum number of fingerprints that a set may keep in memory, however small its memory budget is.
 const FEWEST: usize = 1 << 10;
 
-/// A set of 128-bit fingerprints that spills to sorted runs in temporary files when it outgrows its memory budget.
+/// A set of 128-bit fingerprints that spills to temporary files when it outgrows its memory budget. Each spill writes a
+/// sorted run.
 ///
 /// A lookup reads each run at most once, whatever its length. A new run is merged with older runs that are not longer,
 /// so there are only about log2(n) runs if the set has n times as many fingerprints as fit into the budget.
