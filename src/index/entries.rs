@@ -167,8 +167,9 @@ impl Entries {
         Value::Held(&self.bytes[key_end..value_end])
     }
 
-    /// Finds the first entry of the range `some` at which the total size of keys and values reaches `size` bytes, and
-    /// returns its index. If the range is smaller, returns its total size as an `Err`.
+    /// Finds the first entry in the range `some` of entry numbers at which the total size of keys and values, added up
+    /// from the start of the range, reaches `size` bytes. Returns the number of this entry. If the whole range is
+    /// smaller, returns its total size as an `Err`.
     pub(super) fn reach(&self, some: Range<usize>, size: usize) -> Result<usize, usize> {
         let mut sum = 0;
         for number in some {

@@ -22,10 +22,10 @@ use crate::{
 /// megabytes.
 pub(super) type Wave = Vec<EntryBatch>;
 
-/// Divides jobs into waves (groups of consecutive jobs), and runs `make` for the jobs of a wave on all threads. Returns
-/// an iterator over the batches of entries of each wave.
+/// Divides `jobs` into waves, which are groups of consecutive jobs, and runs `make` for the jobs of a wave on all
+/// threads. Returns an iterator over the results of each wave.
 ///
-/// A wave is complete when the values of `size_of` for its jobs add up to at least `size`.
+/// `size_of` returns the size of a job. A wave is complete when the sizes of its jobs add up to at least `size`.
 pub(super) fn made_of<J: Sync + Send>(
     jobs: impl IntoIterator<Item = J, IntoIter: Send>,
     size: usize,
@@ -45,8 +45,8 @@ pub(super) fn made_of<J: Sync + Send>(
     })
 }
 
-/// Returns an iterator over waves of one batch each, which contains the entries that one call of `fill` adds. The
-/// iterator ends when `fill` adds no entry.
+/// Returns an iterator over waves (groups of entries that are written together). Each wave contains the entries that
+/// one call of `fill` adds. The iterator ends when `fill` adds no entry.
 pub(super) fn filled(
     mut fill: impl FnMut(&mut Entries) -> Result<()> + Send,
 ) -> impl Iterator<Item = Result<Wave>> + Send {
@@ -59,8 +59,8 @@ pub(super) fn filled(
     })
 }
 
-/// Creates a wave of a single batch from entries that are not entries of positions. Each entry counts as one unit of
-/// progress.
+/// Creates a wave (a group of entries that are written together) from entries that belong to no position. Each entry
+/// counts as one unit of progress.
 fn others(entries: Entries) -> Wave {
     vec![EntryBatch {
         steps: entries.len() as u64,
@@ -69,8 +69,8 @@ fn others(entries: Entries) -> Wave {
     }]
 }
 
-/// Returns the key and the value of the entry that describes an explorer's index and has its greatest key. `positions`
-/// is the number of positions in the index.
+/// Returns the key and the value of the last entry of an explorer's index, which describes the index. `contents` is the
+/// description, and `positions` the number of positions in the index.
 pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], Vec<u8>) {
     let contents = Contents {
         positions,
@@ -79,7 +79,7 @@ pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], 
     (store::CONTENTS, contents.write())
 }
 
-/// An input file of an index, as the index describes it.
+/// The description of one input file in an index that was made from it.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexedFile {
     /// The absolute path.

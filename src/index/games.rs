@@ -46,8 +46,8 @@ impl GameRecords {
         self.run.temp_dir()
     }
 
-    /// Appends several records, which get the next consecutive game ids. `records` contains their bytes without
-    /// separators, and `lengths` the length of each record in bytes.
+    /// Appends several game records, which get the next consecutive game ids. `records` contains the bytes of all
+    /// records without separators. `lengths` contains the length of each record in bytes.
     ///
     /// # Errors
     ///
@@ -65,8 +65,8 @@ impl GameRecords {
         Ok(())
     }
 
-    /// Returns a reader of the records in the order of their keys in the index: by the decimal digits of the game id,
-    /// so 10 comes before 9.
+    /// Returns a reader of the records in the order of their keys in the index. The keys are ordered by the decimal
+    /// digits of the game id, so 10 comes before 9.
     pub(crate) fn walk(&self) -> GameWalk<'_> {
         let sequence = |(digits, start): (u32, &u64)| {
             let first = if digits == 0 { 0 } else { 10_u64.pow(digits) };

@@ -10,7 +10,8 @@ use crate::{
 /// The number of records that are read from a shard at a time.
 const READ: usize = 1 << 12;
 
-/// A piece of the sorted records of one shard, which one job turns into entries of an index.
+/// A range of the sorted records in one shard, which one job turns into entries of an index. A shard is one of the
+/// parts into which records are divided by their keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Piece {
     pub shard: usize,
@@ -39,13 +40,15 @@ pub(super) fn pieces<R: Record>(
     })
 }
 
-/// Returns the number of records in shard `shard`.
+/// Returns the number of records in the shard with the number `shard`. A shard is one of the parts into which sorted
+/// records are divided.
 fn len_of<R: Record>(records: &Sealed<R>, shard: usize) -> usize {
     usize::try_from(records.shard_len(shard)).expect("a shard has fewer records")
 }
 
-/// Calls `f` with all records of each group whose first record is in `piece`. A group consists of consecutive records
-/// for which `group_of` returns equal values. The last group may continue after the end of the piece.
+/// Calls `f` with all records of each group whose first record is in `piece`, which is a range of sorted records. A
+/// group consists of consecutive records for which `group_of` returns equal values. The last group may continue after
+/// the end of the piece.
 ///
 /// # Errors
 ///

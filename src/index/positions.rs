@@ -39,16 +39,17 @@ pub(super) struct EntryBatch {
     pub steps: u64,
 }
 
-/// The statistics of a position that cannot be written yet, because keys between the position's key and the keys of its
-/// statistics may still follow.
+/// The statistics of a position that are waiting to be written. They are written after all entries whose keys lie
+/// between the position's key and the keys of its statistics.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Waiting {
     key: u64,
     stats: PositionStats,
 }
 
-/// Writes the last element of `waiting` to `out` and removes it, if its keys are less than `next`, the key of the next
-/// entry. Returns `true` if it was written.
+/// Writes the last element of `waiting` to `out` and removes it from `waiting`, if the keys of these statistics are
+/// less than `next`. `next` is the key of the entry that is about to be written. Returns `true` if statistics were
+/// written.
 pub(super) fn write_due(waiting: &mut Vec<Waiting>, next: &[u8], out: &mut Entries) -> bool {
     let Some(last) = waiting.last() else {
         return false;
@@ -63,8 +64,11 @@ pub(super) fn write_due(waiting: &mut Vec<Waiting>, next: &[u8], out: &mut Entri
     is_due
 }
 
-/// Creates the entries of all positions whose first posting is in `piece`. A posting records that a game reached a
-/// position. Long lists of games are spilled to `temp_dir`.
+/// Creates the entries of the positions in `piece`, which is a range of `postings`. A posting records that a game
+/// reached a position. A position belongs to the piece if its first posting does.
+///
+/// If `with_stats` is `true`, adds entries with the statistics of the positions. Long lists of games are spilled to
+/// `temp_dir`.
 ///
 /// # Errors
 ///
@@ -107,8 +111,8 @@ struct EntryMaker<'a> {
 }
 
 impl EntryMaker<'_> {
-    /// Creates a builder without entries. `with_stats` says whether entries with statistics are added; long lists of
-    /// games are spilled to `temp_dir`.
+    /// Creates a builder without entries. If `with_stats` is `true`, it also makes entries with statistics. Long lists
+    /// of games are spilled to `temp_dir`.
     fn new(with_stats: bool, temp_dir: &Path) -> EntryMaker<'_> {
         EntryMaker {
             with_stats,

@@ -98,11 +98,11 @@ impl Posting {
         }
     }
 
-    /// Returns the approximate share of all position keys that come before the key of this posting in text order, as a
-    /// fraction of 2^64.
+    /// Returns approximately which share of all position keys precedes the key of this posting in the order of decimal
+    /// text. The share is a fraction of 2^64.
     ///
     /// Keys are evenly distributed as numbers but not as text, because about half of them begin with the digit 1. The
-    /// share is evenly distributed, so postings can be divided by it into shards of equal size.
+    /// share is evenly distributed, so it divides postings into shards of equal size.
     #[inline]
     fn share_before(self) -> u64 {
         let above = (self.0 >> 55).saturating_sub(SMALLEST);

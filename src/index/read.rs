@@ -22,7 +22,8 @@ use crate::{
     storage::output::{is_absent, open_again_if_replaced},
 };
 
-/// A kind of index. An index of any kind is a LevelDB database.
+/// The kind of an index, which says what the index contains and which functions can read it. An index of any kind is a
+/// LevelDB database.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum IndexKind {
     /// The index that polyglot's LevelDB fork defined, which other front-ends read: the games that reached each
@@ -155,8 +156,8 @@ impl Index {
         self.games
     }
 
-    /// Returns an iterator over the input files from which the index was made: the id of the file's first game, and the
-    /// path of the file. Files without games are skipped.
+    /// Returns an iterator over the input files from which the index was made. Each item is the id of the file's first
+    /// game, and the path of the file. Files without games are skipped.
     pub fn files(&self) -> impl Iterator<Item = (u64, &Path)> {
         let with_games = self.inputs_with_games();
         with_games.map(|file| (file.first_id, file.path.as_path()))
@@ -195,8 +196,8 @@ impl Index {
         Ok(self.variant_at(layout::VARIANT)?.unwrap_or_default())
     }
 
-    /// Reads a variant that is stored under the LevelDB key `key`. Returns `None` if the index does not contain the
-    /// key.
+    /// Reads the variant that is stored as the value of the LevelDB key `key`. Returns `None` if the index does not
+    /// contain the key.
     fn variant_at<T: FromStr>(&self, key: &[u8]) -> Result<Option<T>> {
         let Some(name) = self.database.get(key)? else {
             return Ok(None);
@@ -340,7 +341,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// Returns an error that states the valid ids if it is not.
+    /// Returns an error that names the valid ids if no game has this id.
     fn check_id(&self, id: u32) -> Result<()> {
         if u64::from(id) < self.games {
             return Ok(());

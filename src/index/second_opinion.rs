@@ -21,8 +21,8 @@ use crate::{
 /// tables.
 const OPEN_TABLES: usize = 74;
 
-/// An iterator over the entries of a database that reads them with the crate `rusty-leveldb`, to verify polybook's own
-/// reader.
+/// A reader of the entries of a database that uses the crate `rusty-leveldb`. It is compared with polybook's own
+/// reader, to verify an index.
 pub(super) struct SecondOpinion {
     entries: DBIterator,
     _database: DB,

@@ -57,8 +57,8 @@ impl TableCutter {
         }
     }
 
-    /// Adds a batch of entries, whose keys must be greater than all keys added before. Waiting statistics of earlier
-    /// positions are inserted where their keys belong.
+    /// Adds a batch of entries, whose keys must be greater than all keys added before. Also adds statistics of earlier
+    /// positions that have been waiting, where their keys belong.
     pub(super) fn push(&mut self, made: EntryBatch) {
         let entries = Arc::new(made.entries);
         let mut part = 0..entries.len();
@@ -73,8 +73,8 @@ impl TableCutter {
         self.waiting.extend(made.waiting);
     }
 
-    /// Adds the last of the waiting statistics, which belong to positions added before, if their keys are less than
-    /// `next`, the key of the next entry. Returns `true` if statistics were added.
+    /// Adds statistics of one earlier position that have been waiting, if their keys are less than `next`. `next` is
+    /// the key of the entry that is about to be added. Returns `true` if statistics were added.
     fn release(&mut self, next: &[u8]) -> bool {
         let mut stats = Entries::default();
         let is_due = write_due(&mut self.waiting, next, &mut stats);
@@ -83,8 +83,8 @@ impl TableCutter {
         is_due
     }
 
-    /// Adds a range of entries to the current table, and begins a new table each time a table is complete. No waiting
-    /// statistics may have keys within the range.
+    /// Adds a range of entries to the current table, and begins a new table each time a table is complete. All
+    /// statistics whose keys lie within the range must have been added before.
     fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
         loop {
             match entries.reach(part.clone(), TABLE_SIZE - self.size) {

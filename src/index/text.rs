@@ -96,8 +96,8 @@ impl Index {
         Input::file(path).is_packed()
     }
 
-    /// Returns the range of the PGN file that contains game `id`. `first` is the id of the first game in this file.
-    /// `goes_on` returns `false` to cancel the search.
+    /// Returns the range of the PGN file that contains game `id`. `first` is the id of the first game in this file. The
+    /// search is cancelled if `goes_on` returns `false`.
     fn place(&self, id: u32, first: u64, goes_on: &dyn Fn() -> bool) -> Result<GameStretch> {
         let start_of = |id: u64| match goes_on() {
             true => Ok(self.place_of_game(id as u32)?.map(GamePlace::start)),
@@ -154,8 +154,8 @@ fn is_stop(err: &io::Error) -> bool {
     matches!(inner, Some(Error::Interrupted))
 }
 
-/// Opens a PGN file at the offset `start` of its decompressed text. Returns `None` if the text is too short. `goes_on`
-/// returns `false` to cancel the decompression.
+/// Opens a PGN file and skips `start` bytes of its decompressed text. Returns `None` if the text is shorter than that.
+/// Decompression is cancelled if `goes_on` returns `false`.
 ///
 /// # Errors
 ///
@@ -196,7 +196,7 @@ fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option
 }
 
 /// Skips `before` games of a PGN stream, and returns the offset and the text of the next game. Returns `None` if the
-/// stream has no further game. At most this game and a batch of about `read_size` bytes are in memory.
+/// stream has no further game. The memory holds at most this game and a batch of about `read_size` bytes.
 fn nth_game(
     stream: impl Read,
     mut before: u64,

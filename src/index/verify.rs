@@ -28,8 +28,8 @@ use crate::{
 /// The greatest length in bytes of a value that is held in memory while it is checked. Longer values are streamed.
 const LONGEST_HELD: usize = 8 << 20;
 
-/// The greatest size in bytes of a table with which an index is also read by the crate `rusty-leveldb`, which holds
-/// several copies of a value in memory.
+/// The greatest table size in bytes for which an index is also read by the crate `rusty-leveldb`. An index with a
+/// larger table is not, because this crate holds several copies of a value in memory.
 const LONGEST_SECONDED: u64 = 64 << 20;
 
 /// The result of [`verify`]: the faults that were found in an index, and its size.
@@ -128,7 +128,8 @@ impl VerifiedIndex {
         }
     }
 
-    /// Adds an error about a damaged file to the faults. Returns any other result unchanged.
+    /// Adds the error in `checked` to the faults if it is about a damaged file, and returns `Ok`. Returns any other
+    /// result unchanged.
     fn file_fault(&mut self, checked: Result<()>) -> Result<()> {
         match checked {
             Err(Error::File {
@@ -325,8 +326,8 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// Checks the statistics of all positions whose statistics have been read completely. `next` is the key of the next
-    /// entry, which shows which positions these are.
+    /// Checks the statistics of positions. A position is checked when all its entries have been read, which is the case
+    /// if `next`, the key of the next entry, is greater than their keys.
     fn close_positions(&mut self, next: &[u8]) {
         while let Some(open) = self
             .open
@@ -397,8 +398,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks a page of lists and the entries to which it refers: the chunks of its long lists, and their results by
-    /// period. These entries precede the page, so when one of them is passed as `key`, it is only counted.
+    /// Checks an entry of the lists. If it is a page (an entry that contains several lists), checks the page and the
+    /// entries to which the page refers: chunks of long lists, and results by period. Chunks and results precede the
+    /// page, and are only counted when they are passed to this function themselves.
     fn list(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match (list_entry(LISTS, key), self.contents) {
             (Some(ListEntry::Chunk(_) | ListEntry::Period), Some(_)) => self.apart += 1,
@@ -412,8 +414,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks a page of counts and the entries to which it refers: the results of its large positions by period. These
-    /// entries precede the page, so when one of them is passed as `key`, it is only counted.
+    /// Checks an entry of the counts. If it is a page (an entry that contains several positions), checks the page and
+    /// the entries to which the page refers: the results by period of large positions. These results precede the page,
+    /// and are only counted when they are passed to this function themselves.
     fn counts(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let paging = self.counted.as_ref().map(CountedContents::paging);
         match (list_entry(COUNTS, key), paging) {
@@ -445,9 +448,10 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks the entries with the results by period of the position with the key `subject`, which has `games` games.
-    /// `of` is the prefix of their LevelDB keys. Returns the number of these entries, and the number of rows in the
-    /// entries of months.
+    /// Checks the entries that contain the results by period of a position. `subject` is the key of the position,
+    /// `games` is the number of its games, and `of` is the prefix of the LevelDB keys of the entries.
+    ///
+    /// Returns the number of entries, and the number of rows in the entries that cover one month.
     fn periods(&mut self, of: &[u8; 2], subject: ListKey, games: u64) -> Result<(u64, u64)> {
         let (years, _) = self.index.results_of_all(of, subject, games)?;
         let (mut entries, mut rows, mut of_years, mut of_months) = (1, 0, 0, 0);
@@ -496,8 +500,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks and counts the items of a list or of a chunk of it. Ids must be ascending and at least `least`, and must
-    /// belong to a game or name. Returns the least id that the next chunk may contain, or `None` if an id is invalid.
+    /// Checks and counts the items of a list or of a chunk of a list. The ids must be ascending and at least `least`,
+    /// and each must belong to a game or a name. Returns the least id that the next chunk may contain, or `None` if an
+    /// id is invalid.
     fn items(&mut self, list: &List<'_>, least: u64, contents: Contents) -> Option<u64> {
         let are_names = list.moves().all(|mv| mv == NAMED);
         let end = match are_names {
@@ -511,8 +516,8 @@ impl IndexCheck<'_> {
         (least <= u64::from(first) && u64::from(last) < end).then_some(u64::from(last) + 1)
     }
 
-    /// Checks the chunks of the long list with the key `subject`, and its results by period. Returns the number of
-    /// entries in which they are stored.
+    /// Checks the chunks of a long list, and the results by period of the list. `subject` is the key of the list, and
+    /// `apart` is the description of the list. Returns the number of entries that were checked.
     fn list_apart(
         &mut self,
         subject: ListKey,

@@ -40,15 +40,15 @@ use crate::{
     task,
 };
 
-/// The number of postings that are turned into entries at a time, on all threads. A posting records that a game reached
-/// a position; with statistics, it may cause 200 bytes of entries.
+/// The number of postings that all threads together turn into entries at a time. A posting records that a game reached
+/// a position. With statistics, it may cause 200 bytes of entries.
 const WAVE: usize = 1 << 16;
 
 /// The number of bytes of game records that are written at a time.
 const RECORDS_WAVE: usize = 8 << 20;
 
-/// The ratio of the number of rows in a page of counts to the number of items in a page of lists. Rows are smaller than
-/// items.
+/// The number of rows in a page of counts, divided by the number of items in a page of lists. It is greater than 1
+/// because rows are smaller than items.
 const ROWS_OF_ITEM: u64 = 2;
 
 /// A writer of an index. It writes to a temporary directory next to the target, which replaces the target when all
@@ -90,7 +90,8 @@ pub(crate) struct CountedSource<'a> {
     pub about: AboutCounts,
 }
 
-/// A function that produces rows of counts: it calls its argument with the key of a position and a row, for every row.
+/// A function that produces rows of counts. For each row, it calls its argument with the key of the position and the
+/// row.
 pub(crate) type RowsOfCounts<'a> =
     Box<dyn FnOnce(&mut dyn FnMut(ListKey, ResultRow) -> Result<()>) -> Result<()> + Send + 'a>;
 
@@ -107,8 +108,8 @@ pub struct MergedIndex {
 }
 
 impl IndexWriter {
-    /// Creates a temporary directory for an index that is to be placed at `target`. `force` allows replacing an
-    /// existing index.
+    /// Creates a temporary directory for an index that will be placed at `target`. An existing index may be replaced
+    /// only if `force` is `true`.
     ///
     /// # Errors
     ///
@@ -241,8 +242,10 @@ impl IndexWriter {
     }
 
     /// Writes all entries of an index. `waves` produces the entries in ascending order of keys, a few megabytes at a
-    /// time, while the previous tables are written. `contents` receives the size of the index and returns the entry
-    /// that describes it, or `None` if the index has no such entry. `games` is the number of games.
+    /// time, while the previous tables are written. `games` is the number of games.
+    ///
+    /// `contents` receives the size of the index and returns the last entry, which describes the index, or `None` if
+    /// the index has no such entry.
     ///
     /// # Errors
     ///
@@ -308,7 +311,8 @@ fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
     (0..SHARDS).map(|shard| records.shard_len(shard)).sum()
 }
 
-/// Returns the number of records that a job turns into entries. It is small enough that each thread gets several jobs.
+/// Returns the number of records that one job turns into entries. The number is small enough that each thread gets
+/// several jobs.
 fn piece_size() -> usize {
     WAVE / (4 * rayon::current_num_threads()).clamp(8, 128)
 }

@@ -38,8 +38,8 @@ impl GamePlace {
     }
 }
 
-/// The 14 fields of a game record in their order: the PGN tag that each field contains, and the name of the field. The
-/// tenth field has no tag, because it contains the offset of the game.
+/// The 14 fields of a game record in their order. Each element is the PGN tag whose value the field contains, and the
+/// name of the field. The tenth field has an empty tag, because it contains the offset of the game.
 pub(in crate::index) const FIELDS: [(&str, &str); 14] = [
     ("White", "white"),
     ("WhiteElo", "white_elo"),
@@ -108,8 +108,8 @@ impl GameHeader {
         (bars + 1 >= FIELDS.len() && offset >= NO_OFFSET).then_some(header)
     }
 
-    /// Creates a header from the record of a game, from the offset at which the game begins, and from the result with
-    /// which it is counted. This result replaces a missing or unknown `Result` tag.
+    /// Creates a header from the record of a game. `place` is the offset at which the game begins. `result` is the
+    /// result with which the game is counted. It replaces a missing or unknown `Result` tag.
     pub(in crate::index) fn of_game(
         record: Vec<u8>,
         place: GamePlace,
@@ -144,8 +144,8 @@ impl GameHeader {
             .is_none_or(|tag| tag == GameResult::Unknown)
     }
 
-    /// Returns the offset at which the game begins, or `None` if it is unknown: the index of polyglot's fork does not
-    /// store it for a game without tags.
+    /// Returns the offset at which the game begins, or `None` if the offset is unknown. It is unknown for games without
+    /// tags, because an index made by `make-book --leveldb` does not store their offsets.
     pub(in crate::index) fn place(&self) -> Option<GamePlace> {
         self.place
     }

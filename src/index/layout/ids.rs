@@ -2,8 +2,8 @@
 
 use super::put_number;
 
-/// The greatest length in bytes of the list of a position's game ids, as one value. A LevelDB block must be smaller
-/// than 4 GiB, and it contains the value and up to 64 KiB before it.
+/// The greatest length in bytes of a value that lists the game ids of a position. The LevelDB block that contains the
+/// value also contains up to 64 KiB before it, and must be smaller than 4 GiB.
 pub const LONGEST: u64 = u32::MAX as u64 - (1 << 16);
 
 /// The error message for a position with too many games for one value.

@@ -99,8 +99,8 @@ pub(super) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Returns `true` if all keys that begin with the digits `number` have been passed. Keys are visited in ascending
-/// order, and `next` is the next one.
+/// Returns `true` if a visit of LevelDB keys in ascending order has passed all keys that begin with the digits
+/// `number`. `next` is the next key of the visit.
 #[inline]
 pub fn ends_before(number: &[u8], next: &[u8]) -> bool {
     !next.starts_with(number)

@@ -75,7 +75,8 @@ impl PositionStats {
             && self.moves.is_sorted_by(|a, b| a < b)
     }
 
-    /// Appends the four entries of the statistics, sorted by key. `number` is the position key in decimal.
+    /// Appends the four entries of the statistics to `out`, sorted by key. `number` is the position key in decimal,
+    /// with which the keys of the entries begin.
     pub(in crate::index) fn write(&self, number: &[u8], out: &mut Entries) {
         for name in PositionStats::NAMES {
             out.begin(number);

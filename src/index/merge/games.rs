@@ -67,8 +67,8 @@ pub(super) fn merged_records(
     Ok(merged)
 }
 
-/// The games of all indexes of the explorer that are being merged. Player and event names have the numbers of the
-/// merged index.
+/// The games of all explorer's indexes that are being merged. Player and event names are numbered as in the merged
+/// index.
 pub(super) struct MergedGames {
     pub games: StoredGames,
     /// The records of the names that the base input does not have.
@@ -128,8 +128,8 @@ impl MergedGames {
         })
     }
 
-    /// Returns the list records of new names (names that the first index does not have) with list keys from `from` up
-    /// to but excluding `until`, or without an upper limit if `until` is `None`.
+    /// Returns the list records of new names, which are names that the first index does not have. Only records whose
+    /// list key is at least `from` and less than `until` are returned. If `until` is `None`, there is no upper limit.
     ///
     /// # Errors
     ///

@@ -58,8 +58,8 @@ impl<'a> ListMerge<'a> {
         }
     }
 
-    /// Divides the lists into key ranges that can be merged in parallel. Each range begins with the first list of a
-    /// page (a group of lists that the merged index stores as one entry).
+    /// Divides the lists into key ranges that can be merged in parallel. A range begins with the first list of a page,
+    /// which is a group of lists that the merged index stores as one entry.
     pub(super) fn ranges(&self) -> Vec<KeyRange> {
         self.plan.ranges(START, END, |key| {
             Some(subject_start(self.paging.first_of(list_subject(key)?)).to_vec())
@@ -144,9 +144,10 @@ impl RangeMerge<'_> {
         }
     }
 
-    /// Copies whole pages of the base index (the first one with games, whose ids do not change), as long as no other
-    /// index has lists in them. `other` is the least list key of the other indexes, or `None` if they have no more
-    /// lists.
+    /// Copies whole pages (entries that contain several lists) of the base index, as long as no other index has lists
+    /// in them. The base index is the first one with games. Its pages can be copied because its game ids do not change.
+    ///
+    /// `other` is the least list key of the other indexes, or `None` if they have no more lists.
     fn pass_pages(&mut self, other: Option<ListKey>) -> Result<()> {
         let base = &mut self.inputs[self.base];
         while base.subject().is_none()
@@ -166,7 +167,8 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Merges the lists of `subject` from all indexes by concatenation. No new name belongs to the merged list.
+    /// Adds the merged list with the key `subject`: the lists of all indexes with this key, one after the other. The
+    /// key must not belong to a new name.
     fn add(&mut self, subject: ListKey) -> Result<()> {
         // The new ids of each input follow those of the previous one, so concatenation keeps the order.
         for input in &mut self.inputs {
@@ -177,7 +179,8 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Merges the lists of `subject` from all indexes with the records of new names that belong to the list.
+    /// Adds the merged list with the key `subject`: the items of the lists of all indexes with this key, and the
+    /// records of new names with this key, sorted by id.
     fn add_named(&mut self, subject: ListKey) -> Result<()> {
         let named = self.names.partition_point(|name| name.subject() == subject);
         let (named, rest) = self.names.split_at(named);
@@ -239,8 +242,10 @@ struct PageList {
 }
 
 impl<'p> ListStream<'p> {
-    /// Creates a reader of the lists of `input` with list keys from `from` up to but excluding `until`.
-    /// `has_first_games` says whether `input` is the base index, whose names keep their numbers.
+    /// Creates a reader of the lists of `input` whose list keys are at least `from` and less than `until`. If `until`
+    /// is `None`, there is no upper limit. `paging` says how `input` assigns lists to pages.
+    ///
+    /// `has_first_games` is `true` if `input` is the base index, whose names keep their numbers.
     fn new(
         input: &MergeInput<'p>,
         has_first_games: bool,
@@ -266,9 +271,11 @@ impl<'p> ListStream<'p> {
         self.lists.front().map(|list| list.subject)
     }
 
-    /// Removes the next lists of the current page that are stored in the page itself and have keys less than `other`
-    /// (or any key if `other` is `None`). Returns the key of the last removed list and the encoded lists, or `None` if
-    /// no list was removed.
+    /// Removes the next lists of the current page, up to a list that is stored in chunks or whose key is at least
+    /// `other`. If `other` is `None`, keys are not limited.
+    ///
+    /// Returns the key of the last removed list, and the encoding of all removed lists. Returns `None` if no list was
+    /// removed.
     fn pass_lists(&mut self, other: Option<ListKey>) -> Option<(ListKey, &[u8])> {
         let is_own = |list: &&PageList| {
             list.apart.is_none() && other.is_none_or(|other| list.subject < other)
@@ -280,8 +287,8 @@ impl<'p> ListStream<'p> {
         Some((last.subject, &self.page[first.start..last.list.end]))
     }
 
-    /// Removes the next list of the current page, and calls `f` with its records. Their game ids are those of the
-    /// merged index.
+    /// Removes the next list of the current page, and calls `f` with each record of this list. The records have the
+    /// game ids of the merged index.
     fn take(&mut self, mut f: impl FnMut(ListRecord) -> Result<()>) -> Result<()> {
         let Some(next) = self.lists.pop_front() else {
             return Ok(());
@@ -299,10 +306,11 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Calls `f` with the records of a list or of one chunk of it, with the game ids of the merged index.
+    /// Calls `f` with each record of a list, or of one chunk of a list. The records have the game ids of the merged
+    /// index.
     ///
-    /// Ids must be ascending across the chunks of a list: each must be at least `least`, which is set to the last id
-    /// plus 1.
+    /// `least` is the least id that the list or chunk may contain. It is set to the last id plus 1, for the next chunk
+    /// of the list.
     fn pass_records(
         &self,
         subject: ListKey,
@@ -331,8 +339,8 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Returns the key of the next database entry, and the least list key that may be in its page. Returns `None` at
-    /// the end of the range.
+    /// Returns the LevelDB key of the next entry, and the least key of a list that the page of this entry may contain.
+    /// Returns `None` at the end of the range.
     fn next_key(&self) -> Result<Option<(&[u8], ListKey)>> {
         let Some(key) = self.entries.key_before(END) else {
             return Ok(None);
@@ -345,7 +353,7 @@ impl<'p> ListStream<'p> {
             .then_some((key, first)))
     }
 
-    /// Reads pages until one contains a list of the range. Reads nothing if the current page still has such lists.
+    /// Reads pages until one of them contains a list of the range. Does nothing if the current page still has lists.
     fn read_to_lists(&mut self) -> Result<()> {
         while self.lists.is_empty()
             && let Some((key, _)) = self.next_key()?
@@ -366,8 +374,8 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Locates the lists of a page that are in the range. `last` is the greatest list key that may be in the page.
-    /// Checks that the chunks read before the page are those that its lists refer to.
+    /// Locates the lists in the page that was read, as far as they are in the range. `last` is the greatest list key
+    /// that the page may contain. Also checks that the chunks read before the page are those to which the page refers.
     fn read_page(&mut self, last: ListKey) -> Result<()> {
         let (mut start, mut chunks) = (0, 0);
         let lists = &mut self.lists;

@@ -163,8 +163,8 @@ impl MergeIndexes {
         writer.write_waves(waves, last, plan.games, &self.stop, &self.meter)
     }
 
-    /// Returns an iterator over the entries that `join` creates for each key range. As many ranges as the memory budget
-    /// allows are processed in parallel.
+    /// Returns an iterator over the entries that `join` creates from each key range in `ranges`. Several ranges are
+    /// processed in parallel, as many as the memory budget allows.
     fn joined<F: Fn(&KeyRange) -> Result<EntryBatch> + Send + Sync>(
         &self,
         plan: &MergePlan<'_>,
@@ -178,7 +178,8 @@ impl MergeIndexes {
     }
 }
 
-/// The number of bytes of game records, rows or names that are written to the merged index as a unit.
+/// The number of bytes of entries that are written to the merged index at a time. The entries contain game records,
+/// rows of games, or names.
 const WAVE: usize = 4 << 20;
 
 /// Returns the description of the merged index, in which the number of positions is still 0. `contents` are the

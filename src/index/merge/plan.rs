@@ -9,7 +9,7 @@ use crate::{
     position::VariantChoice,
 };
 
-/// The greatest size in bytes of a block of which all values are held in memory. The long value of a larger block is
+/// The size in bytes up to which a block is held in memory with all its values. If a block is larger, its last value is
 /// streamed.
 pub(super) const LONGEST_HELD: usize = 256 << 10;
 
@@ -43,9 +43,11 @@ pub(super) struct MergeInput<'a> {
 }
 
 impl<'a> MergeInput<'a> {
-    /// Returns a cursor at the first entry whose key is at least `start`. The cursor may continue past `end`, but at
-    /// least reaches all entries before it. If a block has more than `longest` bytes and ends with a long value, the
-    /// cursor returns the location of this value instead of its bytes.
+    /// Returns a cursor at the first entry whose key is at least `start`. The cursor reaches all entries whose keys are
+    /// less than `end`, and possibly further ones.
+    ///
+    /// If a block has more than `longest` bytes and ends with a long value, the cursor returns the location of this
+    /// value instead of its bytes.
     ///
     /// # Errors
     ///
@@ -84,8 +86,8 @@ pub(super) struct KeyRange {
 }
 
 impl<'a> MergePlan<'a> {
-    /// Checks that `indexes` can be merged, and plans their merge. `out` is the path of the merged index, for errors;
-    /// long values are spilled to `temp_dir`.
+    /// Checks that `indexes` can be merged, and plans their merge. `out` is the path of the merged index, which errors
+    /// name. Long values are spilled to `temp_dir`.
     ///
     /// # Errors
     ///
@@ -160,9 +162,9 @@ impl<'a> MergePlan<'a> {
         Ok(plan)
     }
 
-    /// Divides the keys from `start` up to but excluding `end` into ranges of a few megabytes. Ranges begin at keys
-    /// with which tables of the inputs begin, adjusted by `align`: `align(key)` returns the greatest valid start of a
-    /// range that is not greater than `key`, or `None`.
+    /// Divides the keys from `start` up to but excluding `end` into ranges of a few megabytes. A range begins near the
+    /// first key of a table. `align` receives this key, and returns the greatest key that is not greater and at which a
+    /// range may begin. If `align` returns `None`, no range begins there.
     pub(super) fn ranges(
         &self,
         start: &[u8],
@@ -197,7 +199,8 @@ impl<'a> MergePlan<'a> {
         ranges
     }
 
-    /// Returns the number of ranges to merge in parallel if their entries may take `bytes` bytes of memory in total.
+    /// Returns the number of ranges to merge in parallel, if the entries of these ranges may take `bytes` bytes of
+    /// memory in total.
     pub(super) fn ranges_at_once(&self, bytes: usize) -> usize {
         let ranges = bytes / (self.tables_in_range() * TABLE_SIZE);
         ranges.clamp(1, 2 * rayon::current_num_threads())

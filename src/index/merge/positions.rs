@@ -39,9 +39,9 @@ impl MergeInput<'_> {
         Ok(Some(self.index.stats(key)?.is_some()))
     }
 
-    /// Converts the game ids in `value`, which is a part of a list, to ids of the merged index, and appends them to
-    /// `out`. If `value` ends within an id, `ids` keeps the digits for the next call. Returns `None` if the list is
-    /// malformed.
+    /// Converts game ids of this index to ids of the merged index, and appends them to `out`. `value` is a part of a
+    /// list of ids. If the part ends within an id, `ids` keeps the digits for the next call. Returns `None` if the list
+    /// is malformed.
     fn shift(&self, ids: &mut IdReader, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let games = self.index.game_count();
         ids.read(value, |id| {
@@ -50,8 +50,8 @@ impl MergeInput<'_> {
         })
     }
 
-    /// Converts a position's game ids in `value` to ids of the merged index, and appends them to the entry that is
-    /// being written to `made`. `key` is the key of this entry. Long lists are spilled to `temp_dir`.
+    /// Converts the game ids in `value`, which is a position's list of games, to ids of the merged index. Appends them
+    /// to the last entry of `made`, whose key is `key`. Long lists are spilled to `temp_dir`.
     ///
     /// # Errors
     ///
@@ -130,8 +130,8 @@ impl MergePlan<'_> {
         }
     }
 
-    /// Copies entries of `base` that only this index has, up to but excluding the key `end`. `base` reads the first
-    /// index with games, whose ids do not change.
+    /// Copies entries from `base` to `made`, up to but excluding the key `end`. No other index may have entries before
+    /// `end`. `base` reads the first index with games, whose ids do not change.
     fn pass_base(
         &self,
         base: &mut TablesCursor<'_>,

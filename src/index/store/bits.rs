@@ -1,6 +1,6 @@
 //! Reading and writing integers of any number of bits, most significant bits first.
 
-/// The greatest number of bits that are written or read in one step.
+/// The greatest number of bits that [`BitWriter`] writes, or [`BitReader`] reads, in one step.
 const AT_ONCE: u32 = 32;
 
 /// The greatest number of leading zeros of an exponential Golomb code.
@@ -68,7 +68,7 @@ impl<'a> BitReader<'a> {
         BitReader { bytes, at: 0 }
     }
 
-    /// Returns at least the next 57 bits, aligned to the left. Bits after the end of the input are 0.
+    /// Returns the next 57 to 64 bits, aligned to the left. Bits after the end of the input are 0.
     #[inline]
     fn window(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or_default();

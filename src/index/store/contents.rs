@@ -90,12 +90,12 @@ const COUNTED_VERSION: u32 = 2;
 /// The greatest length in bytes of the encoded description of an index of counts.
 const LONGEST: usize = 4 << 20;
 
-/// The greatest number of input names in a description of counts, and the greatest number of bytes of these names
-/// together. JSON may encode each byte as six.
+/// The greatest number of input names in a description of counts, and the greatest length in bytes of these names
+/// together. The length is limited because JSON may encode each byte as six.
 const MOST_NAMES: (usize, usize) = (1000, 256 << 10);
 
-/// The greatest number of games, positions or rows that an index of counts may state. Sums over several indexes of this
-/// size cannot overflow.
+/// The greatest number of games, positions or rows that the description of an index of counts may state. The limit
+/// ensures that sums over several indexes cannot overflow.
 const MOST: u64 = 1 << 50;
 
 /// The description of an index of counts: an index that contains the results of moves, but no games. It is encoded as
@@ -139,8 +139,8 @@ pub struct AboutCounts {
 }
 
 impl CountedContents {
-    /// Creates the description of an index of counts. `paging` determines how positions are grouped into pages. The
-    /// numbers of positions and rows are set to 0 until they are known.
+    /// Creates the description of an index of counts. `paging` says how positions are grouped into pages, and `about`
+    /// describes the origin of the counts. The numbers of positions and rows are 0 until they are known.
     pub fn new(paging: Paging, about: AboutCounts) -> CountedContents {
         let mut inputs = about.inputs;
         let mut bytes = 0;

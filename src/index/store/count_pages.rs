@@ -37,22 +37,23 @@ use crate::{
     position::BookMove,
 };
 
-/// The greatest number of rows with which a position is stored in a page, together with others. The rows of a larger
-/// position are stored in separate entries for each period.
+/// The greatest number of rows (results of one move in one class and month) of a position that is stored in a page. A
+/// page is an entry that contains several positions. A position with more rows is stored in separate entries, one for
+/// each period.
 pub const INLINE: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
-/// The greatest number of rows of a position, and of all positions that share a page. Bounds the memory for creating
-/// and reading an index.
+/// The greatest number of rows (results of one move in one class and month) of a position, and of all positions in one
+/// page. It bounds the memory for creating and reading an index.
 pub const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 
-/// The value that a page stores instead of a position's number of moves if the position's rows are in separate entries.
+/// The value that a page stores as the number of moves of a position whose rows are in separate entries.
 const APART: u64 = INLINE as u64 + 1;
 
 /// The number of bits of an encoded month.
 const MONTH_BITS: u32 = 17;
 
-/// The range of months that the rows of a page cover. Rows store a month as its distance from `first` plus 1, or as 0
-/// if the month is unknown.
+/// The range of months that the rows of a page cover. A row stores its month as the distance from `first` plus 1, or as
+/// 0 if the month is unknown.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Months {
     first: u32,
@@ -60,11 +61,10 @@ pub(super) struct Months {
 }
 
 impl Months {
-    /// The range of months for rows that are stored without a month, because a whole period has one row for each move
-    /// and class.
+    /// The range for rows that are stored without a month, because each of them covers a whole period.
     pub(super) const NONE: Months = Months { first: 0, count: 1 };
 
-    /// Returns the range of months that `rows` cover, without unknown months.
+    /// Returns the range of the known months of `rows`.
     fn of(rows: &[ResultRow]) -> Months {
         let known = rows
             .iter()
@@ -102,15 +102,16 @@ impl Months {
         is_month.then_some((class, Month(month)))
     }
 
-    /// Returns the order of the Golomb code for the differences between the encoded classes and months of `rows` rows.
-    /// The order is chosen for evenly distributed numbers.
+    /// Returns the order of the Golomb code for the classes and months of the `rows` rows of a move. The code stores
+    /// differences between consecutive numbers that [`number`](Months::number) returns. The order is chosen for evenly
+    /// distributed numbers.
     fn order(self, rows: u64) -> u32 {
         (self.count * Class::COUNT as u64 / rows).max(1).ilog2()
     }
 }
 
-/// Returns the order of the Golomb code for the differences between the keys of the `count` positions of a page. The
-/// order is chosen for evenly distributed keys.
+/// Returns the order of the Golomb code for the keys of the `count` positions in a page. The code stores differences
+/// between consecutive keys. The order is chosen for evenly distributed keys.
 fn order_of_gaps(paging: Paging, count: u64) -> u32 {
     (u64::BITS - paging.bits()).saturating_sub(count.ilog2())
 }
@@ -120,8 +121,9 @@ fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }
 
-/// Encodes the rows of a position, which must be sorted by move, and appends them to `out`. `of_games` says whether the
-/// index contains games, whose rows store more than rows of counts.
+/// Encodes the rows of a position, which must be sorted by move, and appends them to `out`. `months` is the range of
+/// months that the rows cover. `of_games` says whether the index contains games, because its rows then store more than
+/// rows of counts.
 pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out: &mut BitWriter) {
     let moves = rows.chunk_by(|a, b| a.mv == b.mv).count();
     out.put_golomb(moves as u64 - 1, 0);
@@ -144,8 +146,8 @@ pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out:
     }
 }
 
-/// Encodes the results and the ratings of a row. `of_games` says whether the index contains games: if it does,
-/// the row also stores the number of unfinished games, and the id of a single game.
+/// Encodes the results and the ratings of a row and appends them to `out`. If `of_games` is `true`, because the index
+/// contains games, also encodes the number of unfinished games, and the id of the game if the row has only one.
 fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
     let total = row.total();
     let [_, white, black, unfinished] = row.games;
@@ -175,14 +177,15 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
 /// The order of the Golomb code for a game id.
 const ORDER_OF_IDS: u32 = 20;
 
-/// Returns the order of the Golomb code for the sum of `rated` players' ratings, stored as the difference from the
-/// expected sum.
+/// Returns the order of the Golomb code for the sum of the ratings of `rated` players. The code stores the difference
+/// between the sum and its expected value.
 fn order_of_ratings(rated: u64) -> u32 {
     7 + rated.ilog2() / 2
 }
 
-/// Decodes the rows of `moves` moves and appends them to `rows`, which may not exceed `most` rows in total. `of_games`
-/// says whether the index contains games. Returns `None` if the rows are malformed or too many.
+/// Decodes the rows of `moves` moves and appends them to `rows`. `months` is the range of months that the rows cover,
+/// and `of_games` says whether the index contains games. Returns `None` if the rows are malformed, or if `rows` would
+/// have more than `most` rows.
 pub(super) fn take_moves(
     bits: &mut BitReader<'_>,
     moves: u64,
@@ -251,8 +254,8 @@ fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> 
     row.is_possible().then_some(())
 }
 
-/// Returns the rating in the middle of a class's rating group, as an estimate of its players' mean rating. Returns 0 if
-/// the class has no known ratings.
+/// Returns the middle of the rating group of `class`, as an estimate of the mean rating of its players. Returns 0 for
+/// the class of games without known ratings.
 fn middle_of(class: Class) -> u64 {
     let group = RatingGroup::all().nth(class.group());
     group.map_or(0, |group| u64::from(group.floor()) + 100)
@@ -267,7 +270,8 @@ pub enum CountedList {
     Periods(u64),
 }
 
-/// A page that is being assembled: the positions that one entry of an index of counts stores, with their rows.
+/// A page that is being assembled. A page is an entry of an index of counts that contains several positions with their
+/// rows, which are the results by move, class and month.
 #[derive(Default, Debug)]
 pub struct CountedPage {
     /// For each position, the end of its rows in `rows`, and the number of its games if its periods are separate.
@@ -276,7 +280,7 @@ pub struct CountedPage {
 }
 
 impl CountedPage {
-    /// Returns the number of rows of all positions that were added with [`push`](CountedPage::push).
+    /// Returns the number of rows of all positions in the page. Rows in separate entries are not counted.
     pub fn row_count(&self) -> usize {
         self.rows.len()
     }
@@ -294,8 +298,8 @@ impl CountedPage {
         self.positions.push((subject, self.rows.len(), Some(games)));
     }
 
-    /// Encodes the page and empties it. Returns the greatest key that a position of the page may have, and the encoded
-    /// page. Returns `None` if the page is empty.
+    /// Encodes the page and empties it. Returns the greatest position key that may belong to the page, and the encoded
+    /// page. Returns `None` if the page has no positions.
     pub fn take(&mut self, paging: Paging) -> Option<(ListKey, Vec<u8>)> {
         let first = self.positions.first()?.0;
         let mut out = BitWriter::default();
@@ -324,8 +328,8 @@ impl CountedPage {
 }
 
 impl Paging {
-    /// Finds the counts of the position with the key `subject` in an encoded page. Returns `Some(None)` if the page
-    /// does not contain the position, and `None` if the page is malformed.
+    /// Finds the counts of the position with the key `subject` in `page`, an encoded page of several positions. Returns
+    /// `Some(None)` if the page does not contain the position, and `None` if the page is malformed.
     pub fn find_counts(self, page: &[u8], subject: ListKey) -> Option<Option<CountedList>> {
         let mut found = None;
         self.for_each_counted(page, subject, |other, rows, apart| {
@@ -339,10 +343,11 @@ impl Paging {
         Some(found)
     }
 
-    /// Calls `f` for each position of an encoded page. The arguments are the position's key, its rows, and, if the rows
-    /// are in separate entries, the number of its games.
+    /// Calls `f` for each position in `page`, an encoded page of several positions. The arguments are the key of the
+    /// position, its rows, and the number of its games. The number is given only if the rows are in separate entries.
     ///
-    /// `any` is the key of any position that may be in the page. Returns `None` if the page is malformed.
+    /// `any` is a key that belongs to the page, whether or not the page contains this position. Returns `None` if the
+    /// page is malformed.
     pub fn for_each_counted(
         self,
         page: &[u8],
@@ -383,8 +388,8 @@ impl Paging {
     }
 }
 
-/// A builder that turns sorted rows of counts into the entries of an index: pages of positions, and entries for
-/// periods.
+/// A builder that turns sorted rows of counts into entries of an index. An entry contains several positions (a page),
+/// or the results of one position in one period.
 #[derive(Debug)]
 pub(in crate::index) struct CountPageBuilder {
     paging: Paging,
@@ -426,8 +431,8 @@ impl CountPageBuilder {
     }
 
     /// Adds rows, each with the key of its position, and returns the entries that are complete. Positions must arrive
-    /// in ascending order of keys; the rows of one position may be in any order. Rows with equal move, class and month
-    /// are added up.
+    /// in ascending order of keys. The rows of one position may be in any order, and are added up if they have the same
+    /// move, class and month.
     ///
     /// # Errors
     ///
@@ -456,7 +461,7 @@ impl CountPageBuilder {
         Ok(std::mem::take(&mut self.made))
     }
 
-    /// Ends the current position: adds up its rows, and adds them to the current page or as separate entries.
+    /// Ends the current position: adds up its rows, and stores them in the current page or in separate entries.
     ///
     /// # Errors
     ///
@@ -511,7 +516,7 @@ impl CountPageBuilder {
         }
     }
 
-    /// Ends the last page. Returns its entries, and the properties of all rows.
+    /// Ends the last page. Returns the entries that were not returned yet, and the properties of all rows.
     ///
     /// # Errors
     ///

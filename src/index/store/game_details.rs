@@ -26,8 +26,9 @@ pub const DETAILED: u64 = 64;
 /// The beginning of the address of a game on Lichess; the id of the game follows.
 const LICHESS: &[u8] = b"https://lichess.org/";
 
-/// Appends the details of a game: its offset in the PGN text, and the fields of its record that cannot be derived from
-/// `row` and `names`. `names` are the names of White, Black and the event.
+/// Appends the details of a game to `out`: the offset `place` of the game in the PGN text, and some fields of its
+/// `record`. A field is left out if it can be derived from `row` (the game's row in the table of games) or from `names`
+/// (the names of White, Black and the event).
 pub fn write_details(
     out: &mut Vec<u8>,
     record: &[u8],
@@ -51,8 +52,8 @@ pub fn write_details(
     out.extend_from_slice(&fields);
 }
 
-/// Appends the value of field `number` of a game's record as derived from `row`, from `names` (White, Black, event) and
-/// from `place`. A field is stored only if it differs from this value.
+/// Appends the value of field `number` of a game record, as far as `row`, `names` (White, Black, event) and `place`
+/// determine it. The details of a game store a field only if it differs from this value.
 fn put_derived(
     out: &mut Vec<u8>,
     number: usize,
@@ -100,8 +101,8 @@ fn put_date(out: &mut Vec<u8>, date: Date) {
     }
 }
 
-/// The encoded details of a game: its offset in the PGN text, and the fields of its record that cannot be derived from
-/// its row. Fields are decoded when they are needed.
+/// The encoded details of a game: its offset in the PGN text, and those fields of its record that cannot be derived
+/// from its [`GameRow`]. A field is decoded when it is needed.
 #[derive(Copy, Clone, Debug)]
 pub struct GameDetails<'a> {
     /// Where the game begins.

@@ -67,8 +67,8 @@ pub struct GameRow {
     pub ending: u64,
 }
 
-/// The greatest fingerprint of a game's last position. The six bytes in which it is stored must also represent all
-/// Lichess ids.
+/// The greatest fingerprint of a game's last position. A row stores a Lichess id or a fingerprint in six bytes:
+/// numbers up to [`SiteId::MOST`] are Lichess ids, and all greater numbers are fingerprints.
 pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MOST;
 
 impl GameRow {
@@ -171,14 +171,15 @@ pub fn date_number(date: Date) -> u32 {
 pub struct EcoNumber(u16);
 
 impl EcoNumber {
-    /// The number of possible values: 500 codes, and 0 for a game without a code.
+    /// The number of possible values of an [`EcoNumber`]: 500 codes, and 0 for a game without a code.
     pub const COUNT: usize = 501;
 
     fn new(number: u16) -> Option<EcoNumber> {
         (usize::from(number) < EcoNumber::COUNT).then_some(EcoNumber(number))
     }
 
-    /// Returns an iterator over all values in ascending order, beginning with 0 for a game without a code.
+    /// Returns an iterator over all possible values in ascending order. The first value is 0, for a game without a
+    /// code.
     pub fn all() -> impl Iterator<Item = EcoNumber> {
         (0..EcoNumber::COUNT as u16).map(EcoNumber)
     }

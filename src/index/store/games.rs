@@ -87,8 +87,8 @@ impl GameFacts {
     }
 
     /// Marks the game that was added last as counted, which means that its positions are in the index. Sets its result,
-    /// its number of half-moves, its variant, its opening, and a fingerprint of its last position, whose identity is
-    /// `last`.
+    /// its number of half-moves (`plies`), its variant and its opening. Also sets a fingerprint of its last position,
+    /// calculated from `last`, the identity of this position.
     pub(crate) fn count_last(
         &mut self,
         result: GameResult,
@@ -169,8 +169,8 @@ impl StoredGames {
         }
     }
 
-    /// Adds the games of the next batch. Returns the records that assign these games to lists of players and Lichess
-    /// ids, and new names to lists of names.
+    /// Adds the games of the next batch. Returns list records: records that assign these games to the lists of players
+    /// and Lichess ids, and records that assign new names to the lists of names.
     ///
     /// # Errors
     ///
@@ -200,8 +200,8 @@ impl StoredGames {
         self.games
     }
 
-    /// Adds the next game. `names` are the names of White, Black and the event, and `details` are its encoded details.
-    /// Returns the numbers of the three names. If a name is new, adds a record of it to `lists`.
+    /// Adds the next game, whose encoded details are `details`. `names` are the names of White, Black and the event.
+    /// Returns the numbers of these three names. If a name is new, adds a record of the name to `lists`.
     ///
     /// # Errors
     ///
@@ -250,7 +250,7 @@ impl StoredGames {
         self.rows.temp_dir()
     }
 
-    /// Returns the number of names that have been numbered. A name may have several numbers.
+    /// Returns the number of numbers that were given to names. A name may have several numbers.
     pub(crate) fn name_count(&self) -> u32 {
         self.namer.len()
     }
@@ -357,12 +357,13 @@ impl GameEntries<'_> {
 /// The greatest number of names that a [`Namer`] remembers, to bound its memory. At this limit it forgets all names,
 /// and then gives a repeated name another number.
 const MOST_NAMES: usize = 1 << 17;
-/// The number of bytes of remembered names at which a [`Namer`] forgets all of them, to bound its memory.
+/// The greatest total size in bytes of the names that a [`Namer`] remembers. When it is exceeded, the table forgets all
+/// names.
 const MOST_BYTES: usize = 4 << 20;
 
-/// A table that gives numbers to player and event names in the order in which the names first occur.
+/// A table that numbers player and event names in the order in which the names first occur.
 ///
-/// The table has a fixed size, so the numbers depend only on the names and not on the memory budget.
+/// The limits of the table are constants, so the numbers depend only on the names, and not on the memory budget.
 #[derive(Default, Debug)]
 struct Namer {
     known: FxHashMap<Box<str>, u32>,
@@ -371,7 +372,7 @@ struct Namer {
 }
 
 impl Namer {
-    /// Returns the number of a name, and `true` if this call has given the name its number.
+    /// Returns the number of a name. The `bool` is `true` if the name had no number before this call.
     fn number(&mut self, name: &str) -> (u32, bool) {
         if let Some(number) = self.known.get(name) {
             return (*number, false);
@@ -388,7 +389,8 @@ impl Namer {
         (number, true)
     }
 
-    /// Returns the number of names that were numbered. A name that was forgotten and numbered again counts twice.
+    /// Returns the number of numbers that were given to names. A name that was forgotten gets a second number when it
+    /// occurs again.
     fn len(&self) -> u32 {
         self.next
     }

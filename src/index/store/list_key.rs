@@ -15,7 +15,7 @@ use crate::position::Variant;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ListKey(pub u64);
 
-/// The kind of a list's subject. Its number is one half of the hash key.
+/// The kind of a list's subject. The number of the kind is one half of the key with which the subject is hashed.
 #[derive(Copy, Clone)]
 enum SubjectKind {
     White = 1,
@@ -24,12 +24,12 @@ enum SubjectKind {
     SiteId = 4,
 }
 
-/// The half of the hash key that all kinds of subjects share: the text "polybook".
+/// The half of the hash key that is the same for all kinds of subjects: the text "polybook".
 const KEY: u64 = u64::from_be_bytes(*b"polybook");
 
 impl ListKey {
-    /// Returns the key of the games that reached a position. `identity` is the identity of the position. Positions of
-    /// different variants can have equal identities, so a number for the variant is mixed in.
+    /// Returns the key of the list of games that reached a position of `variant`. `identity` is the identity of the
+    /// position. Positions of different variants can have equal identities, so a number for the variant is mixed in.
     #[inline]
     pub fn position(variant: Variant, identity: u64) -> ListKey {
         let number = match variant {
@@ -47,8 +47,8 @@ impl ListKey {
         ListKey(identity ^ mixed(number))
     }
 
-    /// Returns the key of the games that a player played with `color`. `folded` is the player's name, normalized for
-    /// [comparison](crate::pgn::NameMatch).
+    /// Returns the key of the list of games that a player played with `color`. `folded` is the player's name,
+    /// normalized for [comparison](crate::pgn::NameMatch).
     pub fn player(folded: &str, color: Color) -> ListKey {
         let kind = color.fold_wb(SubjectKind::White, SubjectKind::Black);
         ListKey::hashed(kind, folded.as_bytes())
@@ -60,7 +60,7 @@ impl ListKey {
         ListKey::hashed(SubjectKind::Name, folded.as_bytes())
     }
 
-    /// Returns the key of the games with a Lichess id.
+    /// Returns the key of the list of games that have the Lichess id `id`.
     pub fn site_id(id: SiteId) -> ListKey {
         ListKey::hashed(SubjectKind::SiteId, &id.number().to_le_bytes())
     }

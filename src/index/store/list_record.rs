@@ -107,8 +107,8 @@ impl Record for ListRecord {
     }
 }
 
-/// A reduction of sorted records that keeps the last record of each game in a list. A game that reached a position
-/// several times is listed once, with the last move that it played there.
+/// A reduction of sorted list records that keeps only the last record of each game in a list. A game that reached a
+/// position several times is thus listed once, with the last move that it played there.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Last {
     last: Option<ListRecord>,

@@ -38,8 +38,8 @@ use crate::{
     task,
 };
 
-/// The greatest number of items of a list that is stored in a page, which contains several lists. Longer lists are
-/// divided into chunks.
+/// The greatest number of items of a list that is stored in a page. A page is an entry that contains several lists. A
+/// longer list is divided into chunks.
 pub const INLINE: usize = 256;
 
 /// The number of items in a chunk of a long list. The last chunk may have fewer.
@@ -182,7 +182,7 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Returns the offset at which the list begins in `page`. The list must have been parsed from bytes that extend to
+    /// Returns the offset at which the list begins in `page`. The list must have been parsed from a slice that ends at
     /// the end of `page`.
     pub fn start_in(&self, page: &[u8]) -> usize {
         page.len() - self.whole.len()
@@ -251,23 +251,23 @@ impl<'a> List<'a> {
     }
 }
 
-/// The assignment of lists to pages: a page contains the lists whose keys begin with the same `bits` bits.
+/// The rule that assigns lists to pages. A page contains the lists whose keys begin with the same `bits` bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Paging {
     bits: u32,
 }
 
-/// The least number of leading bits that the keys of a page share. With fewer bits, a page would span several shards of
-/// the sorted records.
+/// The least number of leading bits that the keys in a page may have in common. With fewer bits, a page would contain
+/// records from several shards, which are processed separately.
 const FEWEST_BITS: u32 = 8;
-/// The greatest number of leading bits that the keys of a page share.
+/// The greatest number of leading bits that the keys in a page may have in common.
 const MOST_BITS: u32 = 40;
 
 /// The target number of items in a page.
 const PAGE: u64 = 64;
 
 impl Paging {
-    /// Returns the assignment for lists that have `items` items in total, with about 64 items in each page.
+    /// Returns the rule for an index whose lists have `items` items in total. A page then has about 64 items.
     pub fn for_items(items: u64) -> Paging {
         let bits = (items / PAGE).max(1).ilog2();
         Paging {
@@ -275,7 +275,7 @@ impl Paging {
         }
     }
 
-    /// Returns the assignment in which the keys of a page share `bits` leading bits. Returns `None` if `bits` is not
+    /// Returns the rule by which the keys in a page have `bits` leading bits in common. Returns `None` if `bits` is not
     /// from 8 to 40.
     pub fn of_bits(bits: u32) -> Option<Paging> {
         (FEWEST_BITS..=MOST_BITS)
@@ -283,7 +283,7 @@ impl Paging {
             .then_some(Paging { bits })
     }
 
-    /// Returns the number of leading bits that the keys of a page share.
+    /// Returns the number of leading bits that the keys in a page have in common.
     pub fn bits(self) -> u32 {
         self.bits
     }
@@ -305,21 +305,20 @@ impl Paging {
         ListKey(subject.0 | (u64::MAX >> self.bits))
     }
 
-    /// Returns the number of bytes of each list key that a page stores. The leading bits, which all keys of the page
-    /// share, are left out.
+    /// Returns the number of bytes of a list key that are stored in a page. The leading bits that all keys in the page
+    /// have in common are not stored.
     fn stored(self) -> usize {
         (u64::BITS - self.bits).div_ceil(8) as usize
     }
 
-    /// Appends the bytes of a list key that a page stores. The leading bits, which all keys of the page share, are left
-    /// out.
+    /// Appends the list key `subject` to `page`, without the leading bits that all keys in the page have in common.
     pub fn put_subject(self, subject: ListKey, page: &mut Vec<u8>) {
         let bytes = subject.0.to_be_bytes();
         page.extend_from_slice(&bytes[bytes.len() - self.stored()..]);
     }
 
-    /// Finds the list with the key `subject` in an encoded page. Returns `Some(None)` if the page does not contain the
-    /// list, and `None` if the page is malformed.
+    /// Finds the list with the key `subject` in `page`, an encoded page of several lists. Returns `Some(None)` if the
+    /// page does not contain the list, and `None` if the page is malformed.
     pub fn find(self, page: &[u8], subject: ListKey) -> Option<Option<List<'_>>> {
         let mut found = None;
         self.for_each_list(page, subject, |other, list, _| {
@@ -329,10 +328,10 @@ impl Paging {
         Some(found)
     }
 
-    /// Calls `f` for each list of an encoded page. The arguments are the list's key, the list, and the byte range of
-    /// the list in the page.
+    /// Calls `f` for each list in `page`, an encoded page of several lists. The arguments are the key of the list, the
+    /// list, and the byte range of the list in the page.
     ///
-    /// `any` is any key that belongs to the page. Returns `None` if the page is malformed or if `f` returns `None`.
+    /// `any` is any key that belongs to the page. Returns `None` if the page is malformed, or if `f` returns `None`.
     pub fn for_each_list<'a>(
         self,
         page: &'a [u8],
@@ -359,12 +358,15 @@ impl Paging {
     }
 }
 
-/// The number of bytes of chunks of one page that are held in memory. Further chunks are spilled to a temporary file
-/// unless they are small.
+/// The greatest number of bytes of a page's chunks that are held in memory. When a page has more, further chunks are
+/// spilled to a temporary file, except small ones.
 const MOST_HELD: usize = 256 << 10;
 
-/// Creates the entries of all pages of lists whose first record is in `piece`. `games` contains the rows from which the
-/// results of long lists are added up, and `paging` assigns lists to pages.
+/// Creates the entries that contain the lists of `piece`, which is a range of `records`. A list belongs to the piece if
+/// the first record of its page does.
+///
+/// `games` contains the rows of the games, from which the results of long lists are added up. `paging` assigns lists to
+/// pages.
 ///
 /// # Errors
 ///
@@ -448,16 +450,16 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Adds encoded short lists of one page, each with its key. `last` is the key of the last list. Positions in these
-    /// lists are not counted; see [`count_lists`](ListBuilder::count_lists).
+    /// Adds encoded short lists of one page. `lists` contains each list after its key, and `last` is the key of the
+    /// last list. Does not count the positions in these lists; see [`count_lists`](ListBuilder::count_lists).
     pub(in crate::index) fn add_lists(&mut self, last: ListKey, lists: &[u8]) -> Result<()> {
         self.begin(last, false)?;
         self.lists.extend_from_slice(lists);
         Ok(())
     }
 
-    /// Adds the number of positions in encoded lists, and the number of their games, to the totals. `any` is any key
-    /// that belongs to the page of the lists. Returns `None` if the lists are malformed.
+    /// Counts the positions in encoded lists and the games of these positions, and adds the numbers to the totals.
+    /// `any` is any key that belongs to the page of the lists. Returns `None` if the lists are malformed.
     pub(in crate::index) fn count_lists(&mut self, any: ListKey, lists: &[u8]) -> Option<()> {
         let made = &mut self.made;
         self.paging.for_each_list(lists, any, |_, list, _| {
@@ -514,8 +516,8 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Writes the items collected for the current list as a chunk. `another_follows` says whether the list continues in
-    /// a further chunk.
+    /// Writes the items collected for the current list as a chunk. If `another_follows` is `true`, the list continues
+    /// in a further chunk.
     fn end_chunk(&mut self, another_follows: bool) -> Result<()> {
         self.is_position |= another_follows && self.list.iter().any(|(_, mv)| is_of_position(*mv));
         self.sums.add(&self.list, self.white_to_move, self.games)?;
@@ -539,7 +541,7 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Copies an entry, a page or a chunk, from another index. Positions in a copied page are not counted; see
+    /// Copies an entry of another index: a page or a chunk. Does not count the positions in a page; see
     /// [`count_lists`](ListBuilder::count_lists).
     pub(in crate::index) fn pass(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.end_list()?;

@@ -42,8 +42,8 @@ pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
 }
 
 impl Index {
-    /// Reads the names in entry `number` of the index's table of names. `names` is the number of names in the whole
-    /// table.
+    /// Returns the names in entry `number` of the table of player and event names. `names` is the number of names in
+    /// the whole table.
     pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
         let key = names_key(number);
         let expected = names

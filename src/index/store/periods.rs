@@ -41,8 +41,8 @@ use crate::{
     position::BookMove,
 };
 
-/// The greatest number of games of a position for which no results by period are stored. A query adds up so few games
-/// itself.
+/// The greatest number of games of a position for which the index stores no results by period. A query adds up the
+/// results of these games itself.
 pub const SUMMED: usize = 1 << 15;
 
 /// The number of highest-rated games that are stored for each class (speed and rating group) of a period.
@@ -74,8 +74,8 @@ pub struct PeriodResults {
 }
 
 impl PeriodResults {
-    /// Encodes the results and appends them to `out`. `of_games` says whether the index contains games; an index of
-    /// counts stores no candidates.
+    /// Encodes the results and appends them to `out`. `of_games` says whether the index contains games. If it contains
+    /// counts, no candidates are stored.
     ///
     /// # Panics
     ///
@@ -170,8 +170,8 @@ pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
 
 /// Adds up the rows of a position for each period that has games: all time, each year and each month.
 ///
-/// Returns the periods with their rows, in the order all time, years, months. Also returns the years, each with the
-/// months that occur in `rows`.
+/// Returns two lists. The first contains the periods with their rows, in the order all time, years, months. The second
+/// contains the years, each with the months that occur in `rows`.
 pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<YearMonths>) {
     let mut periods = Vec::new();
     let mut years: Vec<YearMonths> = Vec::new();
@@ -201,11 +201,11 @@ pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<Yea
     (periods, years)
 }
 
-/// The greatest number of sums that are added up for a position; each month, class and move has a sum of its own. If a
-/// position needs more, no results by period are stored for it, to bound the memory.
+/// The greatest number of sums that are added up for a position. Each month, class and move has its own sum. No results
+/// by period are stored for a position that needs more sums, which bounds the memory.
 const MOST_MOVE_SUMS: usize = 7 << 15;
 /// The greatest number of pairs of a month and a class (speed and rating group) for which results of a position are
-/// added up. If a position has more, no results by period are stored for it, to bound the memory.
+/// added up. No results by period are stored for a position with more pairs, which bounds the memory.
 const MOST_CLASSES: usize = 1 << 15;
 
 /// The results by period of a list of games. They are calculated only if the list becomes long enough.
@@ -264,8 +264,8 @@ impl<'a> ListResults<'a> {
         Ok(())
     }
 
-    /// Appends the entries with the results by period of the position with the key `subject`. Returns `false` if the
-    /// list has no such results.
+    /// Appends the entries with the results by period of the list. `subject` is the key of the list's position. Returns
+    /// `false` if the list has no results by period.
     pub(super) fn write(self, subject: ListKey, entries: &mut Entries) -> bool {
         match self {
             ListResults::Sums(adder) => {
@@ -294,8 +294,8 @@ impl ClassResults {
     }
 }
 
-/// The highest-rated and the newest games of a position in one class (speed and rating group). The games that an answer
-/// shows are chosen from among them.
+/// The highest-rated and the newest games of a position in one class (speed and rating group). An answer chooses the
+/// games that it shows from these.
 #[derive(Clone, Debug)]
 struct BestGames {
     /// The games with the highest ratings. Each has twice the mean of its known ratings, its date, id and move.
@@ -318,7 +318,8 @@ impl BestGames {
         self.recent.join(&other.recent);
     }
 
-    /// Appends the games to `candidates`, sorted by id and without duplicates. `class` is the class of all of them.
+    /// Appends the games to `candidates`, sorted by id and without duplicates. `class` is the class to which the games
+    /// belong.
     fn add_to(&self, class: Class, candidates: &mut Vec<CandidateGame>) {
         let start = candidates.len();
         let top = self.top.iter().map(|(_, _, game, mv)| (game, mv));
@@ -433,8 +434,8 @@ impl<'a> ResultAdder<'a> {
 /// The highest-rated and the newest games of a position for each period and class.
 type BestOfPeriods = BTreeMap<(Period, Class), BestGames>;
 
-/// Merges the games of each class into the next longer periods: games of months into years, or games of years into all
-/// time.
+/// Merges the games of each class into periods of the next greater length: from months into years, or from years into
+/// all time.
 fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     let mut longer = BestOfPeriods::new();
     for ((period, class), best) in games {
@@ -444,11 +445,11 @@ fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     longer
 }
 
-/// Appends the entries with the results of a position for each period. `rows` are the results by month, sorted by move,
-/// class and month.
+/// Appends the entries with the results by period of the position with the key `subject`. `rows` are its results by
+/// month, sorted by move, class and month.
 ///
-/// `of` is the key prefix: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts. `candidates` returns the
-/// games of a period from which answers choose top games and recent games.
+/// `of` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
+/// `candidates` returns the games of a period that an answer may show.
 pub(super) fn push_periods(
     of: &[u8; 2],
     subject: ListKey,

@@ -19,7 +19,8 @@ use crate::{
 };
 
 impl Index {
-    /// Returns the rows of the games in entry `number`. An entry contains [`ROWS`] games, and the last entry the rest.
+    /// Returns the rows of the games in entry `number` of the table of games. An entry contains [`ROWS`] games; the
+    /// last entry may contain fewer.
     pub(crate) fn row_entry(&self, number: u64) -> Result<Vec<GameRow>> {
         let value = self.row_bytes(number)?;
         let (rows, _) = value.as_chunks::<ROW>();
@@ -28,7 +29,7 @@ impl Index {
             .collect()
     }
 
-    /// Returns the encoded rows of the games in entry `number`.
+    /// Returns the encoded rows of the games in entry `number` of the table of games.
     ///
     /// # Errors
     ///
@@ -73,7 +74,7 @@ impl Index {
         self.details(id, |details| details.header(&row, [&white, &black, &event]))
     }
 
-    /// Calls `f` with the details of game `id`, and returns the result of `f`.
+    /// Calls `f` with the details of game `id` (its offset, and fields of its record), and returns the result of `f`.
     pub(in crate::index) fn details<T>(
         &self,
         id: u32,
@@ -88,8 +89,8 @@ impl Index {
         details.map(f).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Calls `f` with the details of each game in entry `entry`, in ascending order of ids. The arguments are the
-    /// encoded and the decoded details.
+    /// Calls `f` with the details of each game in the entry with the number `entry`, in ascending order of ids. `f`
+    /// receives the encoded details and the decoded details.
     ///
     /// # Errors
     ///
@@ -113,9 +114,9 @@ impl Index {
         }
     }
 
-    /// Reads the list with the key `subject` from its location, which [`find_list`](Index::find_list) returned. Returns
-    /// one part for each chunk of the list, or a single part if the list is in a page. Returns no part if the list does
-    /// not exist.
+    /// Reads the list with the key `subject`. `place` is its location, which [`find_list`](Index::find_list) returned.
+    /// Returns one part for each chunk of the list, or a single part if the list is in a page. Returns no parts if the
+    /// list does not exist.
     pub(crate) fn list(&self, subject: ListKey, place: ListPlace) -> Result<Vec<StoredPart>> {
         match place {
             ListPlace::InPage(list) => Ok(list.into_iter().collect()),
@@ -145,8 +146,8 @@ impl Index {
         })))
     }
 
-    /// Calls `f` with each list in the page to which the key `any` belongs, in ascending order of keys. The arguments
-    /// are the list's key and the list.
+    /// Calls `f` with the key and the list of each list in a page, in ascending order of keys. A page is an entry that
+    /// contains several lists. `any` is any key that belongs to the page, and `paging` assigns lists to pages.
     ///
     /// # Errors
     ///
@@ -168,8 +169,8 @@ impl Index {
         read.ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns an iterator over the chunks of the long list with the key `subject`. `apart` is the description of the
-    /// list.
+    /// Returns an iterator over the chunks of a list that is too long for a page. `subject` is the key of the list, and
+    /// `apart` is the description of the list.
     pub(in crate::index) fn chunks(
         &self,
         subject: ListKey,
@@ -182,7 +183,7 @@ impl Index {
     }
 
     /// Reads chunk `number`, counted from 0, of the list with the key `subject`. `items` is the number of items in this
-    /// chunk and all later ones.
+    /// chunk and all later chunks.
     fn chunk(&self, subject: ListKey, number: u32, items: u64) -> Result<StoredPart> {
         let key = chunk_key(subject, number);
         let chunk = self.value(&key)?.unwrap_or_default();
@@ -201,8 +202,9 @@ impl Index {
     /// Reads the results of a position for all time. Returns the years with games, each with its months, and the
     /// results.
     ///
-    /// `of` is the key prefix: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts. The position with
-    /// the key `subject` must have stored results by period and `games` games.
+    /// `of` is the prefix of the LevelDB key: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
+    /// `subject` is the key of the position, and `games` is the number of its games. The index must contain results by
+    /// period for the position.
     ///
     /// # Errors
     ///
@@ -223,8 +225,8 @@ impl Index {
         parse(&value).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Reads the results of a position for a year or a month. `of` is the key prefix: [`LISTS`] for an index of games,
-    /// [`COUNTS`] for an index of counts. `subject` is the key of the position.
+    /// Reads the results of a position in a year or a month. `of` is the prefix of the LevelDB key: [`LISTS`] for an
+    /// index of games, [`COUNTS`] for an index of counts. `subject` is the key of the position.
     ///
     /// # Errors
     ///
@@ -263,8 +265,8 @@ pub(crate) enum ListPlace {
     Chunks(ChunkedList),
 }
 
-/// An entry of the index that contains a list or a part of it, and the offset of the list in the entry. The entry is a
-/// page or a chunk.
+/// A part of a list: the entry of the index that contains it, and its offset in the entry. The entry is a page of
+/// several lists, or a chunk of one long list.
 #[derive(Debug)]
 pub(crate) struct StoredPart {
     pub key: Vec<u8>,

@@ -165,7 +165,7 @@ pub struct ResultRow {
 }
 
 impl ResultRow {
-    /// Creates a row without games for the move `mv`.
+    /// Creates a row for the move `mv`, the class `class` and the month `month`. The row has no games.
     pub fn new(mv: BookMove, class: Class, month: Month) -> ResultRow {
         ResultRow {
             mv,
