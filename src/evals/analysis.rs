@@ -36,8 +36,8 @@ use crate::{
 /// further positions.
 const MAX_FAILURES: u64 = 20;
 
-/// The depth of a search that an engine ends early because the whole game tree has been searched. Such an evaluation
-/// needs no more nodes.
+/// The depth from which an evaluation counts as complete even if its search had too few nodes. An engine that reports
+/// so great a depth has ended the search early, because it has searched the whole game tree.
 const WHOLE_DEPTH: u8 = 200;
 
 /// The result of evaluating positions with an engine: the evaluations, and a report of evaluated and failed positions.
@@ -83,9 +83,8 @@ impl Analyst<'_> {
         })
     }
 
-    /// Evaluates positions on several threads. Skips positions for which the journal, or the store of evaluations
-    /// `before`, contains an evaluation of enough nodes. `meter` shows the progress. Returns the evaluations and the
-    /// journal that contains them.
+    /// Evaluates positions on several threads. Skips positions that the journal or the store `before` already evaluates
+    /// with enough nodes. `meter` shows the progress. Returns the evaluations and the journal that contains them.
     ///
     /// # Errors
     ///

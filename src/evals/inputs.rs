@@ -209,7 +209,8 @@ impl<'a> SourceBatches<'a> {
     }
 }
 
-/// Reads the evaluations of a batch of entries from `source`. `origin_of` returns the number of an origin by its name.
+/// Reads the evaluations of a batch of entries from `source`. `origin_of` converts the name of an origin, a source of
+/// evaluations such as an engine, to its number.
 ///
 /// # Errors
 ///

@@ -81,7 +81,7 @@ impl Footer {
     }
 }
 
-/// Returns the checksum `records` with the names of the origins added.
+/// Adds the names of the origins, the sources of evaluations, to the checksum `records`, and returns the result.
 pub(super) fn with_origins(mut records: Checksum, origins: &[String]) -> Checksum {
     origins.iter().for_each(|name| records.add(name.as_bytes()));
     records

@@ -81,7 +81,7 @@ const MATE: i64 = 32768;
 const LONGEST: i64 = 383;
 
 /// Reads an evaluation from an EPD. Returns `None` if the EPD has none. `origin` is the number that the evaluation gets
-/// as its origin.
+/// as its origin. The error is a message that says what cannot be read.
 fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let (position, operations) = after_words(line, 4);
     let pos = parse_fen(position).map_err(problem_of)?;
@@ -115,6 +115,7 @@ fn of_ce(ce: i64) -> Option<Score> {
 }
 
 /// Parses the number after an EPD opcode, such as `acd`. Returns `None` if `operations` does not contain the opcode.
+/// The error is a message that says that the operand is not a number.
 fn number<T: std::str::FromStr>(operations: &str, opcode: &str) -> Result<Option<T>, String> {
     let operand = operand(operations, opcode);
     let number = operand.map(|operand| {
@@ -182,9 +183,9 @@ struct LichessLineScore {
     mate: Option<i64>,
 }
 
-/// Reads a line of the file of evaluations that Lichess publishes. Returns the position with its deepest evaluation, or
-/// `None` if it has none. If the evaluation has several variations, its score is that of the first one, which is the
-/// best.
+/// Reads a line of the file of evaluations that Lichess publishes. Returns a record of the position with its deepest
+/// evaluation, or `None` if the line contains no evaluation. If the evaluation has several variations, the score is
+/// that of the first one, which is the best. `origin` is the number that the evaluation gets as its origin.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
     let pos = parse_fen(&line.fen).map_err(problem_of)?;

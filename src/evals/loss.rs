@@ -104,8 +104,8 @@ impl JudgedMove {
         }
     }
 
-    /// Returns `true` if the evaluation `self` is deep enough to be compared with `other`: it has at least half of its
-    /// depth, or one of the two is a mate.
+    /// Returns `true` if the evaluation `self` is deep enough to be compared with `other`: if its depth is at least
+    /// half the depth of `other`, or if one of the two is a mate.
     fn counts_for(self, other: JudgedMove) -> bool {
         let are_centipawns = [self, other].map(|known| matches!(known.worth, Worth::Centipawns(_)));
         are_centipawns != [true; 2] || u16::from(self.depth) * 2 >= other.depth.into()

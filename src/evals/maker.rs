@@ -81,7 +81,7 @@ impl MakeEvals {
         self.claim(out, format)?.finish(&[])
     }
 
-    /// Starts the engine and claims `out`, so that no other run can write it. No input is read before.
+    /// Starts the engine and claims `out`, so that no other process can write it. Does not read the inputs yet.
     ///
     /// # Errors
     ///
@@ -185,7 +185,8 @@ impl MakeEvals {
     }
 }
 
-/// A run whose output no other run can write. Dropping it ends the engine, and leaves the old output as it is.
+/// An operation of [`MakeEvals`] that has claimed its output, so that no other process can write the output. Dropping
+/// the value ends the engine, and leaves the old output unchanged.
 pub struct ClaimedEvals<'a> {
     make: &'a MakeEvals,
     out: &'a Path,
@@ -393,8 +394,8 @@ impl EvalsReport {
     }
 }
 
-/// The number of shards of a sorter. The first bits of a record's key select its shard, so that threads rarely wait for
-/// each other.
+/// The number of shards into which a sorter divides its records. The first bits of a record's key select its shard, so
+/// that threads rarely wait for each other.
 const SHARDS: usize = 16;
 
 /// The size of a position key in bytes.

@@ -65,7 +65,8 @@ pub struct EvalsReport {
     pub warnings: Vec<String>,
 }
 
-/// The result of evaluating positions with an engine: how many were evaluated, were known before, or made it fail.
+/// The result of evaluating positions with an engine: the numbers of positions that were evaluated, that already had an
+/// evaluation, and at which the engine failed.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EngineReport {
     /// The name that the engine gave.

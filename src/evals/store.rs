@@ -135,7 +135,7 @@ impl Evals {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or if records that decide the answer are damaged.
+    /// Returns an error if the file cannot be read, or if a record that is needed to answer is damaged.
     pub fn find(&self, key: u64) -> Result<Option<Eval>> {
         let (bound, is_found) = self.storage.lower_bound(key).at(&self.path, "read")?;
         let Some(number) = bound.checked_sub(1) else {

@@ -38,7 +38,7 @@ pub enum Speed {
     Correspondence,
 }
 
-/// The error returned if a text is not the name of a [`Speed`].
+/// The error returned if a string is not the name of a [`Speed`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write ultraBullet, bullet, blitz, rapid, classical or correspondence")]
 pub struct UnknownSpeed;
@@ -110,7 +110,7 @@ pub enum Mode {
     Casual,
 }
 
-/// The error returned if a text is not the name of a [`Mode`].
+/// The error returned if a string is not the name of a [`Mode`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write rated or casual")]
 pub struct UnknownMode;

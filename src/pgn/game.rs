@@ -104,14 +104,15 @@ impl<'a> GameReader<'a> {
         self.tags_end
     }
 
-    /// Returns the offset of the first text that was skipped because it does not belong to any game, or `None` if there
-    /// was none so far.
+    /// Returns the offset of the first text that was skipped because it does not belong to any game, or `None` if no
+    /// text has been skipped so far.
     pub fn stray_text(&self) -> Option<usize> {
         self.stray_text
     }
 
     /// Returns the offset of the first line that was skipped because it is among the tags of a game but is not a tag
-    /// pair. Returns `None` if there was none so far. The tags before and after such a line belong to the same game.
+    /// pair. Returns `None` if no line has been skipped so far. The tags before and after such a line belong to the
+    /// same game.
     pub fn bad_tag(&self) -> Option<usize> {
         self.bad_tag
     }

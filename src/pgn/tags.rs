@@ -140,8 +140,8 @@ impl<'a> Tags<'a> {
         self.pairs.clear();
     }
 
-    /// Adds a tag. If there are [`KEPT`] tags already, drops tags whose names are not in [`ALWAYS_KEPT`], and lets the
-    /// others replace an earlier tag of the same name.
+    /// Adds a tag. Once there are [`KEPT`] tags, ignores the tag unless its name is in [`ALWAYS_KEPT`]. A tag with such
+    /// a name then replaces an earlier tag of the same name, if there is one.
     pub(super) fn push(&mut self, tag: Tag<'a>) {
         if self.pairs.len() < KEPT {
             self.pairs.push(tag);
@@ -383,9 +383,9 @@ fn is_escaped(text: &[u8], start: usize, quote: usize) -> bool {
         == 1
 }
 
-/// Reads a tag whose value spans several lines. `start` is the offset of the value, and `first_end` that of the end of
-/// its first line. Returns the tag and the offset after it, or `None` if the value is not closed on one of the next
-/// lines.
+/// Reads a tag whose value spans several lines. `start` is the offset at which the value begins, and `first_end` is the
+/// offset at which its first line ends. Returns the tag and the offset after it, or `None` if the value is not closed
+/// on one of the next lines.
 #[cold]
 fn value_over_lines<'a>(
     text: &'a [u8],

@@ -8,7 +8,7 @@ use super::Tags;
 /// game.
 pub(crate) const NAMED_VARIANTS: usize = 20;
 
-/// The numbers of games, by variant, that were skipped because their `Variant` tag contains an unknown name.
+/// The numbers of games that were skipped because of an unknown name in their `Variant` tag, one number for each name.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct UnknownVariants {
     games: BTreeMap<String, u64>,
@@ -52,15 +52,15 @@ impl UnknownVariants {
         named.chain(more).collect()
     }
 
-    /// Returns all warnings as one text to append to an error message. Each warning follows a semicolon.
+    /// Returns all warnings as one text to append to an error message, with a semicolon before each warning.
     pub fn in_error(&self) -> String {
         let warnings = self.warnings().into_iter();
         warnings.map(|warning| format!("; {warning}")).collect()
     }
 }
 
-/// Returns a warning that `games` games of the unknown variant `name` were skipped. `None` stands for several further
-/// variants.
+/// Returns a warning that `games` games of the unknown variant `name` were skipped. If `name` is `None`, the warning
+/// says that the games are of several further variants.
 pub(crate) fn unknown_variant(name: Option<&str>, games: u64) -> String {
     let filtered = match games {
         1 => "1 game filtered".to_owned(),

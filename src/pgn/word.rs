@@ -17,9 +17,9 @@ pub(super) fn may_go_on(byte: u8) -> bool {
 
 /// Returns the length in bytes of the non-ASCII blank at the start of `text`, or 0 if `text` does not start with one.
 ///
-/// The blanks are the spaces of Unicode, the characters without width, and the ellipsis, which stands for the dots of a
-/// move number. A no-break space and an ellipsis may also be single bytes of Windows-1252: the caller must know that
-/// `text` does not start inside a character of UTF-8.
+/// The blanks are the spaces of Unicode, the characters without width, and the ellipsis, which may replace the dots of
+/// a move number. A no-break space and an ellipsis may also be single bytes of Windows-1252. Therefore `text` must not
+/// start inside a character of UTF-8.
 pub(super) fn blank(text: &[u8]) -> usize {
     match text {
         [0x85 | 0xa0, ..] => 1,

@@ -7,7 +7,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::GameFilterError;
 use crate::pgn::Tags;
 
-/// A range of ECO codes, such as `B20-B99`. A prefix stands for all codes that begin with it: `C`, `A4`.
+/// A range of ECO codes, such as `B20-B99`. A prefix such as `C` or `A4` means all codes that begin with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EcoRange {
     first: [u8; 3],
@@ -222,8 +222,8 @@ pub struct TagText {
 }
 
 impl TagText {
-    /// Returns `true` if a tag with the name of the condition contains its text. Upper and lower case are not
-    /// distinguished, neither in names nor in values.
+    /// Returns `true` if a tag with the name of the condition contains its text. Case is ignored in names and in
+    /// values.
     pub fn is_in(&self, tags: &Tags<'_>) -> bool {
         tags.iter()
             .filter(|tag| tag.name.eq_ignore_ascii_case(self.name.as_bytes()))

@@ -102,7 +102,7 @@ impl Input {
         self
     }
 
-    /// Returns the variant as which games without a `Variant` tag are read.
+    /// Returns the variant of games without a `Variant` tag.
     pub(crate) fn untagged_variant(&self) -> Variant {
         self.untagged
     }
@@ -398,8 +398,8 @@ impl Sender {
         sent
     }
 
-    /// Sends the decompressed bytes of `source` to `chunks`. `file` is the file that `source` reads, in which a zip
-    /// archive must be able to seek, or `None` for standard input.
+    /// Sends the decompressed bytes of `source` to `chunks`. `file` is the file that `source` reads, or `None` for
+    /// standard input. It is used to seek in a zip archive.
     fn send_source(&self, chunks: &Chunks, source: impl Read, file: Option<&File>) -> Result<()> {
         let mut source = CountingReader::new(source, &self.taken);
         let start = read_start(&mut source).at(self.input.path(), "read")?;
