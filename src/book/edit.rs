@@ -382,7 +382,7 @@ pub enum Change {
     RemovePosition,
 }
 
-/// The new weight of a move: a number, or a share of the position's weights.
+/// The new weight of a move: a number, or a share of the total weight of all moves in the position.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum NewWeight {
     /// The weight itself.

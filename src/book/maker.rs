@@ -425,7 +425,8 @@ impl Adjustments {
     }
 }
 
-/// The numbers of moves that a limit on losses removes from a book or cannot judge, and of positions that it empties.
+/// A summary of leaving out moves that lose too much: the numbers of moves that were left out and that could not be
+/// judged, and the number of positions that lost all moves.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct LossSummary {
     /// The number of moves that are left out because they lose too much.

@@ -429,8 +429,9 @@ impl<'a> BookPositions<'a> {
         }
     }
 
-    /// Takes the next record if its position key is `key`, or whatever its key is if `key` is `None`. Returns the key,
-    /// the number of the book and the record, or `None` if the next record has another key or all records were taken.
+    /// Takes the next record if its position key is `key`. If `key` is `None`, takes the next record in any case.
+    /// Returns the key, the number of the book and the record. Returns `None` if the next record has another key, or if
+    /// all records were taken.
     ///
     /// # Errors
     ///

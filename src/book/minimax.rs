@@ -32,7 +32,8 @@ pub struct MinimaxSummary {
     pub first_percent: u8,
 }
 
-/// The share of its weight that each move keeps, depending on how its continuations score in the counts.
+/// A table that contains, for each move, the share of the weight that remains after minimax. The share depends on how
+/// the continuations of the move score in the counts.
 ///
 /// Moves with fewer games than the filter requires are ignored. The value of a position is a score that its side to
 /// move can count on, from 0 to 1: the maximum over its moves of what the move is sure to score. A move is sure to

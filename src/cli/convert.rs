@@ -278,8 +278,8 @@ fn default_filter(format: TargetFormat) -> MoveFilter {
     }
 }
 
-/// Returns a warning if moves are missing from the database that the output would need, because the database was made
-/// without rare moves. Otherwise returns `None`. `kept` selects the moves of the output.
+/// Returns a warning if the output needs moves that the database lacks because it was made without rare moves.
+/// Otherwise returns `None`. `kept` selects the moves of the output.
 ///
 /// A book may then lack moves that it would keep. The numbers of games in a suite may be too low.
 fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<String> {

@@ -114,7 +114,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Err(ExitOne.into())
 }
 
-/// The differences between two books in one position, and the position, or `None` if no line of the books reaches it.
+/// The differences between two books in one position, and the position itself. The position is `None` if no line of the
+/// books reaches it.
 type Difference = (PositionDifference, Option<VariantPosition>);
 
 /// The differences between two books in one position, the position, and the evaluation after each of its moves. The

@@ -39,7 +39,7 @@ const INTERRUPTED: u8 = 130;
 /// The message and the source location of the last panic on any thread.
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// Whether each panic is reported immediately, because the command continues after it.
+/// `true` if each panic is reported immediately, because the command continues after a panic.
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 
 /// Runs a command, prints its error as one line, and returns the exit status of the program.
@@ -150,8 +150,8 @@ fn say(text: &str) {
     let _ = terminal::stderr().write_all(format!("polybook: {line}\n").as_bytes());
 }
 
-/// Returns an error and its causes as one line, without repetitions. Copies of inputs are named like the arguments of
-/// the command line.
+/// Returns an error and its causes as one line, without repetitions. Temporary copies of inputs are named by the
+/// arguments from which they were copied.
 fn one_line(err: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in err.chain() {

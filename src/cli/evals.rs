@@ -137,7 +137,7 @@ impl EngineArgs {
         })
     }
 
-    /// Reads the positions to evaluate. There are none without `--positions`.
+    /// Reads the positions that `--positions` names. Returns no positions if the option is not given.
     fn read_positions(&self, memory: &Memory, context: Context) -> anyhow::Result<Positions> {
         let Some(path) = &self.positions else {
             return Ok(Positions::default());

@@ -243,7 +243,7 @@ fn name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses a rating group. `unknown` becomes `None`, which stands for games without a known rating.
+/// Parses a rating group. `unknown` becomes `None`, which means games without a known rating.
 fn rating_group(text: &str) -> Result<Option<RatingGroup>, ParseIntError> {
     match text {
         "unknown" => Ok(None),
@@ -322,8 +322,9 @@ impl ExplorerFilterArgs {
     }
 }
 
-/// Checks that games contain the names of the filters. Prints a warning with similar names for each unknown name of a player who
-/// has a known one too. Returns an error if no game passes the filters because no name of a player or event is known.
+/// Checks that the games of `explorer` contain the names in `filters`. `has_games` is `true` if a game is known to
+/// pass the filters. Prints a warning for each unknown name of a player for whom another name is known. Returns an error if no
+/// game passes the filters because no name of a player or event is known.
 pub fn check_names(
     explorer: &Explorer,
     filters: &Filters,

@@ -145,7 +145,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     print_list(args, key, total, games)
 }
 
-/// A game of the list.
+/// A game in the list that the command prints.
 struct FoundGame<'a> {
     id: u64,
     header: GameHeader,

@@ -22,7 +22,7 @@ use polybook::{
 
 use super::usage::Usage;
 
-/// The book argument of a command that polyglot has too.
+/// The argument that names a book, for the commands that polyglot has as well.
 #[derive(clap::Args, Debug)]
 pub struct BookArg {
     /// The book; - is standard input [default: book.bin]
@@ -333,8 +333,9 @@ fn role_of(command: &str, id: &str) -> Role {
 /// The extensions of the names of compressed files.
 const COMPRESSED: [&str; 5] = ["gz", "bz2", "zst", "zip", "xz"];
 
-/// Checks an output of a command. Returns an error if it is also an input, if its name has the extension of a
-/// compressed file, or if it and a JSON document (`has_document`) would both go to standard output.
+/// Checks an output of a command. Returns an error if the output is also an input, if its name has the extension of a
+/// compressed file, or if both the output and a JSON document would go to standard output. `has_document` is `true` if
+/// the command prints a JSON document.
 pub fn check_output(
     out: &Path,
     inputs: &[impl AsRef<Path>],
@@ -351,7 +352,8 @@ pub fn check_output(
     Ok(refuse_document_beside(has_document, out)?)
 }
 
-/// Returns an error if the output `out` and a JSON document (`has_document`) would both go to standard output.
+/// Returns an error if both the output `out` and a JSON document would go to standard output. `has_document` is `true`
+/// if the command prints a JSON document.
 pub fn refuse_document_beside(has_document: bool, out: &Path) -> Result<(), Usage> {
     if has_document && is_standard_output(out) {
         let usage = "--json and an output both go to standard output: name a file for the output";

@@ -10,7 +10,7 @@ use clap::{Arg, Command};
 /// The commands that polybook and polyglot have in common. They accept long options with a single dash.
 pub const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
 
-/// Combinations of short options. They are not taken for long options with a single dash.
+/// Combinations of short options that must not be interpreted as long options with a single dash.
 const SHORT_BUNDLES: [&str; 2] = ["-qh", "-hq"];
 
 /// The prefix of an option's name that marks polyglot's spelling with a single dash, while completion scripts are

@@ -230,7 +230,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&of(&report, seconds), as_json, document)
 }
 
-/// Converts the arguments to a run of `make-book`. Returns an error if they contradict each other.
+/// Converts the arguments to the operation that `make-book` runs. Returns an error if arguments contradict each other.
 fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     // If no output is requested, make a book.
     if args.outputs().is_empty() {
@@ -407,7 +407,7 @@ fn inputs(
 /// The maximum number of rejected games that the summary of a run describes individually.
 const DESCRIBED: usize = 10;
 
-/// Returns the summary of a run as text, one fact per line. `seconds` is the duration of the run.
+/// Returns the summary of a finished operation of `make-book` as text, one fact per line. `seconds` is its duration.
 pub fn of(report: &Report, seconds: f64) -> String {
     let mut text = String::new();
     warnings(&mut text, report);

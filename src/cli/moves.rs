@@ -248,7 +248,7 @@ fn results_of(played: &PlayedMove, turn: Color) -> Wdl {
     }
 }
 
-/// Returns the player's score in percent, or `None` without a finished game.
+/// Returns the player's score in percent, or `None` if no game is finished.
 fn player_score(results: Wdl) -> Option<f64> {
     (results.games() > 0).then(|| (1000.0 * results.score()).round() / 10.0)
 }

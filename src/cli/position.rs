@@ -16,7 +16,7 @@ use shakmaty::{Color, variant::VariantPosition};
 
 use super::{filters::GAMES, input};
 
-/// The option about games without a `Variant` tag, of the commands that read PGN.
+/// The option of commands that read PGN which sets the variant of games without a `Variant` tag.
 #[derive(clap::Args, Debug)]
 pub struct UntaggedArg {
     /// Read games without a Variant tag as games of this variant
@@ -24,7 +24,7 @@ pub struct UntaggedArg {
     pub untagged_variant: Variant,
 }
 
-/// The options that name a position. Without them, it is the starting position.
+/// The options that name a position. If none is given, the position is the starting position.
 #[derive(clap::Args, Debug)]
 pub struct PositionArgs {
     /// The position to look up, or to play --moves from
@@ -52,8 +52,8 @@ pub struct Searched<'a> {
 }
 
 impl PositionArgs {
-    /// Returns the variant that the user named. Without one, returns the variant of the file or, if it has none either,
-    /// standard chess.
+    /// Returns the variant that the user named. If the user named none, returns `of_file`, the variant of the file, or
+    /// standard chess if `of_file` is `None`.
     pub fn variant_of(&self, of_file: Option<Variant>) -> Variant {
         self.variant.or(of_file).unwrap_or_default()
     }

@@ -267,7 +267,7 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
     Ok(sources)
 }
 
-/// The progress of the run that is currently making an index, or `None` if no index is being made.
+/// The progress of the index that is currently being made, or `None` if no index is being made.
 type RunningBuild = Mutex<Option<Arc<Progress>>>;
 
 /// Opens the indexes of all sources. If this takes longer than [`SOON`], serves the page in the meantime, and the page
@@ -415,7 +415,8 @@ fn cache(args: &Args) -> anyhow::Result<Cache> {
     Cache::new(directory).context(NOT_KEPT)
 }
 
-/// Makes the index of a PGN file, unless it exists. If another process is making it, waits for that process.
+/// Makes the index of a PGN file, unless it exists. If another process is making it, waits for that process. Stores the
+/// progress in `running`.
 fn make(
     pgn: &Path,
     index: &CachedIndex,
@@ -447,7 +448,8 @@ fn make(
     Ok(())
 }
 
-/// Makes the index of a PGN file. Shows a progress bar, and prints a line before and after.
+/// Makes the index of a PGN file. Stores the progress in `running`, shows a progress bar, and prints a line before and
+/// after.
 fn made(
     pgn: &Path,
     index: &CachedIndex,

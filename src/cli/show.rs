@@ -72,7 +72,7 @@ struct ShownMove {
     eval: Option<Eval>,
 }
 
-/// The results of a move, which are known only if it comes from a database.
+/// The results of a move. They are known only if the move comes from a database.
 #[derive(Serialize)]
 struct ShownGames {
     wins: u64,

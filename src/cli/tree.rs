@@ -133,8 +133,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, json!({ "path": path, "moves": moves }))
 }
 
-/// Opens the book, database, index or repertoire from which the tree is built. Returns it with the variant whose rules
-/// apply, and the variant of all its positions, or `None` if they may belong to several.
+/// Opens the book, database, index or repertoire from which the tree is built. Returns the source, the variant whose
+/// rules apply, and the variant of all positions in the source. The last is `None` if the positions may belong to
+/// several variants.
 fn opened(
     args: &Args,
     path: &Path,
@@ -177,7 +178,7 @@ fn opened(
     Ok((Box::new(book), variant, only))
 }
 
-/// Opens a repertoire in PGN. Returns it with the variant whose rules apply; the third value is `None`.
+/// Opens a repertoire in PGN. Returns the source and the variant whose rules apply. The third value is always `None`.
 fn repertoire(
     args: &Args,
     path: &Path,
@@ -204,8 +205,8 @@ fn repertoire(
     Ok((Box::new(repertoire), variant, None))
 }
 
-/// Writes the tree of the source to `out`, and returns the number of its moves. The tuple contains the results of
-/// opening the source.
+/// Writes the tree of the source to `out`, and returns the number of moves in the tree. The tuple is the result of
+/// [`opened`].
 fn write(
     args: &Args,
     (source, variant, only): (Box<dyn Source>, Variant, Option<Variant>),

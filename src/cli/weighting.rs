@@ -128,8 +128,8 @@ impl WeightingArgs {
         self.min_game
     }
 
-    /// Returns the filter for moves that the options describe. `default` provides the minimum number of games if it is
-    /// not given.
+    /// Returns the filter for moves that the options describe. `default` provides the minimum number of games if no
+    /// option gives this number.
     pub fn move_filter(&self, default: &MoveFilter) -> MoveFilter {
         MoveFilter {
             min_game: self.min_game.unwrap_or(default.min_game),
@@ -172,7 +172,7 @@ pub struct HeaderArgs {
 }
 
 impl HeaderArgs {
-    /// Returns the name of the option about the header that is given, or `None` if none is.
+    /// Returns the name of the given option about the header, or `None` if no such option is given.
     pub fn given(&self) -> Option<&'static str> {
         match self.no_header {
             true => Some("--no-header"),

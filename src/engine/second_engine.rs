@@ -47,8 +47,8 @@ pub(super) struct SecondEngine {
 }
 
 impl SecondEngine {
-    /// Starts the engine and waits until it has answered `uci`. A thread sends each line of the engine to `feeder`, and
-    /// `events` receives them.
+    /// Starts the engine and waits until it has answered `uci`. A thread reads the output of the engine and sends each
+    /// line to `feeder`. `events` is the receiving end of `feeder`.
     ///
     /// # Errors
     ///
@@ -93,14 +93,14 @@ impl SecondEngine {
         })
     }
 
-    /// Returns `true` if the engine has declared an option with this name. Upper and lower case are not distinguished.
+    /// Returns `true` if the engine has declared an option with this name. Case is ignored.
     pub(super) fn has(&self, name: &str) -> bool {
         let mut known = self.options.iter();
         known.any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// Sends `quit` to the engine and waits for its end. Kills the engine and its child processes if it does not end in
-    /// time.
+    /// Sends `quit` to the engine and waits until the engine has ended, which `events` reports. Kills the engine and
+    /// its child processes if it does not end in time.
     pub(super) fn quit(mut self, events: &mut Feed<Event>) {
         let deadline = Instant::now() + QUIT;
         if self.process.say("quit").is_err() {

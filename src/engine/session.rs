@@ -197,8 +197,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Reports filters that no game can pass to the user interface. The filters stay set, because a user interface sets
-    /// one option after another.
+    /// Tells the user interface if no game can pass the current filters. The filters are not reset, because a user
+    /// interface sets one option after another.
     fn check_filters(&mut self) -> Result<()> {
         let filters = &self.settings.filters;
         let mut problems = Vec::new();
@@ -342,8 +342,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Sends the result of the search if a source has given it, no command has to arrive first, and the second engine
-    /// is not searching.
+    /// Sends the result of the search and ends the search. Does nothing if the user interface must first send a command
+    /// such as `stop`, or if the second engine is still searching.
     fn conclude(&mut self) -> Result<()> {
         let is_over = |search: &mut Search| search.wait == Wait::None && search.listed.is_none();
         match self.search.take_if(is_over) {

@@ -33,7 +33,7 @@ pub enum Fallback {
 }
 
 impl Play {
-    /// The values with the names by which users choose them.
+    /// All rules for choosing a move, with the names by which users select them.
     pub const NAMES: [(&str, Play); 3] = [
         ("weighted", Play::Weighted),
         ("best", Play::Best),
@@ -42,7 +42,7 @@ impl Play {
 }
 
 impl Fallback {
-    /// The values with the names by which users choose them.
+    /// All replies without a source, with the names by which users select them.
     pub const NAMES: [(&str, Fallback); 2] =
         [("none", Fallback::None), ("random", Fallback::Random)];
 }
@@ -126,8 +126,8 @@ impl Settings {
     }
 }
 
-/// A value of [`Settings`] that can be converted to and from the text of a UCI option. An empty text stands for a
-/// missing value.
+/// A value of [`Settings`] that can be converted to and from the text of a UCI option. An empty text means that the
+/// value is missing.
 trait OptionValue {
     fn text(&self) -> String;
 
@@ -285,8 +285,8 @@ macro_rules! options {
 }
 
 /// All UCI options of polybook. If there is a second engine, the first [`RULES`] options exist only if the second
-/// engine declares them, because it must know the variants that are played. If the second engine declares one of the
-/// first [`SHARED`] options, both engines get the same value.
+/// engine declares them as well, because it must know the variants that are played. If the second engine declares one
+/// of the first [`SHARED`] options, both engines get the same value.
 static OPTIONS: [Definition; 23] = options! {
     "UCI_Chess960", "check", "", s => Always(&mut s.is_chess960);
     "UCI_Variant", "combo", "", s => Choice(&mut s.variant, &VARIANTS);
@@ -331,8 +331,8 @@ pub(super) struct OwnOption {
 }
 
 impl OwnOption {
-    /// Returns all options of polybook. Options that would clash with those of the second engine are left out or get a
-    /// prefix.
+    /// Returns all options of polybook. `behind` is the second engine, if there is one. Options of polybook that would
+    /// clash with those of the second engine are left out or get a prefix.
     pub(super) fn all(behind: Option<&SecondEngine>) -> Vec<OwnOption> {
         let has = |name: &str| behind.is_some_and(|behind| behind.has(name));
         let mut own = Vec::new();

@@ -90,8 +90,8 @@ fn board_key<P: Rules>(pos: &P) -> u64 {
     key
 }
 
-/// Returns the sum of the numbers for all pieces in hand, which is added to the Polyglot key instead of being XORed.
-/// Returns 0 in variants without pieces in hand.
+/// Returns the part of the Polyglot key that represents the pieces in hand: the sum of their numbers. It is added to
+/// the key, not XORed. Returns 0 in variants without pieces in hand.
 ///
 /// The number for a piece in hand is the random number for the same piece on a1, rotated left by 8 bits. It is added
 /// once per piece.
@@ -312,8 +312,8 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Returns the positions of [`equal_positions`](Keyed::equal_positions). `steps` are the squares of the pawns that
-    /// may have made a double step.
+    /// Computes the result of [`equal_positions`](Keyed::equal_positions). `steps` contains the squares of the pawns
+    /// that may have made a double step.
     #[cold]
     fn equal_positions_after(&self, steps: Bitboard) -> Vec<P> {
         // An en passant right that a legal move uses is part of the identity.
@@ -325,7 +325,8 @@ impl<P: Rules> Keyed<P> {
     }
 
     /// Returns the [exact identities](Keyed::exact_identity) of all positions that have the identity of the current
-    /// one, except this identity itself. Counts may store the games of one position under any of these numbers.
+    /// one, except this identity itself. A directory of counts may store the games of one position under any of these
+    /// numbers.
     #[inline]
     pub(crate) fn other_exact_identities(&self) -> Vec<u64> {
         let others = self.equal_positions();
@@ -337,7 +338,8 @@ impl<P: Rules> Keyed<P> {
     }
 
     /// Returns the [exact identities](Keyed::exact_identity) of all positions that have the identity of the current
-    /// one, with this identity first. Counts may store the games of one position under any of these numbers.
+    /// one, with this identity first. A directory of counts may store the games of one position under any of these
+    /// numbers.
     pub fn exact_identities(&self) -> impl Iterator<Item = u64> {
         once(self.identity()).chain(self.other_exact_identities())
     }

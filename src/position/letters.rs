@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::{MoveError, Rules, read_move};
 
-/// A language, whose letters name the pieces in moves.
+/// A language whose letters name the pieces in written moves.
 ///
 /// | | knight | bishop | rook | queen | king |
 /// |---|---|---|---|---|---|

@@ -43,7 +43,7 @@ const LAST_PROMOTION: u16 = 5;
 const DROP: u16 = 9;
 
 impl BookMove {
-    /// The book move 0, which stands for no move.
+    /// The book move 0, which means that there is no move.
     pub const NONE: BookMove = BookMove(0);
 
     /// Returns the square from which the piece moves. The result has no meaning for a drop.

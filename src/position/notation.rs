@@ -345,7 +345,7 @@ fn plain(text: &[u8]) -> Option<(u8, usize)> {
 }
 
 /// Returns the error message for a move that cannot be played in `pos`, with advice if the cause can be recognized.
-/// `text` is the move as it was written, and `letters` the language in which it was read.
+/// `text` is the move as it was written, and `letters` is the language in which it was read.
 #[cold]
 pub(crate) fn with_advice<P: Rules>(
     err: MoveError,

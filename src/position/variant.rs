@@ -296,7 +296,7 @@ fn is_chess960(setup: &Setup, fen: &str) -> bool {
         && !is_wrong_in(CastlingMode::Chess960)
 }
 
-/// The variant of the games of a run or an index: the same for all games, or chosen for each game.
+/// The choice of the variant to which games belong: one variant for all games, or the variant that each game names.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum VariantChoice {
     /// All games belong to one variant; games of others are skipped.

@@ -224,8 +224,9 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
 }
 
 impl Built {
-    /// Collects the moves of the repertoire's side, and the opponent's replies that have an answer, from a completed
-    /// walk. The moves of each position are sorted by their number of games, in descending order.
+    /// Creates the repertoire from `met`, the graph of a completed walk. Collects the moves of the repertoire's side,
+    /// and the opponent's replies that have an answer. The moves of each position are sorted by their number of games,
+    /// in descending order.
     fn of(met: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
         let mut built = Built {
             color,
@@ -260,9 +261,9 @@ impl Built {
         built
     }
 
-    /// Returns a comment on a move: its number of games, its score, and, for a reply of the opponent, in how many games
-    /// the position after it is expected once. A [short](CommentDetail::Short) comment contains only one of them: the
-    /// score of a move of the repertoire's side, or the expectation of a reply.
+    /// Returns a comment on a move: its number of games and its score. For a reply of the opponent, the comment also
+    /// says in how many games the position after the reply is expected once. A [short](CommentDetail::Short) comment
+    /// contains only the score of a move of the repertoire's side, or only the expectation of a reply.
     ///
     /// Returns an empty text for [`CommentDetail::None`], and `kept` for a move from another repertoire that was not
     /// examined.

@@ -168,9 +168,9 @@ pub struct CheckSummary {
 /// Checks games against the repertoires of one or both sides. Passes the result of each check to `take`, in the order
 /// of the games.
 ///
-/// A game that left a repertoire has returned if it reaches a position in which the repertoire has a move for the
-/// player. A book, which contains only the player's moves, therefore gives the same results as a PGN. Games of a
-/// variant that the repertoire does not contain are skipped.
+/// A game that left a repertoire counts as having returned if it reaches a position in which the repertoire has a move
+/// for the player. A book, which contains only the player's moves, therefore gives the same results as a PGN. Games of
+/// a variant that the repertoire does not contain are skipped.
 ///
 /// # Errors
 ///

@@ -45,7 +45,7 @@ impl RepertoireFormat {
     }
 }
 
-/// An output file to which a repertoire is written. As long as the value exists, no other run can write the file.
+/// An output file to which a repertoire is written. As long as the value exists, no other process can write the file.
 #[derive(Debug)]
 pub struct RepertoireFile {
     file: AtomicFile,

@@ -41,8 +41,8 @@ pub struct FindGaps<'a> {
     pub meter: &'a Meter,
 }
 
-/// A move of the opponent that a repertoire does not answer. If several moves lead to the same position, it is the most
-/// likely one.
+/// A move of the opponent that a repertoire does not answer. If several unanswered moves lead to the same position, the
+/// gap describes the most likely one.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Gap {
     /// The FEN of the position before the move.

@@ -13,7 +13,8 @@ use crate::{
     tree::{Limits, LinesOf, Order, Source, Tree, TreeEvent, TreeMove, played},
 };
 
-/// An index of a repertoire that finds, for each position, the positions from which one of its moves leads there.
+/// An index of the positions of a repertoire. For each position, it finds the positions from which one move of the
+/// repertoire leads to it.
 #[derive(Debug)]
 pub struct Predecessors {
     color: Color,

@@ -91,7 +91,8 @@ impl RepertoirePgn {
     }
 }
 
-/// Takes a snapshot of the file to which a path leads, by which later changes are recognized.
+/// Takes a snapshot of the file to which `path` leads, so that later changes can be recognized. Returns `None` if the
+/// file does not exist.
 fn state_of(path: &Path) -> Result<Option<FileState>> {
     let file = path.canonicalize().at(path, "read")?;
     FileState::of(&file).at(path, "read")
@@ -192,7 +193,7 @@ impl MoveSource {
         MoveSource::indexed(options.run(inputs), options)
     }
 
-    /// Indexes the games that `run` reads, and opens the index as a source of moves.
+    /// Makes an index with `run`, an operation that reads games, and opens the index as a source of moves.
     fn indexed(run: MakeBook, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let index = options.directory.join("games.idx");
         let run = run.allow_empty(true).explorer(&index);
@@ -316,8 +317,8 @@ impl MoveSource {
         })
     }
 
-    /// Counts the moves of a PGN, or opens a directory of counts. `how` sets an option of the run that counts; it is
-    /// called with the run and `true`.
+    /// Counts the moves of a PGN, or opens a directory of counts. `how` sets an option of the operation that counts the
+    /// moves. It is called with this operation and `true`.
     fn counted(
         path: &Path,
         how: fn(MakeBook, bool) -> MakeBook,
@@ -351,7 +352,7 @@ impl MoveSource {
         self.variants.iter().any(|own| own.is_played_like(variant))
     }
 
-    /// Returns the variant of the positions in the file, or the first one if it has several.
+    /// Returns the variant of the positions in the file, or the first variant if there are several.
     pub fn variant(&self) -> Variant {
         self.variants.first().copied().unwrap_or_default()
     }
@@ -500,7 +501,7 @@ impl OpenOptions<'_> {
         Input::file(path).with_untagged_variant(self.untagged)
     }
 
-    /// Creates a run that reads `inputs` with these options.
+    /// Creates an operation that reads the games of `inputs` with these options.
     fn run(&self, inputs: impl IntoIterator<Item = Input>) -> MakeBook {
         MakeBook::new(inputs)
             .variant(VariantChoice::Auto)
@@ -573,7 +574,8 @@ const WALKED: u64 = 10_000;
 /// The error message for a file whose games cannot be filtered.
 const NO_FILTER: &str = "not PGN: only games in PGN can be filtered here";
 
-/// Returns the variants of the games that a run has counted, or standard chess if it has counted none.
+/// Returns the variants of the games that were counted according to `report`. Returns standard chess if no game was
+/// counted.
 fn variants_of(report: &Report) -> BTreeSet<Variant> {
     match report.totals.variants.is_empty() {
         true => BTreeSet::from([Variant::Standard]),
@@ -581,7 +583,7 @@ fn variants_of(report: &Report) -> BTreeSet<Variant> {
     }
 }
 
-/// Returns the warnings of a run, followed by a warning about rejected games if there are any.
+/// Returns the warnings in `report`, followed by a warning about rejected games if there are any.
 fn warnings(report: &Report) -> Vec<String> {
     let rejected = report.totals.games.rejected;
     let first = report.rejected.first();
@@ -637,7 +639,7 @@ impl Source for MoveSource {
 }
 
 /// Returns the legal moves that `counts` contains for a position, sorted by weight in descending order. `known` creates
-/// a move from its results.
+/// a [`TreeMove`] from a move and its results.
 fn moves_of(
     counts: &FindableCounts,
     pos: &Keyed<VariantPosition>,

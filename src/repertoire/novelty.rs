@@ -155,8 +155,8 @@ impl Game {
     }
 
     /// Returns the index of the new move among the moves of the game, or `None` if the reference contains all
-    /// positions. `first` selects the first move to an unknown position; otherwise it is the last move from a known to
-    /// an unknown position.
+    /// positions. If `first` is `true`, the new move is the first move to an unknown position. Otherwise, it is the
+    /// last move from a known to an unknown position.
     fn new_move(&self, first: bool) -> Option<usize> {
         let known = self.known.iter();
         let known: Vec<bool> = known.map(|known| known.load(Ordering::Relaxed)).collect();

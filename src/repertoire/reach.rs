@@ -258,8 +258,8 @@ impl Walk<'_> {
 }
 
 impl ReachGraph {
-    /// Returns the index of the node for a position. If the position is new, adds a node. `parent` is the index of the
-    /// node before it and the move between them.
+    /// Returns the index of the node for a position. If the position is new, adds a node. `parent` contains the index
+    /// of the node from which the position is reached, and the move that leads to the position.
     fn id_of(&mut self, pos: &Keyed<VariantPosition>, parent: (u32, BookMove)) -> u32 {
         *self.ids.entry(pos.identity()).or_insert_with(|| {
             self.nodes.push(Node {
@@ -328,7 +328,8 @@ impl ReachGraph {
         }
     }
 
-    /// Returns the predecessor of the node `id` on the most likely path, and the move between the two.
+    /// Returns the index of the predecessor of the node `id` on the most likely path, and the move between the two
+    /// nodes.
     pub(super) fn before(&self, id: u32) -> (u32, BookMove) {
         self.nodes[id as usize].parent
     }

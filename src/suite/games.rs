@@ -259,8 +259,8 @@ impl Ranker<'_> {
         })
     }
 
-    /// Adds a line to the ranking, unless the game is over after it. `all` counts all games that reached its last
-    /// position, by any line.
+    /// Adds a line to the ranking, unless the game is over after the line. `all` counts the games that reached the last
+    /// position of the line, by this or any other line.
     fn add_line(&mut self, line: &CountedLine<'_>, all: GameStats) -> Result<()> {
         let Some(replayed) = line.replay(self.suite) else {
             return Ok(());
@@ -394,7 +394,7 @@ struct CountedLine<'a> {
 }
 
 impl<'a> CountedLine<'a> {
-    /// Splits the bytes of a [`GameLine`] into fields. The numbers of games count the line's game.
+    /// Splits the bytes of a [`GameLine`] into fields. The numbers of games in the result count one game.
     fn of_game(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
         let mut results = GameStats::default();

@@ -62,8 +62,8 @@ impl SuiteLine {
 }
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Searches the lines of the suite and ranks them. The `bool` is `true` if the search stopped before it had
-    /// examined all lines. Errors name `path`.
+    /// Searches for the lines of the suite and ranks them. The returned `bool` is `true` if the search stopped before
+    /// it had examined all lines. Error messages name `path`.
     pub(super) fn rank_lines(&self, path: &Path) -> Result<(Ranking<'_>, bool)> {
         let mut lines = LineSearch {
             of: self,
@@ -163,8 +163,8 @@ struct LineSearch<'a, S> {
 }
 
 impl<S: Source> LineSearch<'_, S> {
-    /// Searches the lines of the suite and adds them to the ranking. Returns `false` if the search stopped after
-    /// [`MOST_LOOKED_AT`] lines.
+    /// Searches for the lines of the suite and adds each of them to the ranking. Returns `false` if the search stopped
+    /// early because it had examined [`MOST_LOOKED_AT`] lines.
     fn find(&mut self) -> Result<bool> {
         let suite = self.of.suite;
         let limit = match suite.limit {
@@ -183,9 +183,9 @@ impl<S: Source> LineSearch<'_, S> {
         }
     }
 
-    /// Searches the lines in the current range of numbers of games, from all starting positions. May stop at each start
-    /// after `wanted` lines have been found from it. Returns `false` if the search stopped after [`MOST_LOOKED_AT`]
-    /// lines.
+    /// Searches, from all starting positions, for lines whose number of games is in the current range. May stop at each
+    /// starting position after `wanted` lines have been found from it. Returns `false` if the search stopped early
+    /// because it had examined [`MOST_LOOKED_AT`] lines.
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;
@@ -197,9 +197,9 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Searches the lines from one starting position, which `number` identifies in the ranking. `portion` is its share
-    /// of the progress. May stop after `wanted` lines. Returns `false` if the search stopped after [`MOST_LOOKED_AT`]
-    /// lines.
+    /// Searches for lines from the starting position `start`. The bytes `number` identify this position in the ranking.
+    /// `portion` is its share of the progress. May stop after `wanted` lines have been found. Returns `false` if the
+    /// search stopped early because it had examined [`MOST_LOOKED_AT`] lines.
     fn find_from(
         &mut self,
         number: &[u8],

@@ -119,7 +119,8 @@ impl Suite {
         })
     }
 
-    /// Returns the name of the option by which the suite filters by results, or `None` if it does not.
+    /// Returns the name of the option by which the suite filters positions by their results, or `None` if no such
+    /// option is set.
     pub(crate) fn goes_by_results(&self) -> Option<&'static str> {
         let balance = self.balance.map(|_| "--balance");
         balance.or(self.draw_rate.map(|_| "--draw-rate"))
@@ -202,8 +203,8 @@ pub(crate) struct SuiteSummary {
 /// results.
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Wdl>>;
 
-/// A suite that is made by following the moves of a source, such as a book, from each position in `starts`, of which
-/// there must be at least one.
+/// A suite that is made by following the moves of a source, such as a book, from each position in `starts`. `starts`
+/// must not be empty.
 pub(crate) struct SourceSuite<'a, S> {
     pub source: &'a S,
     pub results: ResultsOf<'a>,

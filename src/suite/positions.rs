@@ -26,8 +26,8 @@ use crate::{
 const MAX_PATHS: usize = 64;
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Searches the positions of the suite level by level, and ranks those after the full number of half-moves. Errors
-    /// name `path`.
+    /// Searches for the positions of the suite, one half-move after another, and ranks the positions after the full
+    /// number of half-moves. Error messages name `path`.
     pub(super) fn rank_positions(&self, path: &Path) -> Result<Ranking<'_>> {
         let (suite, starts) = (self.suite, self.starts);
         let mut done = Portions::new(self.meter);

@@ -202,7 +202,8 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns an error if the repertoire contains finished games, but some file of games contains none, as a repertoire does.
+/// Returns an error if the repertoire and the games seem to be swapped: if the repertoire contains finished games, and
+/// one of the files in `games` contains none.
 fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow::Result<()> {
     if has_finished_games(repertoire)? != Some(true) {
         return Ok(());
@@ -220,8 +221,8 @@ fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow:
     Ok(())
 }
 
-/// Returns `true` if one of the first games of a PGN file has a result, and `false` if none has, or if the file is a book or a
-/// database. Returns `None` if the file is none of these, or cannot be read twice.
+/// Returns `true` if one of the first games of a PGN file has a result. Returns `false` if none of them has a result,
+/// or if the file is a book or a database. Returns `None` for any other file, or if the file cannot be read twice.
 fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
     if !path.is_file() || path.metadata()?.len() == 0 {
         return Ok(None);

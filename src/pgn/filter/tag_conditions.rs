@@ -202,8 +202,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// A condition on the text of a tag, such as `Event=blitz`: the value of a tag with this name must contain the text.
-/// Upper and lower case are not distinguished. Every value contains the empty text, so `Annotator=` only requires that
-/// the tag exists.
+/// Case is ignored. Every value contains the empty text, so `Annotator=` only requires that the tag exists.
 ///
 /// ```
 /// use polybook::pgn::{GameReader, TagText};
