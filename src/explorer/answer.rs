@@ -22,7 +22,8 @@ use crate::{
     task,
 };
 
-/// The answer to a query about a position: the numbers of games by result, and the moves that were played.
+/// The answer to a query about a position: the numbers of games by result, and the moves that were played from the
+/// position.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
@@ -284,7 +285,7 @@ pub struct ListedGame {
     pub of_match: Option<MatchGames>,
 }
 
-/// The number of other games of a match that a list shows as one entry.
+/// The number of further games of a match, if a list shows the match as one entry with its first game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MatchGames {
     /// The number of these games that pass the filters.
@@ -454,7 +455,8 @@ fn played_move(
     })
 }
 
-/// Returns descriptions of `games`, which are pairs of a game number and the move played in the position of the query.
+/// Returns the descriptions of `games`. Each element of `games` is the number of a game, and the move that the game
+/// played in the position of the query.
 pub(super) fn games_of(
     explorer: &Explorer,
     query: &Query,
@@ -471,10 +473,11 @@ pub(super) fn games_of(
         .collect()
 }
 
-/// The least number of games against rated opponents, with a result, from which a performance rating is calculated.
+/// The least number of games from which a performance rating is calculated. Only games with a result and a rated
+/// opponent count.
 const PERFORMANCE_GAMES: u64 = 10;
 
-/// Converts the player's tally for one move to the form of an answer.
+/// Converts the results and ratings of a player in the games with one move to the form of an answer.
 fn player_score(tally: &PlayerTally) -> PlayerScore {
     PlayerScore {
         wins: tally.wins,
@@ -486,7 +489,7 @@ fn player_score(tally: &PlayerTally) -> PlayerScore {
     }
 }
 
-/// Converts the player's tally over all games to the form of an answer.
+/// Converts the results and ratings of a player in all games to the form of an answer.
 fn player_totals(tally: &PlayerTally) -> PlayerTotals {
     PlayerTotals {
         wins: tally.wins,
@@ -523,8 +526,10 @@ fn line_after(line: &Line, mv: BookMove) -> Line {
     Line::at(line.variant(), position_after(line, mv))
 }
 
-/// Returns the results for each year, in ascending order; games of an unknown year come last. Each year also has its
-/// number of games for each of the moves in `moves`. The keys of `years` are a year (0 if unknown) and a move.
+/// Returns the results for each year, in ascending order. Games of an unknown year come last. For each year, the number
+/// of games with each of `moves` is included.
+///
+/// Each key of `years` is a year (0 if unknown) and a move.
 fn by_year(
     years: &FxHashMap<(u16, BookMove), ResultSum>,
     moves: &[(BookMove, MoveTally)],
@@ -548,8 +553,8 @@ fn by_year(
     results.into_iter().map(count).collect()
 }
 
-/// The greatest number of consecutive months without games that a history lists. A longer gap is probably caused by a
-/// wrong date, and must not fill the history with zeros.
+/// The greatest number of consecutive months without games that a history lists with zeros. A longer gap is not listed,
+/// because a wrong date probably causes it.
 const MOST_EMPTY_MONTHS: usize = 20 * 12;
 
 /// Returns the results for each month, in ascending order. Months without games are included with zeros, unless there

@@ -14,7 +14,7 @@ use crate::{
     pgn::{Date, RatingGroup, Speed},
 };
 
-/// The longest period that a row of results may cover: all time, a year or a month.
+/// The greatest length of a period whose results are passed on as one row: all time, a year or a month.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Split {
     Nowhere,
@@ -22,8 +22,8 @@ pub(super) enum Split {
     ByMonth,
 }
 
-/// Returns the date of all games of a period as far as it is known, such as the year without month and day, in the form
-/// of [`date_number`].
+/// Returns the date that all games of a period have in common, such as a year without month and day. The date is a
+/// number as returned by [`date_number`].
 pub(super) fn date_of(period: Period) -> u32 {
     date_number(match period {
         Period::All => Date::default(),
@@ -32,8 +32,8 @@ pub(super) fn date_of(period: Period) -> u32 {
     })
 }
 
-/// A filter that depends only on the speed, the rating group and the month of a game, so it admits or rejects all games
-/// of a [class](Class) and month together. Such filters can be applied to stored results without reading games.
+/// A filter that depends only on the speed, the rating group and the month of a game. It admits either all games of a
+/// [class](Class) and month or none of them, so it can be applied to stored results without reading games.
 pub(super) struct ClassFilter {
     /// For each class, by its number, whether its games pass.
     classes: [bool; Class::COUNT],
@@ -64,8 +64,9 @@ impl ClassFilter {
         })
     }
 
-    /// Passes the results of a position in an index of counts to a collector, as far as they pass the filter. The
-    /// position may be stored under any of the keys `subjects`.
+    /// Passes the results of a position that pass the filter to `collector`. `source` is an index of counts. The
+    /// position may be stored under any of the keys `subjects`. `split` is the greatest length of a period for each
+    /// result.
     ///
     /// # Errors
     ///
@@ -103,10 +104,10 @@ impl ClassFilter {
         Ok(())
     }
 
-    /// Passes the stored results by period of a position to a collector, as far as they pass the filter. The periods do
-    /// not overlap, and are as long as `split` and the range of dates allow: all time, years or months.
+    /// Passes the stored results by period of a position to `collector`, except results that do not pass the filter.
+    /// The periods do not overlap. They are as long as `split` and the filter's range of dates allow.
     ///
-    /// `of` is the key prefix of the results: [`LISTS`](crate::index::store::LISTS) for an index of games, [`COUNTS`]
+    /// `of` is the prefix of the LevelDB keys: [`LISTS`](crate::index::store::LISTS) for an index of games, [`COUNTS`]
     /// for an index of counts. `subject` is the key of the position, and `games` is the number of its games.
     ///
     /// # Errors
@@ -132,8 +133,8 @@ impl ClassFilter {
         Ok(())
     }
 
-    /// Passes the results of one period to a collector, except those of classes that the filter rejects. The whole
-    /// period must lie in the filter's range of dates.
+    /// Passes `results`, the results of the period `period`, to `collector`. Leaves out classes that the filter
+    /// rejects. The whole period must lie in the filter's range of dates.
     fn fold_period(
         &self,
         source: &OpenIndex,
@@ -167,8 +168,9 @@ impl ClassFilter {
         self.dates.contains(date_of(period))
     }
 
-    /// Returns the periods that contain all games in the filter's range of dates. A year is returned as a whole if all
-    /// its months are in the range and `split` allows years; otherwise its months are returned.
+    /// Returns the periods that together contain the games in the filter's range of dates. `years` are the years with
+    /// games, each with its months. A year is returned as a whole if all its months are in the range and `split` allows
+    /// years. Otherwise its months in the range are returned.
     fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();
         for year in years {

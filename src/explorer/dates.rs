@@ -17,7 +17,7 @@ pub(super) struct DateRange {
     smallest: u32,
 }
 
-/// The least number of a date whose year is known. See [`date_number`].
+/// The least date number of a date whose year is known. See [`date_number`].
 const FIRST_YEAR: u32 = 1 << 9;
 
 impl DateRange {
@@ -30,7 +30,8 @@ impl DateRange {
         }
     }
 
-    /// Returns `true` if a game with the date number `date` may have been played in the range.
+    /// Returns `true` if the game may have been played in the range. `date` is the date of the game as a number that
+    /// [`date_number`] returns.
     #[inline]
     pub(super) fn contains(self, date: u32) -> bool {
         (self.first <= latest(date)) & (earliest(date) <= self.last) & (self.smallest <= date)
@@ -42,8 +43,8 @@ impl DateRange {
     }
 }
 
-/// Returns the number of the first day that the date number `date` can mean. The code has no branches, so the compiler
-/// can vectorize it.
+/// Returns the number of the first day that `date` can mean. `date` is a number that [`date_number`] returns, and may
+/// have unknown parts. The code has no branches, so the compiler can vectorize it.
 #[inline]
 pub(super) fn earliest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);
@@ -51,8 +52,8 @@ pub(super) fn earliest(date: u32) -> u32 {
     date & has_year & (has_month | !0x1ff)
 }
 
-/// Returns the number of the last day that the date number `date` can mean. If the year is unknown, the result is
-/// greater than every day.
+/// Returns the number of the last day that `date` can mean. `date` is a number that [`date_number`] returns, and may
+/// have unknown parts. If the year is unknown, the result is greater than every day.
 #[inline]
 pub(super) fn latest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);
@@ -61,8 +62,8 @@ pub(super) fn latest(date: u32) -> u32 {
     date | !has_year | !has_month & 0x1ff | !has_day & 31
 }
 
-/// Formats a date number as `2006-01-02`, or as `2006-01` or `2006` if the rest is unknown. Returns `None` if the year
-/// is unknown.
+/// Formats a date number as `2006-01-02`. If the day or the month is unknown, formats the known parts only, as
+/// `2006-01` or `2006`. Returns `None` if the year is unknown.
 pub(super) fn text_of_number(number: u32) -> Option<String> {
     let (year, month, day) = (number >> 9, number >> 5 & 15, number & 31);
     Some(match (year, month, day) {

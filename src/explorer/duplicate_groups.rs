@@ -15,8 +15,8 @@ use crate::{error::Result, index::store::ListKey, pgn::folded};
 /// The number of games whose keys are compared in one pass. Their keys take about 16 MiB of memory.
 const GAMES_PER_PASS: u64 = if cfg!(test) { 3 } else { 1 << 20 };
 
-/// Groups of duplicate games over all indexes of an explorer. Games are identified by their numbers, which run on from
-/// one index to the next.
+/// The groups of duplicate games in all indexes of an explorer. Games are identified by their numbers, which are
+/// consecutive over all indexes.
 #[derive(Default, Debug)]
 pub(super) struct DuplicateGroups {
     /// Links the games of each group into a ring. The entry of a game is the previous game of its group; the entry of
@@ -33,8 +33,8 @@ pub(super) struct DuplicateGroups {
 impl DuplicateGroups {
     /// Finds the duplicate games in `sources`, which are the indexes of an explorer.
     ///
-    /// Each pass compares only the games whose keys fall into one residue class, which bounds the memory for any number
-    /// of games.
+    /// Several passes are made. Each pass compares the games whose keys have a certain remainder, which bounds the
+    /// memory for any number of games.
     ///
     /// # Errors
     ///
@@ -93,10 +93,10 @@ impl DuplicateGroups {
             .filter(move |other| *other < number)
     }
 
-    /// Returns a hash of the event, the year, and the two players in either order, which is equal for all games of a
-    /// match. `id` is the id of the game in `source`.
+    /// Returns a hash that is equal for all games of a match. It is calculated from the event, the year, and the two
+    /// players in either order. `id` is the id of the game in `source`.
     ///
-    /// If one of these is unknown, returns a hash of the game's own number, so the game forms a match of its own.
+    /// If one of these properties is unknown, returns a hash of the game itself. Such a game is not part of a match.
     pub(super) fn match_hash(&self, source: &OpenIndex, id: u32) -> u64 {
         let (games, at) = (&source.rows, id as usize);
         let hashes = self.name_hashes.get(&source.first);

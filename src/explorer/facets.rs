@@ -83,28 +83,30 @@ pub struct RatingScore {
     pub unfinished: u64,
 }
 
-/// The index, in the array of counts of a [`GroupTally`], of the games that pass all filters.
+/// The index of a counter in the array of a [`GroupTally`]: the number of games that pass all filters.
 const GAMES: usize = 0;
-/// The index, in the array of counts of a [`GroupTally`], of the first speed. The other speeds follow.
+/// The index of the first counter by speed in the array of a [`GroupTally`]. There is one counter for each speed.
 const SPEEDS: usize = GAMES + 1;
-/// The index, in the array of counts of a [`GroupTally`], of the first rating group. The other groups follow.
+/// The index of the first counter by rating group in the array of a [`GroupTally`]. There is one counter for each
+/// group.
 const RATINGS: usize = SPEEDS + Speed::ALL.len();
-/// The index, in the array of counts of a [`GroupTally`], of the games without a known rating.
+/// The index of a counter in the array of a [`GroupTally`]: the number of games without a known rating.
 const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
-/// The index, in the array of counts of a [`GroupTally`], of the games in which the player has White. The games with
-/// Black follow.
+/// The index of a counter in the array of a [`GroupTally`]: the number of games in which the player has White. The next
+/// counter is for games with Black.
 const COLORS: usize = UNKNOWN_RATINGS + 1;
-/// The index, in the array of counts of a [`GroupTally`], of the games whose year is known.
+/// The index of a counter in the array of a [`GroupTally`]: the number of games whose year is known.
 const YEARS: usize = COLORS + 2;
 
-/// The numbers of games for all values of all filters: an array of counts, and the counts by year.
+/// The numbers of games by speed, rating group, color and year: an array of counters, and a map with the number for
+/// each year.
 #[derive(Default)]
 struct GroupTally {
     counts: [u64; YEARS + 1],
     years: FxHashMap<u16, u64>,
 }
 
-/// The filters whose values are counted: speeds, rating groups, color and dates.
+/// The filters by speed, rating group, color and date. Games are counted for each value of these filters.
 struct RatingGroups {
     speeds: [bool; Speed::ALL.len()],
     ratings: [bool; UNRATED + 1],
@@ -311,8 +313,8 @@ impl RatingGroups {
         }
     }
 
-    /// Returns a bit set with one bit for each index in the array of counts at which the game must be counted. `colors`
-    /// says whether the player of the query has White, and whether Black.
+    /// Returns a bit set of counters in the array of a [`GroupTally`] that must be increased for the game. `colors`
+    /// says whether the player of the query has White, and whether the player has Black.
     fn places_of(&self, game: &GameSummary, colors: [bool; 2]) -> u32 {
         let (speed, group) = (game.traits.speed(), game.traits.group());
         self.places(speed, group, game.date, colors)
@@ -344,8 +346,8 @@ impl RatingGroups {
 }
 
 impl GroupTally {
-    /// Adds `games` to the count at each index whose bit is set in `places`. `date` is the date number of the games,
-    /// for the counts by year.
+    /// Adds `games` to each counter whose bit is set in `places`. `date` is the date number of the games, which
+    /// determines their year.
     fn add(&mut self, mut places: u32, date: u32, games: u64) {
         if places >> YEARS & 1 == 1 {
             *self.years.entry((date >> 9) as u16).or_default() += games;
@@ -373,8 +375,8 @@ pub(super) fn stretches(source: &OpenIndex) -> impl ParallelIterator<Item = Rang
     stretches.map(move |number| number * STRETCH..games.min((number + 1) * STRETCH))
 }
 
-/// Calls `f` with the id and the variant of each game in `stretch` (a range of ids of `source`) that passes the
-/// filters. Skips games whose positions are not indexed, such as rejected games.
+/// Calls `f` with the id and the variant of each game of `source` that passes the filters and whose id is in `stretch`.
+/// Skips games whose positions are not indexed, such as rejected games. `filter` is the filter for this source.
 pub(super) fn games_of_stretch(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
@@ -401,7 +403,8 @@ pub(super) fn games_of_stretch(
     }
 }
 
-/// Returns the number of games of each variant in `source` that pass the filters. Variants without games are left out.
+/// Returns the number of games in `source` that pass the filters, for each variant that has such games. `filter` is the
+/// filter for this source.
 fn variants_of(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,

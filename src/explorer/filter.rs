@@ -23,15 +23,15 @@ use crate::{
     pgn::{GameResult, NameMatch, folded},
 };
 
-/// The divisor that decides how remaining filters are applied: if at most one game in 32 still passes, they are applied
-/// game by game instead of column by column.
+/// The divisor that decides how remaining filters are applied to a range of games. If at most one game in 32 still
+/// passes, the remaining filters are applied to one game after the other, and not to whole columns.
 const FEW: usize = 32;
 
 /// The number of games to which filters are applied at a time.
 const STRETCH: usize = 1 << 16;
 
-/// The divisor that decides whether a list of games is long: a long list contains more than a quarter of the games of
-/// its source.
+/// The divisor that decides whether a list of games is long. A long list contains more than a quarter of the games in
+/// its index.
 const LONG: u64 = 4;
 
 /// The filters of a query, prepared for each index of an explorer. Indexes in which no game can pass are left out.
@@ -56,16 +56,17 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Returns the filters with an additional one: of each group of duplicate games, only the first game that passes
-    /// all other filters is admitted.
+    /// Returns the filters with an additional condition: in each group of duplicate games, only the first game that
+    /// passes the filters is admitted.
     pub(super) fn once(mut self, duplicates: &'a DuplicateGroups) -> SourceFilters<'a> {
         self.duplicates = Some(duplicates);
         self
     }
 
-    /// If duplicates are to be counted once, moves the first passing game of each group of duplicates to the front of
-    /// `games` and returns this part of the slice. Otherwise returns all of `games`. The games are those of `source`
-    /// that pass all other filters, given as pairs of an id and the index of a move.
+    /// Moves the games that count to the front of `games`, and returns this part of the slice. If duplicates are
+    /// counted once, only the first passing game of each group of duplicates counts. Otherwise all games count.
+    ///
+    /// `games` are games of `source` that pass the filters, each given as its id and the index of a move.
     pub(super) fn keep_first<'b>(
         &self,
         source: &OpenIndex,
@@ -88,8 +89,8 @@ impl<'a> SourceFilters<'a> {
         &games[..kept]
     }
 
-    /// Returns the number of duplicates of game `number` that pass the filters, or 0 if duplicates are not counted
-    /// once.
+    /// Returns the number of duplicates of game `number` that pass the filters. Returns 0 if each duplicate counts as a
+    /// game of its own.
     pub(super) fn copies_of(&self, number: u64) -> usize {
         let others = self
             .duplicates
@@ -103,8 +104,8 @@ impl<'a> SourceFilters<'a> {
         self.passing(number).is_some()
     }
 
-    /// Returns the source of game `number`, the filter for this source, and the id of the game in it. Returns `None` if
-    /// the game does not pass the filters.
+    /// Returns the index that contains game `number`, the filter for this index, and the id of the game in this index.
+    /// Returns `None` if the game does not pass the filters.
     pub(super) fn passing(&self, number: u64) -> Option<(&OpenIndex, &SourceFilter<'a>, u32)> {
         self.of_sources.iter().find_map(|(source, filter)| {
             let id = number.checked_sub(source.first)?;
@@ -113,10 +114,10 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Applies the filters in advance to all games of each source in which the list with the key `subject` is long.
-    /// This saves time if several lists that share most of their games are filtered afterwards.
+    /// Applies the filters in advance to all games of some indexes: those in which the list with the key `subject` is
+    /// long. This saves time if several lists that share most of their games are filtered afterwards.
     ///
-    /// Returns `true` if there is such a source. Does nothing if stored sums can answer the query.
+    /// Returns `true` if there is such an index. Does nothing if stored results can answer the query.
     pub(super) fn precompute_long(&self, subject: ListKey) -> Result<bool> {
         let mut are_any = false;
         if self.class_filter.as_ref().is_some() {
@@ -134,7 +135,7 @@ impl<'a> SourceFilters<'a> {
     }
 }
 
-/// The filters of a query, prepared for the games of one source, which is an index of the explorer.
+/// The filters of a query, prepared for the games of one index of an explorer.
 pub(super) struct SourceFilter<'a> {
     games: &'a GameColumns,
     /// A bit for each game of the source. It is set for the games of the player whom the filters name or, if they name
@@ -154,7 +155,8 @@ pub(super) struct SourceFilter<'a> {
     precomputed: OnceLock<Vec<bool>>,
 }
 
-/// The filters by player, opponent, color and result. Players are given as sorted numbers of names.
+/// The filters by player, opponent, color and result. A player is given as the numbers of all matching names, in
+/// ascending order.
 struct Players {
     player: Option<Vec<u32>>,
     opponent: Option<Vec<u32>>,
@@ -163,8 +165,8 @@ struct Players {
 }
 
 impl<'a> SourceFilter<'a> {
-    /// Prepares filters for the games of `source`. Returns `None` if no game of the source can pass, for example
-    /// because it does not contain the name of the player.
+    /// Prepares filters for the games of `source`. Returns `None` if no game of the source can pass. For example, the
+    /// source may not contain the name of the player.
     pub(super) fn new(
         source: &'a OpenIndex,
         filters: &Filters,
@@ -234,8 +236,8 @@ impl<'a> SourceFilter<'a> {
         Some(&self.precomputed.get()?[ids])
     }
 
-    /// Returns whether the player of the query has White in game `id`, and whether Black. Both are `false` if the query
-    /// has no player. Both can be `true` if both players match the name.
+    /// Returns two answers about game `id`: whether the player of the query has White, and whether the player has
+    /// Black. Both are `false` if the query has no player. Both are `true` if the names of both players match.
     pub(super) fn colors(&self, id: usize) -> [bool; 2] {
         let players = self
             .players
@@ -244,8 +246,8 @@ impl<'a> SourceFilter<'a> {
         players.map_or([false; 2], |players| players.colors(self.games, id))
     }
 
-    /// Returns the color of the player of the query in game `id`, which must pass the filter. Returns White if both
-    /// players match the name.
+    /// Returns the color of the player of the query in game `id`, which must pass the filter. Returns White if the
+    /// names of both players match.
     pub(super) fn player_of(&self, id: usize) -> Color {
         let players = self.players.as_ref();
         let color = players.and_then(|players| players.color);
@@ -270,7 +272,7 @@ impl<'a> SourceFilter<'a> {
             && self.admits_others(id)
     }
 
-    /// Returns `true` if game `id` passes all filters other than the precomputed bits in `of_somebody`.
+    /// Returns `true` if game `id` passes all filters except the one that is precomputed as the bits `of_somebody`.
     #[inline]
     fn admits_others(&self, id: usize) -> bool {
         let games = self.games;
@@ -321,8 +323,9 @@ impl<'a> SourceFilter<'a> {
         passes.contains(&true)
     }
 
-    /// Applies the remaining filters, game by game, to the games that are marked in `passes`, and updates the marks.
-    /// `first` is the id of the first game. Returns `true` if any game passes.
+    /// Applies the remaining filters, one game after the other, to the games that are marked in `passes`. Clears the
+    /// marks of games that do not pass. `first` is the id of the game to which the first mark belongs. Returns `true`
+    /// if any game passes.
     fn filter_few(&self, first: usize, passes: &mut [bool]) -> bool {
         let mut are_any = false;
         for (at, passes) in passes.iter_mut().enumerate().filter(|(_, passes)| **passes) {
@@ -394,7 +397,7 @@ fn is_set(bits: &[u64], at: usize) -> bool {
     bits[at / 64] >> (at % 64) & 1 == 1
 }
 
-/// Returns `true` if the ascending `numbers` contain `number`.
+/// Returns `true` if `numbers`, which must be in ascending order, contains `number`.
 #[inline]
 fn has(numbers: &[u32], number: u32) -> bool {
     numbers.binary_search(&number).is_ok()
@@ -463,8 +466,8 @@ impl Players {
             .any(|(color, is_player)| is_player && self.color.is_none_or(|wanted| wanted == color))
     }
 
-    /// Returns whether White is the player of the filter in game `id`, and whether Black is. The opponent and the
-    /// result must also be those of the filter.
+    /// Returns two answers about game `id`: whether the player of the filter has White, and whether the player has
+    /// Black. Both are `false` if the opponent or the result does not pass the filter.
     fn colors(&self, games: &GameColumns, id: usize) -> [bool; 2] {
         let [white, black] = games.players[id];
         let winner = games.traits[id].winner();
@@ -481,16 +484,18 @@ impl Players {
     }
 }
 
-/// Returns `true` if the ascending `numbers` contain `number`, or if `numbers` is `None`.
+/// Returns `true` if `numbers`, which must be in ascending order, contains `number`. Also returns `true` if `numbers`
+/// is `None`.
 fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
     numbers.as_ref().is_none_or(|numbers| has(numbers, number))
 }
 
-/// Returns a bit set with one bit for each game of `source`: the games of the player of the filters with the required
-/// color, or of the opponent if the filters have no player. The bits are read from the index's lists of players.
+/// Returns a bit set of the games of a player in `source`: a bit is set if the game's id belongs to the player. The
+/// player is the one whom the filters name, with the required color. If the filters name no player, it is the opponent.
+/// The bits are read from the index's lists of players.
 ///
-/// Returns `None` if the filters have neither player nor opponent, or if they match parts of names, because the lists
-/// contain only whole names.
+/// Returns `None` if the filters have neither player nor opponent. Returns `None` if they match parts of names, because
+/// the lists contain only whole names.
 fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec<u64>>> {
     if filters.names == NameMatch::Part {
         return Ok(None);
@@ -518,8 +523,8 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
     Ok(Some(bits))
 }
 
-/// Returns, for each number that encodes the traits of a game (see [`Traits::number`]), whether the filters admit games
-/// with these traits. Returns `None` if all games are admitted.
+/// Returns, for each combination of traits, whether the filters admit games with these traits. The result is indexed by
+/// the number of the traits (see [`Traits::number`]). Returns `None` if all games are admitted.
 fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     let (results, speeds) = (&filters.results, &filters.speeds);
     let (modes, groups) = (&filters.modes, &filters.groups);
@@ -555,8 +560,8 @@ fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     Some(pass)
 }
 
-/// Returns, for each number of an ECO code, whether the filters admit games with this code. Returns `None` if all games
-/// are admitted.
+/// Returns, for each ECO code, whether the filters admit games with this code. The result is indexed by the number of
+/// the code. Returns `None` if all games are admitted.
 fn eco_that_pass(filters: &Filters) -> Option<Box<[bool; EcoNumber::COUNT]>> {
     let range = filters.eco.as_ref()?;
     let mut pass = Box::new([false; EcoNumber::COUNT]);

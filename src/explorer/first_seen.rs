@@ -21,7 +21,7 @@ use crate::{
     task,
 };
 
-/// A lookup of the games that reached positions, prepared for many positions.
+/// A lookup of the games that reached given positions. It is prepared once and then used for many positions.
 pub(crate) struct FirstSeen<'a> {
     filters: SourceFilters<'a>,
     /// The results of [`first_day`](FirstSeen::first_day) for spilled lists, which are long. There are few of them, and
@@ -36,7 +36,8 @@ pub(crate) struct Probe {
     pub ply: u32,
 }
 
-/// The games that reached a position: their number, the first and the last.
+/// The games that reached a position: their number, the earliest day by which one of them had been played, and the
+/// newest game.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Visits {
     /// The number of games.
@@ -56,7 +57,7 @@ impl Visits {
     }
 }
 
-/// Returns the first day that a date can mean, as a number that [`FirstSeen::visits`] accepts. If the year is unknown,
+/// Returns the first day that `date` can mean, as a number that [`FirstSeen::visits`] accepts. If the year is unknown,
 /// the result is later than every day.
 pub(crate) fn first_day(date: Date) -> u32 {
     match date.year() {
@@ -65,8 +66,8 @@ pub(crate) fn first_day(date: Date) -> u32 {
     }
 }
 
-/// Returns the index of the move with which a game leaves known positions for good: all positions after it are unknown.
-/// `known` says for the position after each move whether it is known. Returns `None` if the last position is known.
+/// Returns the index of the first move after which all positions of a game are unknown. `known[i]` says whether the
+/// position after move `i` is known. Returns `None` if the last position is known.
 pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
     let departure = known
         .iter()
@@ -92,10 +93,11 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Calls `new` for each position in `probes` that no game has reached. If `before` is given, only games count that
-    /// were certainly played before the day that `before` returns for the position.
+    /// Calls `new` for each position in `probes` that no game has reached. If `before` is given, it returns a day for
+    /// each position, and games count only if they were certainly played before that day.
     ///
-    /// `probes` must be sorted by position, so that each page of the index is read only once.
+    /// `probes` must be sorted by position, so that each page of the index (an entry with several positions) is read
+    /// only once.
     ///
     /// # Errors
     ///
@@ -137,8 +139,8 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Returns the earliest day by which one of the games in a list was certainly played, as a date number. `subject`
-    /// is the key of the list.
+    /// Returns the earliest day by which at least one of the games in `list` was certainly played. The day is a date
+    /// number. `subject` is the key of the list.
     fn first_day(&self, source: &OpenIndex, subject: ListKey, list: &List<'_>) -> Result<u32> {
         if list.apart.is_some() {
             if let Some(day) = task::lock(&self.first_days).get(&subject) {
@@ -156,8 +158,8 @@ impl FirstSeen<'_> {
         Ok(first)
     }
 
-    /// Returns the games that reached the position with the key `subject`, including games that ended there. If
-    /// `before` is given, only games count that were certainly played before this day.
+    /// Returns the games that reached the position with the key `subject`, including games that ended in the position.
+    /// If `before` is given, games count only if they were certainly played before this day.
     ///
     /// # Errors
     ///

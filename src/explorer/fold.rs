@@ -24,18 +24,18 @@ use crate::{
     position::BookMove,
 };
 
-/// The greatest number of parts of a list that are filtered on the calling thread. This many parts have about half a
-/// million games; on a busy machine, waking another thread can take longer than filtering them.
+/// The greatest number of parts of a list that are filtered on the calling thread alone. Such a list has about half a
+/// million games. On a busy machine, it can take longer to wake another thread than to filter these games.
 const FEW_PARTS: usize = 32;
 
 /// The least number of parts of a list that a thread filters at a time.
 const PARTS_AT_ONCE: usize = 16;
 
-/// The ratio that decides how a part of a list is filtered: if its range of ids is more than this many times its
-/// length, game by game instead of column by column.
+/// The ratio that decides how a part of a list is filtered. If the range of its ids is more than this many times its
+/// length, filters are applied to one game after the other, and not to whole columns.
 const SPARSE: usize = 4;
 
-/// The kinds of rows (stored results) that a [`Collector`] accepts in place of single games.
+/// The kinds of rows that a [`Collector`] accepts in place of single games. A row is the stored results of one move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum AcceptedRows {
     /// No rows, because the answer is about single games. Sources of counts are skipped.
@@ -46,21 +46,21 @@ pub(super) enum AcceptedRows {
     All(Split),
 }
 
-/// A collector of the results of a position. [`fold`] passes it all games and stored results that pass the filters of a
-/// query.
+/// A collector of the results of a position. [`fold`] passes it all games, and stored results of several games, that
+/// pass the filters of a query.
 pub(super) trait Collector: Send {
-    /// Returns which rows (stored results) the collector accepts. All collectors of a fold must return the same value.
-    /// Default: none.
+    /// Returns which rows (stored results of one move) the collector accepts in place of single games. All collectors
+    /// of one fold must return the same value. Default: none.
     fn accepted_rows(&self) -> AcceptedRows {
         AcceptedRows::None
     }
 
-    /// Adds a row of stored results of a move, or of games that end in the position. It is called only for rows that
-    /// the collector accepts.
+    /// Adds a row of stored results: the results of one move, or of the games that end in the position. This function
+    /// is called only for rows that the collector accepts.
     fn add_row(&mut self, _source: &OpenIndex, _period: Period, _row: &ResultRow) {}
 
-    /// Adds a game that may be one of the highest-rated or the newest games of the position. It is called for
-    /// every game that may be one of them. The result of the game is part of a row.
+    /// Adds a game that may be one of the highest-rated or the newest games of the position. This function is called
+    /// for every game of which that is possible. The result of the game is already part of a row.
     fn add_candidate(&mut self, _source: &OpenIndex, _id: u32, _mv: BookMove) {}
 
     /// Adds the games of one part of a list that pass the filters.
@@ -87,13 +87,13 @@ pub(super) struct PassingGames<'a> {
 }
 
 impl PassingGames<'_> {
-    /// Returns the number of games that pass the filters.
+    /// Returns the number of these games.
     pub(super) fn len(&self) -> u64 {
         self.games.len() as u64
     }
 
-    /// Returns an iterator over the id of each game and the move that it played in the position. The move is
-    /// [`BookMove::NONE`] for a game that ends in the position.
+    /// Returns an iterator over the id of each game and the move that it played in the position. If a game ends in the
+    /// position, its move is [`BookMove::NONE`].
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (u32, BookMove)> {
         let games = self.games.iter();
         games.map(|(id, number)| (*id, self.moves[*number as usize]))
@@ -110,10 +110,10 @@ impl PassingGames<'_> {
     }
 }
 
-/// Makes one pass over the results of a position: passes all games and stored results that pass the filters to
-/// collectors, and returns the collector with all results.
+/// Passes all games and stored results of a position that pass the filters to collectors. Returns one collector with
+/// all results.
 ///
-/// `subjects` are the keys under which the position may be stored; an index of games uses only the first one, an index
+/// `subjects` are the keys under which the position may be stored. An index of games uses only the first one, an index
 /// of counts all of them. `new` creates an empty collector. A long list is processed on several threads, each with its
 /// own collector.
 ///
@@ -152,8 +152,8 @@ pub(super) fn fold<C: Collector>(
     Ok(all)
 }
 
-/// Adds the games of a list that pass the filters to the collector `all`. `stored` are the parts of the list, read from
-/// `source`. `new` creates an empty collector for another thread.
+/// Adds those games of a list that pass the filters to the collector `all`. `stored` are the parts of the list, read
+/// from `source`. `filter` is the filter for this source, and `new` creates an empty collector for another thread.
 ///
 /// # Errors
 ///
@@ -203,7 +203,7 @@ fn fold_list<C: Collector>(
     Ok(())
 }
 
-/// Buffers for filtering a part of a list. They are reused for each part.
+/// Buffers that are needed to filter a part of a list. They are reused for each part.
 #[derive(Default)]
 struct Scratch {
     /// For each game in a range of ids, whether it passes.
@@ -213,8 +213,9 @@ struct Scratch {
 }
 
 impl Scratch {
-    /// Filters the games of a part of a list and stores those that pass at the front of `games`. Returns their number.
-    /// Returns `None` if the part is malformed, or if an id belongs to no game or is not less than `end`.
+    /// Filters the games of `part`, a part of a list, and stores those that pass at the front of `games`. Returns their
+    /// number. Returns `None` if the part is malformed, or if it contains an id that belongs to no game or is not less
+    /// than `end`.
     fn select(&mut self, filter: &SourceFilter<'_>, part: &List<'_>, end: u32) -> Option<usize> {
         let first = part.first_id()?;
         let end = filter.games().min(end as usize);
@@ -237,9 +238,9 @@ impl Scratch {
     }
 }
 
-/// Stores the games of a part of a list for which `passes` returns `Some(true)` at the front of `games`, as pairs of
-/// the id and the index of the move. Returns their number. Returns `None` if the part is malformed, or if `passes`
-/// returns `None` for a game.
+/// Selects games of `part`, a part of a list: those for which `passes` returns `Some(true)`. Stores the id and the
+/// index of the move of each at the front of `games`. Returns the number of selected games. Returns `None` if the part
+/// is malformed, or if `passes` returns `None` for a game.
 #[inline(always)]
 fn select(
     part: &List<'_>,

@@ -19,8 +19,8 @@ pub(super) struct GameSummary {
     pub traits: Traits,
 }
 
-/// The number that takes the place of a rating group for games without a known rating. It follows the numbers of all
-/// rating groups.
+/// The number that is used as the rating group of games without a known rating. It follows the numbers of all rating
+/// groups.
 pub(super) const UNRATED: usize = RatingGroup::COUNT;
 
 /// The traits of a game that filters test: result, speed, mode and rating group.
@@ -32,11 +32,11 @@ pub(super) struct AskedTraits {
     pub group: Option<RatingGroup>,
 }
 
-/// The traits of a game, packed into 16 bits.
+/// The traits of a game (properties with few values), packed into 16 bits.
 ///
-/// Bits 0-1 are the result, 2-4 the speed, 5 the mode (rated or not), 6-9 the rating group or [`UNRATED`], 10 whether
-/// the positions of the game are indexed, 11-14 the index of the variant plus one (0 if unknown), and 15 whether the
-/// date is the day on which the event began.
+/// Bits 0-1 are the result, 2-4 the speed, 5 the mode (rated or casual), 6-9 the rating group or [`UNRATED`], and 10
+/// whether the positions of the game are indexed. Bits 11-14 are the index of the variant plus one, or 0 if the variant
+/// is unknown. Bit 15 says whether the date is the day on which the event began.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Traits(u16);
 
@@ -60,13 +60,13 @@ impl Traits {
         )
     }
 
-    /// Returns an iterator over the traits for each number below [`COUNT`](Traits::COUNT), in ascending order. The item
-    /// is `None` if no game has this number.
+    /// Returns an iterator over the traits that each number below [`COUNT`](Traits::COUNT) encodes, in ascending order
+    /// of numbers. The item is `None` if a number encodes no traits.
     pub(super) fn all() -> impl Iterator<Item = Option<AskedTraits>> {
         (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
     }
 
-    /// Returns the low 10 bits, which are the bits that filters test, as a number below [`COUNT`](Traits::COUNT).
+    /// Returns the low 10 bits, which are the bits that filters test. The result is less than [`COUNT`](Traits::COUNT).
     #[inline]
     pub(super) fn number(self) -> usize {
         usize::from(self.0) % Traits::COUNT
@@ -165,7 +165,7 @@ impl GameSummary {
         (self.date >> 9) as u16
     }
 
-    /// Returns the month in which the game was played; unknown parts are 0.
+    /// Returns the month in which the game was played. The month, or the month and the year, may be unknown.
     #[inline]
     pub(super) fn month(&self) -> Month {
         Month::new(self.year(), (self.date >> 5 & 15) as u8).unwrap_or_default()
@@ -248,8 +248,9 @@ impl GameColumns {
         })
     }
 
-    /// Returns a number that distinguishes game `id` from other games of the same players on the same day: the number
-    /// of its Lichess id or, without one, a fingerprint of its final position. Returns 0 if neither is known.
+    /// Returns a number that distinguishes game `id` from other games of the same players on the same day. This is the
+    /// number of the game's Lichess id, or a fingerprint of its final position if it has no Lichess id. Returns 0 if
+    /// neither is known.
     pub(super) fn own_number(&self, id: u32) -> u64 {
         let mut bytes = [0; 8];
         bytes[..6].copy_from_slice(&self.own_numbers[id as usize]);
@@ -261,7 +262,7 @@ impl GameColumns {
         SiteId::of_number(self.own_number(id))
     }
 
-    /// Returns the first and the last known year of all games, or `None` if no year is known.
+    /// Returns the earliest and the latest year in which a game was played, or `None` if no year is known.
     pub(super) fn years(&self) -> Option<[u16; 2]> {
         let dates = self.dates.iter();
         let years = dates.filter_map(|date| date_of_number(*date).year());

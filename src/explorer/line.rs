@@ -92,14 +92,14 @@ impl Line {
         &self.positions
     }
 
-    /// Returns the key under which an index of games lists the games of the line's last position.
+    /// Returns the key under which an index of games stores the list of games that reached the line's last position.
     pub(super) fn subject(&self) -> ListKey {
         let identity = Keyed::new(self.position().clone()).identity();
         ListKey::position(self.variant, identity)
     }
 
-    /// Returns the keys under which the line's last position may be stored. An index of games uses only the first one.
-    /// An index of counts may use all of them, because it stores positions by Polyglot key.
+    /// Returns the keys under which the line's last position may be stored. An index of games uses only the first key.
+    /// An index of counts may use all keys, because it stores positions by Polyglot key.
     pub(super) fn subjects(&self) -> Vec<ListKey> {
         let pos = Keyed::new(self.position().clone());
         let identities = pos.exact_identities();
@@ -113,11 +113,11 @@ impl Line {
         self.positions.iter().rev().find_map(openings::name_of)
     }
 
-    /// Returns the number of moves after which this line reaches the last position of `other`, or `None` if it never
-    /// does.
+    /// Returns the number of moves after which this line reaches the last position of `other`. Returns `None` if it
+    /// does not reach that position.
     ///
-    /// If this line begins with all moves of `other`, the result is the number of these moves. Otherwise, if the
-    /// position occurs several times, its last occurrence counts.
+    /// If this line begins with all moves of `other`, the result is the number of these moves. Otherwise, the result
+    /// belongs to the last occurrence of the position in this line.
     pub fn ply_of(&self, other: &Line) -> Option<usize> {
         let key = |pos: &VariantPosition| Keyed::new(pos.clone()).identity();
         let is_same = |pos| self.variant == other.variant && key(pos) == key(other.position());

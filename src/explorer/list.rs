@@ -18,12 +18,12 @@ use super::{
 };
 use crate::{error::Result, index::store::Best, position::BookMove};
 
-/// The greatest number of a list's games that are in memory at a time. For each further window of the list, all games
-/// of the position are ranked again.
+/// The greatest number of games of a list that are in memory at a time. If more are needed, the list is read in windows
+/// of this length, and all games of the position are ranked again for each window.
 const WINDOW: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
-/// The first game of a match in a list: the number of the game, the move that it played, and the number of other games
-/// of the match.
+/// The entry of a match in a list: the number of its first game, the move that this game played, and the number of
+/// further games of the match.
 type First = (u64, BookMove, u64);
 
 /// Returns one page of the list of a position's games; implements [`Explorer::games`].
@@ -67,8 +67,8 @@ pub(super) fn list(explorer: &Explorer, query: &Query, page: &Page) -> Result<Ga
     })
 }
 
-/// Adds details such as date and event to a game of a list. `more` is the number of other games of its match, or `None`
-/// if they have entries of their own or there are none.
+/// Adds details such as date and event to a game of a list. `more` is the number of further games of the same match. It
+/// is `None` if these games have entries of their own, or if there are none.
 pub(super) fn with_details(
     explorer: &Explorer,
     filters: &SourceFilters<'_>,
@@ -91,12 +91,12 @@ pub(super) fn with_details(
     })
 }
 
-/// Returns the number of games in the whole list, and an iterator over the games on `page`: the number of the game, and
-/// the move that it played in the position of the query.
+/// Returns the number of games in the whole list, and an iterator over the games on `page`. Each item is the number of
+/// a game, and the move that the game played in the position of the query.
 ///
 /// # Errors
 ///
-/// Returns an error if an index is damaged. The iterator may return this error too.
+/// Returns an error if an index is damaged. If the damage is found only later, the iterator returns the error.
 pub(super) fn numbers<'a>(
     filters: SourceFilters<'a>,
     query: &'a Query,
@@ -146,8 +146,8 @@ pub(super) fn numbers<'a>(
     Ok((total, games))
 }
 
-/// Returns the number of a game from the second field of its [`Rank`]. If games are sorted by number, the field
-/// contains the inverted number.
+/// Returns the number of a game from `ranked`, the second field of its [`Rank`]. If the list is sorted by game number,
+/// this field contains the inverted number.
 fn number_of(ranked: u64, sort: Sort) -> u64 {
     match sort {
         Sort::Id => u64::MAX - ranked,
@@ -167,7 +167,7 @@ struct RankedGames {
 
 impl RankedGames {
     /// Creates a collector of the `wanted` highest-ranked games in the order `sort`. If `after` is given, only games
-    /// that rank below it are collected.
+    /// that rank lower than `after` are collected.
     fn new(sort: Sort, wanted: usize, after: Option<Rank>) -> RankedGames {
         RankedGames {
             sort,
@@ -208,7 +208,8 @@ impl Collector for RankedGames {
     }
 }
 
-/// Returns the rank of game `id` of `source` in the order `sort`. `mv` is the move that it played.
+/// Returns the rank of a game in a list that is sorted by `sort`. `id` is the id of the game in `source`, and `mv` is
+/// the move that the game played.
 #[inline]
 fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> Rank {
     let summary = source.game(id);
@@ -225,8 +226,8 @@ fn by_number(number: u64, mv: BookMove) -> Rank {
     (0, u64::MAX - number, mv)
 }
 
-/// Returns one page of a list that has one entry for each match. Returns the number of all games that pass the filters,
-/// and the first game of each match on the page with the number of other games.
+/// Returns one page of a list that has one entry for each match. The result is the number of all games that pass the
+/// filters, and the entries on the page.
 fn folded(
     duplicates: &DuplicateGroups,
     filters: &SourceFilters<'_>,
@@ -252,7 +253,7 @@ fn folded(
     Ok((total, ranks.into_iter().map(first).collect()))
 }
 
-/// A collector that counts the games of certain matches.
+/// A collector that counts the games of each match in a given set of matches.
 struct MatchSizes<'a> {
     duplicates: &'a DuplicateGroups,
     /// The number of games of each match, by the hash of the match.
@@ -281,7 +282,7 @@ impl Collector for MatchSizes<'_> {
     }
 }
 
-/// A collector that keeps the highest-ranked game of each match, for the `wanted` matches whose games rank highest.
+/// A collector of matches. For each of the `wanted` highest-ranked matches, it keeps the highest-ranked game.
 struct FirstGames<'a> {
     duplicates: &'a DuplicateGroups,
     sort: Sort,
@@ -304,8 +305,8 @@ impl<'a> FirstGames<'a> {
         }
     }
 
-    /// Adds a game with the rank `rank`. `key` returns the hash of its match; it is called only if the rank is high
-    /// enough.
+    /// Adds a game with the rank `rank`. `key` returns the hash of the game's match. It is called only if the rank is
+    /// high enough for the game to be kept.
     fn offer(&mut self, rank: Rank, key: impl FnOnce() -> u64) {
         let is_full = self.ranks.len() == self.wanted;
         if is_full && self.ranks.first().is_none_or(|last| rank < last.0) {

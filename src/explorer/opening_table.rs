@@ -24,21 +24,22 @@ use crate::{
     openings::OpeningNumber,
 };
 
-/// The quantile of the standard normal distribution for a range that contains 80 percent, with 10 percent on each side.
+/// The quantile of the standard normal distribution for a range with a probability of 80 percent. A value lies on each
+/// side of the range with a probability of 10 percent.
 const QUANTILE: f64 = 1.2816;
 
-/// The number of fictitious games with the average score that are added to the games of an opening before the range of
-/// its score is calculated.
+/// The number of fictitious games that are added to the games of an opening, before the range of its score is
+/// calculated. The fictitious games have the average score.
 const ADDED_GAMES: f64 = 2.0;
 
-/// The least variance of a game's result from which the range of a score is calculated, so that a few equal results do
-/// not give a range of width zero.
+/// The least variance of a game's result that is used to calculate the range of a score. It prevents a range of width
+/// zero if a few games have equal results.
 const LEAST_VARIANCE: f64 = 0.02;
 
 /// The openings of the games that reached a position, grouped by family.
 ///
-/// The opening of a game is that of the last named position that it reaches. Scores are those of the player whom the
-/// filters name, or of White if they name none. Unfinished games do not affect scores.
+/// The last named position that a game reaches determines its opening. Scores are the scores of the player whom the
+/// filters name. If the filters name no player, they are White's scores. Unfinished games do not affect scores.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpeningTable {
@@ -151,7 +152,7 @@ impl OpeningTally {
         }
     }
 
-    /// Returns twice the player's points in all games of the opening.
+    /// Returns the player's points in all games of the opening, in half points.
     fn half_points(&self) -> u64 {
         2 * self.player.wins + self.results.draws()
     }
@@ -173,8 +174,8 @@ impl AddAssign for OpeningTally {
     }
 }
 
-/// The player's points, doubled, and number of finished games. Both are stored by the player's color and indexed by
-/// `Color as usize`.
+/// The player's points, in half points, and the number of finished games. Both are arrays that are indexed by the
+/// player's color (`Color as usize`).
 #[derive(Copy, Clone, Default)]
 struct Average {
     half_points: [u64; 2],
@@ -201,8 +202,8 @@ impl Average {
         }
     }
 
-    /// Returns the points that the player would have in `finished` games with White and Black if each game gave the
-    /// average score of its color.
+    /// Returns the points that the player would have with the average score of each color. `finished` is the number of
+    /// finished games with White, and with Black.
     fn expected(&self, finished: [u64; 2]) -> f64 {
         let of_color = |color: usize| match self.finished[color] {
             0 => 0.0,
@@ -212,7 +213,7 @@ impl Average {
     }
 }
 
-/// A collector of the games of each opening, indexed by the number of the opening.
+/// A collector of games that has one tally for each opening, indexed by the number of the opening.
 struct OpeningTallies {
     tallies: Vec<OpeningTally>,
     of_player: bool,
@@ -248,8 +249,8 @@ impl Collector for OpeningTallies {
     }
 }
 
-/// Returns the color of the player of the query in game `id`. Returns White if `of_player` is `false`, because the
-/// query has no player.
+/// Returns the color of the player of the query in game `id`. If `of_player` is `false`, because the query names no
+/// player, returns White.
 fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
     match of_player {
         true => filter.player_of(id as usize),
@@ -305,7 +306,8 @@ pub(super) fn opening_table(
 }
 
 /// Returns the player's points and number of games in all games of `source` that pass the filters and have the variant
-/// of `line`, whatever positions they reached.
+/// of `line`. The positions that the games reached do not matter. If `of_player` is `false`, because the query names no
+/// player, the player is White.
 fn average_of(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
@@ -379,14 +381,15 @@ impl OpeningRows<'_> {
         &self.tallies[number.number()]
     }
 
-    /// Returns the opening number with the most games, or the first one of several with equally many.
+    /// Returns the opening number in `numbers` that has the most games. If several have equally many, returns the first
+    /// of them.
     fn most_played(&self, numbers: &[OpeningNumber]) -> OpeningNumber {
         let games = |number: &&OpeningNumber| self.tally(**number).results.games();
         let most = numbers.iter().rev().max_by_key(games);
         *most.expect("a row has at least one number")
     }
 
-    /// Sorts rows: if the query has a player, by points lost, otherwise by number of games; both in descending order.
+    /// Sorts rows in descending order: by points lost if the query names a player, otherwise by number of games.
     fn sort(&self, rows: &mut [OpeningRow]) {
         rows.sort_by(|a, b| {
             let by_points = a.points.unwrap_or(0.0).total_cmp(&b.points.unwrap_or(0.0));
@@ -394,8 +397,8 @@ impl OpeningRows<'_> {
         });
     }
 
-    /// Returns the row for an opening or family. `numbers` are the opening numbers whose games it contains, and `main`
-    /// is the number whose moves it shows.
+    /// Returns the row for an opening or a family of openings. `numbers` are the numbers of the openings whose games
+    /// the row contains. `main` is the number of the opening whose moves the row shows.
     fn row(
         &self,
         name: &'static str,
@@ -456,9 +459,9 @@ fn rounded(number: f64) -> f64 {
 /// Returns the range, in percent, that contains the true score of an opening with a probability of about 80 percent.
 /// Returns `None` if no game has a result.
 ///
-/// `expected` is the number of points that the average score would give in the same games. [`ADDED_GAMES`] fictitious
-/// games with the average score pull the range of few games towards the average; they count as half a win and half a
-/// loss each for the variance.
+/// `expected` is the number of points in these games with the average score. [`ADDED_GAMES`] fictitious games with the
+/// average score pull the range of few games towards the average. For the variance, each fictitious game counts as half
+/// a win and half a loss.
 fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
     let finished = sum.finished() as f64;
     if finished == 0.0 {

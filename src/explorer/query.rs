@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The form of an answer, which decides its optional parts and the ratings that it contains for each move.
+/// The form of an answer. It decides which optional parts the answer has, and which ratings it contains for each move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum View {
     /// Top and recent games, speeds, and the mean rating of the players who made each move.
@@ -82,7 +82,7 @@ impl Query {
         }
     }
 
-    /// Returns `true` if the answer has the player's results.
+    /// Returns `true` if the answer contains the results of the player whom the query names.
     pub(super) fn has_player_scores(&self) -> bool {
         self.view == View::Player || self.player_scores
     }
@@ -96,8 +96,8 @@ impl Query {
         })
     }
 
-    /// Returns how many of the newest games must be collected so that enough recent games remain when top games are
-    /// removed from them.
+    /// Returns the number of newest games that must be collected. The number is large enough that sufficient recent
+    /// games remain after the top games are removed from them.
     pub(super) fn recent_candidates(&self) -> usize {
         match self.recent_limit(0) {
             0 => 0,
@@ -105,7 +105,7 @@ impl Query {
         }
     }
 
-    /// Returns the number of recent games in an answer that has `top_games` top games.
+    /// Returns the greatest number of recent games in an answer that has `top_games` top games.
     pub(super) fn recent_limit(&self, top_games: usize) -> usize {
         match (self.view, self.recent_games) {
             (View::Masters, _) => 0,
@@ -172,8 +172,8 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Returns the name of the first filter that must be applied to single games, such as a player. Returns `None` if
-    /// all filters can be applied to counts.
+    /// Returns the name of the first filter that can be applied only to single games, such as a player. Returns `None`
+    /// if all filters can be applied to counts.
     pub(super) fn of_games(&self) -> Option<&'static str> {
         let has_day = |date: Option<Date>| date.is_some_and(|date| date.day().is_some());
         // The pattern names every field, so that a new field does not compile until it is considered here.
@@ -274,7 +274,7 @@ pub enum Sort {
     Id,
 }
 
-/// The error of parsing a text that is not the name of a [`Sort`].
+/// The error returned when a string is not the name of a [`Sort`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write recent, rating or id")]
 pub struct UnknownSort;

@@ -87,8 +87,8 @@ impl OpenIndex {
         ids.filter(|id| !self.game(*id).traits.counts()).count() as u64
     }
 
-    /// Returns the least number of moves that must have been counted in a position for the index to contain it.
-    /// Positions with fewer were pruned from the counts. Returns `None` if no position was pruned.
+    /// Returns the minimum number of counted moves in a position: positions with fewer moves were removed from the
+    /// counts. Returns `None` if no position was removed.
     pub(super) fn min_game(&self) -> Option<u64> {
         let counted = self.counted.as_ref()?;
         Some(counted.min_game).filter(|fewest| *fewest > 1)
@@ -120,8 +120,8 @@ impl OpenIndex {
         self.index.name(number).map(String::from)
     }
 
-    /// Returns the numbers of all player and event names that match `name`, in ascending order. `how` says whether
-    /// names must match as a whole or in part.
+    /// Returns the numbers of all player and event names that match `name`, in ascending order. `how` says whether a
+    /// name must match as a whole, or only in part.
     pub(super) fn numbers_of(&self, name: &str, how: NameMatch) -> Result<Vec<u32>> {
         let wanted = folded(name);
         if how == NameMatch::Part {
@@ -162,8 +162,8 @@ impl OpenIndex {
         self.index.find_list(self.contents.paging, subject)
     }
 
-    /// Calls `f` with the key and the list of each list in the page to which the key `any` belongs, in ascending order
-    /// of keys. A page is an entry of the index that contains several lists.
+    /// Calls `f` with the key and the list of each list in a page, in ascending order of keys. A page is an entry of
+    /// the index that contains several lists. `any` is any key that belongs to the page.
     pub(super) fn for_each_list(
         &self,
         any: ListKey,
@@ -172,7 +172,8 @@ impl OpenIndex {
         self.index.for_each_list(self.contents.paging, any, f)
     }
 
-    /// Reads the list with the key `subject` from its location, which [`place`](OpenIndex::place) returned.
+    /// Reads the list with the key `subject`. `place` is the location of the list, which [`place`](OpenIndex::place)
+    /// returned.
     pub(super) fn list(&self, subject: ListKey, place: ListPlace) -> Result<Vec<StoredPart>> {
         self.index.list(subject, place)
     }

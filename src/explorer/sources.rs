@@ -120,8 +120,9 @@ impl Explorer {
         }
     }
 
-    /// Returns the least number of moves that must have been counted in a position for all sources selected by
-    /// `filters` to contain it. Positions with fewer were pruned from counts. Returns `None` if no source was pruned.
+    /// Returns the minimum number of counted moves in a position, for the sources selected by `filters`: positions with
+    /// fewer moves were removed from counts. If the sources differ, returns the largest number. Returns `None` if no
+    /// position was removed.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         let selected = self.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::min_game).max()
@@ -134,8 +135,8 @@ impl Explorer {
         selected.filter_map(OpenIndex::max_ply).min()
     }
 
-    /// Returns a message for users about positions that are missing from the sources selected by `filters`, because
-    /// they were pruned or not counted. Returns `None` if none are missing.
+    /// Returns a message for users about positions that are missing from the sources selected by `filters`. Positions
+    /// are missing if they were removed from counts or not counted. Returns `None` if no positions are missing.
     pub fn lacking_line(&self, filters: &Filters) -> Option<String> {
         let (fewest, last) = (self.min_game(filters), self.max_ply(filters));
         let few = fewest.map(|fewest| format!(" in which at least {fewest} moves were counted"));
@@ -152,15 +153,17 @@ impl Explorer {
         Some(format!("{which} counts have only positions{end}{few}\n"))
     }
 
-    /// Checks whether the filters can be applied. Returns the first filter that needs single games, together with a
-    /// selected source that contains only counts. Returns `None` if all filters can be applied.
+    /// Checks whether the selected sources can apply the filters. Returns `None` if they can. Otherwise, returns the
+    /// first filter that needs single games, and a selected source that contains only counts.
     pub fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
         self.needs_all_games(filters.source.as_deref(), filters.of_games()?)
     }
 
-    /// Checks whether an operation that needs single games can use every selected source. Returns a source that
-    /// contains only counts, or `None` if there is none. `wanted` is the name of the selected source (`None` for all
-    /// sources), and `what` names the operation for the message.
+    /// Checks whether all selected sources contain single games. Returns `None` if they do. Otherwise, returns a source
+    /// that contains only counts.
+    ///
+    /// `wanted` is the name of the selected source, or `None` for all sources. `what` names the operation that needs
+    /// single games, for the message.
     pub fn needs_all_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
         let source = self
             .selected(wanted)
@@ -171,9 +174,11 @@ impl Explorer {
         })
     }
 
-    /// Checks whether an operation that needs single games can use at least one selected source. Returns the first
-    /// source if all of them contain only counts, otherwise `None`. `wanted` is the name of the selected source (`None`
-    /// for all sources), and `what` names the operation for the message.
+    /// Checks whether at least one selected source contains single games. Returns `None` if there is one. Otherwise,
+    /// returns the first selected source.
+    ///
+    /// `wanted` is the name of the selected source, or `None` for all sources. `what` names the operation that needs
+    /// single games, for the message.
     pub fn lacks_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
         let mut sources = self.selected(wanted).peekable();
         let first = sources.peek()?.name.clone();
@@ -190,12 +195,13 @@ impl Explorer {
         self.sources.iter().filter(is_selected)
     }
 
-    /// Returns the PGN files from which the sources selected by `filters` were made.
+    /// Returns the PGN files from which the sources selected by `filters` were made. A source is an index of the
+    /// explorer.
     ///
     /// # Errors
     ///
-    /// Returns an error if the selected source does not exist, if a source contains counts, or if its games were read
-    /// from standard input.
+    /// Returns an error if `filters` selects a source that does not exist, or if a selected source contains counts
+    /// instead of games, or was made from standard input.
     pub fn files(&self, filters: &Filters) -> Result<Vec<SourceFile>> {
         self.check(filters)?;
         let mut files = Vec::new();
@@ -231,8 +237,10 @@ impl Explorer {
     }
 
     /// Looks for a PGN file that was modified after its index was made. Returns the path of the file and the name of
-    /// the source. `wanted` is the name of the selected source, or `None` for all sources. Modification times in the
-    /// future, as other machines may set them, are ignored.
+    /// the source, or `None` if there is no such file. `wanted` is the name of the selected source, or `None` for all
+    /// sources.
+    ///
+    /// Modification times in the future, which other machines may set, are ignored.
     #[cfg(feature = "serve")]
     pub(crate) fn newer_file(&self, wanted: Option<&str>) -> Option<(PathBuf, &str)> {
         let now = SystemTime::now();
@@ -261,8 +269,8 @@ impl Explorer {
             .then_some(first)
     }
 
-    /// Returns a hash of everything on which answers depend. It changes when a source is renamed or made again, and
-    /// when [`skip_unfinished`](Explorer::skip_unfinished) is called.
+    /// Returns a hash of everything on which answers depend. The hash changes when a source is renamed or made again,
+    /// and when [`skip_unfinished`](Explorer::skip_unfinished) is called.
     pub fn identity(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for source in &self.sources {
@@ -282,7 +290,7 @@ impl Explorer {
             .map_or(0, |last| last.first + last.games())
     }
 
-    /// Prepares filters for each source.
+    /// Prepares `filters` for the games of each source.
     ///
     /// # Errors
     ///
@@ -340,11 +348,11 @@ impl Explorer {
         }
     }
 
-    /// Checks that a source with the name `wanted` exists, if a name is given.
+    /// Checks that a source with the name `wanted` exists. Always succeeds if `wanted` is `None`.
     ///
     /// # Errors
     ///
-    /// Returns an error that lists all sources if it does not.
+    /// Returns an error that lists all sources if no source has this name.
     pub(super) fn check_source(&self, wanted: Option<&str>) -> Result<()> {
         match wanted {
             Some(name) if self.sources.iter().all(|source| source.name != name) => {
@@ -377,8 +385,8 @@ impl Explorer {
         task::caught(|| list::list(self, query, page))
     }
 
-    /// Returns the number of games in the list that [`games`](Explorer::games) divides into pages, and an iterator over
-    /// the numbers of the games on `page`. The memory is bounded, however long the page is.
+    /// Returns the number of all games that [`games`](Explorer::games) lists, and an iterator over the numbers of the
+    /// games on `page`. The memory is bounded, even if the page is very long.
     ///
     /// # Errors
     ///
@@ -406,8 +414,10 @@ impl Explorer {
     }
 
     /// Returns, for each move of a line, the number of games that reached the position after the move. The number is
-    /// `None` if the sources do not state it. The only filters used are the selected source and whether unfinished
-    /// games are skipped.
+    /// `None` if the sources do not state it. Of `filters`, only the selected source and the option to skip unfinished
+    /// games are used.
+    ///
+    /// `goes_on` is called before each position. It returns `false` to cancel the count.
     ///
     /// # Errors
     ///
@@ -461,9 +471,11 @@ impl Explorer {
         task::caught(|| facets::scores(self, line, filters))
     }
 
-    /// Returns the number of games of each variant that pass the filters, whatever positions they reached, by the name
-    /// of the variant. Returns `None` if a source contains counts and either there are filters or the counts do not
-    /// state a number of games.
+    /// Returns the number of games of each variant that pass the filters, by the name of the variant. The positions
+    /// that the games reached do not matter.
+    ///
+    /// Returns `None` if the numbers are unknown. They are unknown if a selected source contains counts, and either
+    /// there are filters or the counts do not state a number of games.
     ///
     /// # Errors
     ///
@@ -482,11 +494,12 @@ impl Explorer {
         task::caught(|| opening_table(self, line, filters))
     }
 
-    /// Returns the mean thinking time for each move of a position, over the `most` newest games that pass the filters.
+    /// Returns the mean thinking time for each move of a position, calculated from the `most` newest games that pass
+    /// the filters.
     ///
     /// The time of a move is known from `[%emt]` comments, or from `[%clk]` comments and a `TimeControl` of one period.
-    /// If a game reaches the position several times, its last move there is used. The texts of the games are read as
-    /// long as `goes_on` returns `true`.
+    /// If a game reaches the position several times, only its last move from there is used. The texts of the games are
+    /// read as long as `goes_on` returns `true`.
     ///
     /// # Errors
     ///
@@ -528,8 +541,9 @@ impl Explorer {
         self.suggestions.warm_up(&self.sources)
     }
 
-    /// Returns a name that explains why no game passes the filters, with similar names: the first name of a player, opponent or
-    /// event of whom no name occurs in a game. Returns `None` if each of them has a name that occurs.
+    /// Returns a name in the filters that explains why no game passes, with similar names. A filter by player, opponent
+    /// or event can contain several names. If no name of a filter occurs in a game, returns the first name of this
+    /// filter. Returns `None` if each filter has a name that occurs.
     ///
     /// # Errors
     ///
@@ -547,8 +561,8 @@ impl Explorer {
         unknown_names(self, filters)
     }
 
-    /// Returns the number of the game with the id `id`, which is a Lichess id or the number of a game with at least
-    /// eight digits. Returns `None` if no game has the id, or if several games have the same Lichess id.
+    /// Returns the number of the game with the id `id`, which is a Lichess id or the decimal number of a game with at
+    /// least eight digits. Returns `None` if no game has this id, or if several games have this Lichess id.
     ///
     /// # Errors
     ///
@@ -624,7 +638,7 @@ impl Explorer {
         source.index.text_while(id, goes_on)
     }
 
-    /// Returns the variant as which game `number` was indexed.
+    /// Returns the variant whose rules were used to index game `number`.
     ///
     /// # Errors
     ///
@@ -668,8 +682,8 @@ impl Explorer {
         }
     }
 
-    /// Returns the description of game `number` for an answer: its id, players, result and date. Unless `view` is
-    /// [`View::Masters`], also the speed and whether the game was rated.
+    /// Returns the description of game `number` for an answer: its id, players, result and date. The description also
+    /// contains the speed, and whether the game was rated, unless `view` is [`View::Masters`].
     pub(super) fn info(&self, number: u64, view: View) -> Result<GameInfo> {
         let (source, id) = self.place(number)?;
         let summary = source.game(id);

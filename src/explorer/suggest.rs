@@ -120,8 +120,8 @@ pub enum SuggestField {
     Opening,
 }
 
-/// The tables of names from which suggestions are chosen: players, events and openings. Each table is built when it is
-/// first needed.
+/// The tables from which suggestions are chosen: one table for players, one for events and one for openings. A table is
+/// built when it is first needed.
 #[derive(Default)]
 pub(super) struct Suggestions {
     tables: [OnceLock<NameTable>; 3],
@@ -142,8 +142,8 @@ impl Suggestions {
             .try_for_each(|field| self.table(sources, field).map(|_| ()))
     }
 
-    /// Returns the table for a kind of names. Builds it first if it does not exist. While another thread builds a
-    /// table, waits for it.
+    /// Returns the table for the kind of names `field`. Builds the table first if it does not exist. If another thread
+    /// is building it, waits for that thread.
     fn table(&self, sources: &[OpenIndex], field: SuggestField) -> Result<&NameTable> {
         let table = &self.tables[field as usize];
         if table.get().is_none() {
@@ -173,7 +173,7 @@ struct NameTable {
     lines: Vec<NamedLine>,
 }
 
-/// The number and the dates of the games of one source in which a name occurs.
+/// The number of games in which a name occurs, with their dates, for one source (an index of the explorer).
 #[derive(Copy, Clone, Default, Debug)]
 struct Facts {
     source: u32,
@@ -227,11 +227,11 @@ impl NameTable {
     }
 
     /// Returns the `limit` best matches for the words `wanted`, the best first. Names with fewer typing errors come
-    /// first, then names that consist of exactly these words, then names with more games. `mistyped` allows typing
-    /// errors, and `of_source` selects the sources whose games are counted.
+    /// first, then names that consist of exactly these words, then names with more games. If `mistyped` is `true`,
+    /// words may have typing errors. `of_source` selects the sources whose games are counted.
     ///
-    /// Each match is the number of typing errors, whether the name consists of exactly the wanted words, the number of
-    /// games, and the index of the name.
+    /// Each match consists of the number of typing errors, whether the name consists of exactly these words, the number
+    /// of games, and the index of the name.
     fn best<'a>(
         &'a self,
         wanted: &WantedWords,
@@ -305,7 +305,7 @@ fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
 }
 
 /// Counts the games of each name in a source. The result is indexed by name number. `number` is the index of the
-/// source, and `folded` contains a hash of each name.
+/// source, and `folded` contains a hash of each name, by name number.
 fn facts_by_number(
     source: &OpenIndex,
     number: u32,
@@ -344,7 +344,7 @@ fn facts_by_number(
 }
 
 impl Facts {
-    /// Adds games whose dates range from `first` to `last`. A date without a year is ignored.
+    /// Adds `games` games whose date numbers range from `first` to `last`. A date without a year is ignored.
     fn add(&mut self, games: u32, first: u32, last: u32) {
         self.games = self.games.saturating_add(games);
         let is_known = |date: u32| date >> 9 > 0;
@@ -404,8 +404,8 @@ fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     Ok(table)
 }
 
-/// Returns, for each source that has such games, the number and the dates of the games that reached the position after
-/// the moves `uci` and continued from there.
+/// Returns the number and the dates of the games that reached the position after the moves `uci` and continued from
+/// there. The result has one element for each source that has such games.
 fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<Facts>> {
     let line = Line::parse(Variant::Standard, None, uci).expect("the table has legal moves");
     let mut query = Query::new(line, View::Lichess);

@@ -90,7 +90,7 @@ pub(super) struct RatingSum {
 }
 
 impl RatingSum {
-    /// Adds the rating of a game. 0 stands for an unknown rating, which is not counted.
+    /// Adds the rating of a player in one game. If `rating` is 0, which means that it is unknown, does nothing.
     #[inline]
     pub(super) fn add(&mut self, rating: u16) {
         self.sum += u64::from(rating);
@@ -181,7 +181,8 @@ impl MoveTally {
         self.game = Some(number);
     }
 
-    /// Adds the games of a row of stored results. `first` is the number of the first game of the row's source.
+    /// Adds the games of a row, which contains stored results of the move. `first` is the number of the first game in
+    /// the source of the row.
     fn add_row(&mut self, row: &ResultRow, first: u64) {
         self.results.add_all(row.games);
         self.ratings.sum += row.ratings;
@@ -392,8 +393,10 @@ impl Collector for GameCount {
 }
 
 /// Returns the number of games that reached the last position of `line` and pass the filters, including games that end
-/// there. Returns `None` if a source cannot state the number: pruned counts lack positions, and counts of other
-/// programs may lack games that end in a position.
+/// there.
+///
+/// Returns `None` if a source cannot state the number. This is the case if positions were removed from its counts, or
+/// if another program has made the counts, which may lack games that end in a position.
 pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<u64>> {
     let mut counted = filters
         .of_sources

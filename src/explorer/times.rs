@@ -73,9 +73,10 @@ pub(super) fn times(
     Ok(times)
 }
 
-/// Returns the last move that the game in `text` played in a certain position, in UCI notation, and the time in seconds
-/// that the move took. `identity` is the identity of the position, and `variant` the variant of a game without a
-/// `Variant` tag. Returns `None` if the game has no move with a known time in the position.
+/// Finds the last move that was played from a certain position in the game `text`. Returns the move in UCI notation,
+/// and the time in seconds that it took. Returns `None` if there is no such move, or if its time is unknown.
+///
+/// `identity` is the identity of the position. `variant` is the variant of a game without a `Variant` tag.
 fn time_in(text: &[u8], variant: Variant, identity: u64) -> Option<(String, f64)> {
     let mut game = GameReader::new(text).with_untagged_variant(variant);
     if !game.next_game() {

@@ -12,7 +12,8 @@ use crate::{
 
 /// The greatest number of similar names that a message offers.
 const OFFERED: usize = 3;
-/// The least [similarity](likeness), in thousandths, of a name that a message offers.
+/// The least similarity to an unknown name, in thousandths, that a name must have to be offered in a message. See
+/// [`likeness`].
 const LIKE: u32 = 600;
 
 /// A name in [`Filters`] that occurs in no game, with similar names that do occur.
@@ -56,8 +57,8 @@ pub(crate) fn did_you_mean(names: &[String]) -> String {
     }
 }
 
-/// Returns the first name of the first player, opponent or event in the filters of which no name occurs in a game. See
-/// [`Explorer::unknown_name`].
+/// Looks for a filter (player, opponent or event) of which no name occurs in a game. Returns the first name of the
+/// first such filter, or `None` if there is none. Implements [`Explorer::unknown_name`].
 pub(super) fn unknown_name(explorer: &Explorer, filters: &Filters) -> Result<Option<UnknownName>> {
     for (names, role) in groups(filters) {
         let mut unknown = unknown_of(explorer, filters, names, role)?;
@@ -68,7 +69,7 @@ pub(super) fn unknown_name(explorer: &Explorer, filters: &Filters) -> Result<Opt
     Ok(None)
 }
 
-/// Returns all names in the filters that occur in no game. See [`Explorer::unknown_names`].
+/// Returns all names in the filters that occur in no game. Implements [`Explorer::unknown_names`].
 pub(super) fn unknown_names(explorer: &Explorer, filters: &Filters) -> Result<Vec<UnknownName>> {
     let mut unknown = Vec::new();
     for (names, role) in groups(filters) {
@@ -77,7 +78,7 @@ pub(super) fn unknown_names(explorer: &Explorer, filters: &Filters) -> Result<Ve
     Ok(unknown)
 }
 
-/// Returns the names of the player, of the opponent and of the event in the filters.
+/// Returns the names in the filters by player, by opponent and by event, each with the role of the names.
 fn groups(filters: &Filters) -> [(&[String], NameRole); 3] {
     [
         (&filters.players, NameRole::Player),
@@ -86,7 +87,8 @@ fn groups(filters: &Filters) -> [(&[String], NameRole); 3] {
     ]
 }
 
-/// Returns the names that occur in no game, in the order of `names`.
+/// Returns those of `names` that occur in no game, in the order of `names`. `role` says whether they are names of
+/// players or events.
 fn unknown_of(
     explorer: &Explorer,
     filters: &Filters,
@@ -137,7 +139,7 @@ fn nearest(
     Ok(nearest.names())
 }
 
-/// Returns the numbers of those names in `source` that belong to players, or those that belong to events.
+/// Returns the numbers of the names in `source` that have the given role: names of players, or names of events.
 fn used(source: &OpenIndex, role: NameRole) -> FxHashSet<u32> {
     match role {
         NameRole::Player => source.rows.players.iter().flatten().copied().collect(),

@@ -13,19 +13,20 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 /// The greatest number of letters of a text that are indexed. Further letters are ignored.
 const LONGEST: usize = 256;
-/// The greatest number of letters of a text that are indexed after its compatibility decomposition, which can turn one
-/// letter into up to 18.
+/// The greatest number of letters of a text that are indexed after compatibility decomposition. The decomposition can
+/// turn one letter into up to 18.
 const LONGEST_DECOMPOSED: usize = 2 * LONGEST;
 /// The greatest number of letters of a word that are indexed. Further letters are ignored.
 const LONGEST_WORD: usize = 32;
 
-/// The number of search words that are looked up in parallel. Each takes one byte of memory for every text.
+/// The number of search words that are looked up in parallel. Each search word takes one byte of memory for every
+/// indexed text.
 const WORDS_AT_ONCE: usize = 8;
 
 /// The greatest number of typing errors with which a text still matches a search.
 pub(super) const MOST_ERRORS: u8 = 2;
 
-/// The number of typing errors that marks a text that does not match.
+/// The value that is used as the number of typing errors of a text that does not match.
 const NO_MATCH: u8 = u8::MAX;
 
 /// Splits a text into words, in lower case and without accents. Apostrophes are removed, so `D'Arc` is one word.
@@ -88,7 +89,7 @@ impl Words {
         hash_of(words)
     }
 
-    /// Replaces the number of each text by the result of `number`, which receives the old number.
+    /// Replaces the number of each text. The function `number` receives the old number and returns the new one.
     pub(super) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         for place in &mut self.places {
             place.2 = number(place.2);
@@ -136,11 +137,12 @@ impl WordIndex {
         }
     }
 
-    /// Returns the number of typing errors for each text. It is greater than [`MOST_ERRORS`] if the text does not
-    /// match.
+    /// Returns the number of typing errors for each text. The number is greater than [`MOST_ERRORS`] if the text does
+    /// not match.
     ///
-    /// A text matches if each word in `wanted` is the beginning of one of its words. With `mistyped`, a word may also
-    /// differ from a word of the text by typing errors, or match its initial.
+    /// A text matches if each word in `wanted` is the beginning of a word of the text. If `mistyped` is `true`, a word
+    /// in `wanted` may also differ from a word of the text by typing errors, or begin with a letter that is itself a
+    /// word of the text, as in `Carlsen,M`.
     pub(super) fn errors(&self, wanted: &[String], mistyped: bool) -> Vec<u8> {
         if !mistyped {
             return self.sum_errors(wanted, |word| self.begun_with(word));
@@ -183,8 +185,8 @@ impl WordIndex {
         sums
     }
 
-    /// Returns the number of typing errors for each text: 0 if it contains a word that begins with `letters`, otherwise
-    /// [`NO_MATCH`].
+    /// Returns the number of typing errors for each text. The number is 0 if the text contains a word that begins with
+    /// `letters`, and [`NO_MATCH`] otherwise.
     fn begun_with(&self, letters: &str) -> Vec<u8> {
         let end = [letters.as_bytes(), &[0xff]].concat();
         let mut of_word = vec![NO_MATCH; self.count];
@@ -194,7 +196,8 @@ impl WordIndex {
         of_word
     }
 
-    /// Returns the offset in `texts` of the list of texts for the first indexed word that is not less than `letters`.
+    /// Finds the first indexed word that is not less than `letters`. Returns the offset in `texts` of the texts that
+    /// contain this word.
     fn place(&self, letters: &[u8]) -> usize {
         let mut from = self.words.range().ge(letters).into_stream();
         match from.next() {
