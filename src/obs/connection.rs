@@ -43,8 +43,8 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Opens a database file with two connections: one for long reads, and one for short queries at the same time.
-    /// Starts over if another file replaces the database before both are open.
+    /// Opens a database file with two connections, so that short queries can run during a long read. Starts over if
+    /// another file replaces the database before both connections are open.
     pub(super) fn open(path: &Path) -> Result<Connections> {
         open_again_if_replaced(path, || Connections::open_two(path))
     }
@@ -97,8 +97,8 @@ impl Connections {
         })
     }
 
-    /// Takes a connection from the pool for a long read. Opens another one if no idle connection would be left for
-    /// short queries; a failure to do so is ignored.
+    /// Takes a connection from the pool for a long read. If no idle connection is left for short queries, opens a
+    /// further one. The further connection is optional, so a failure to open it is ignored.
     pub(super) fn lend_long(&self) -> Result<Lent> {
         let lent = self.lend()?;
         let is_last = task::lock(&self.idle).is_empty();

@@ -267,13 +267,14 @@ impl Obs {
     }
 }
 
-/// Returns `true` if an EPD has pieces in hand, as Crazyhouse has them: a nonempty list in brackets after the board.
+/// Returns `true` if an EPD has pieces in hand, as in Crazyhouse: a list of pieces in brackets after the board that is
+/// not empty.
 fn holds_pieces(epd: &str) -> bool {
     epd.contains('[') && !epd.contains("[]")
 }
 
-/// Adds up rows whose texts describe the same legal move, such as castling written as `e1g1` and as `e1h1`. Active rows
-/// (moves that may be played) and inactive rows are added up separately.
+/// Adds up rows whose texts describe the same legal move in `pos`. For example, castling may be written as `e1g1` and
+/// as `e1h1`. Active rows, whose moves may be played, and inactive rows are added up separately.
 fn added_up<P: Rules>(pos: &P, rows: impl Iterator<Item = ObsRow>) -> Vec<ObsRow> {
     let mut places = HashMap::new();
     let mut sums: Vec<ObsRow> = Vec::new();

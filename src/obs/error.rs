@@ -10,8 +10,8 @@ use crate::{
     storage::output::side_file,
 };
 
-/// The name of the row of the table `Info` that contains the checksum of the database: of all other rows of `Info`, and
-/// of the table `Book`.
+/// The name of the row of the table `Info` that contains the checksum. The checksum covers all other rows of `Info`,
+/// and all rows of the table `Book`.
 pub(super) const CHECKSUM: &str = "Checksum";
 
 /// A problem with an OOBS database. It is the source of an [`Error::Format`].
@@ -147,8 +147,9 @@ fn io_error(err: rusqlite::Error, path: &Path) -> io::Error {
     }
 }
 
-/// Returns a message if the error means that another program has begun to write the database and has not finished. SQLite must
-/// then write the database before it reads, which a connection that only reads does not do.
+/// Returns a message if the error means that another program has begun to change the database and has not finished. In
+/// this state, SQLite must repair the database before it can read it, and a read-only connection cannot repair it.
+/// Returns `None` for any other error.
 fn unfinished(err: &rusqlite::Error, path: &Path) -> Option<String> {
     use ffi::{
         SQLITE_CANTOPEN_DIRTYWAL, SQLITE_READONLY_CANTINIT, SQLITE_READONLY_CANTLOCK,

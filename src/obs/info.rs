@@ -43,8 +43,8 @@ const READ: [&str; 10] = [
 /// The greatest number of bytes that are read of a value in the table `Info`.
 const LONGEST_VALUE: usize = 1 << 16;
 
-/// The greatest number of bytes of input names or options that are written to the table `Info`. The rest of the
-/// readable length is for the number of inputs that are not named.
+/// The greatest number of bytes of input names, or of options, that are written to the table `Info`. It is less than
+/// [`LONGEST_VALUE`], so that the number of inputs that are not named can follow.
 const ROOM: usize = LONGEST_VALUE - 64;
 
 /// The description of an OOBS database, stored in its table `Info`.
@@ -89,14 +89,14 @@ impl Info {
     }
 
     /// Returns the options by which moves were left out of the database, such as a minimum number of games. Returns
-    /// `None` if the database contains every move.
+    /// `None` if the database contains every move of its games.
     pub fn dropped(&self) -> Option<String> {
         let dropped = self.dropped.clone();
         dropped.or_else(|| self.move_filter.pruning_text())
     }
 
     /// Writes the description to the table `Info`. `rows` is the number of rows of the table `Book`, and `checksum` is
-    /// the sum over these rows, to which the rows of `Info` are added.
+    /// the checksum of these rows. The rows of `Info` are added to the checksum before it is written.
     pub(super) fn write(
         &self,
         db: &Connection,
@@ -291,7 +291,8 @@ impl InfoValues {
     }
 }
 
-/// A comparison of the checksum stored in the table `Info` with the sum over the rows of the database.
+/// A comparison of two checksums: the one stored in the table `Info`, and the one calculated from the rows of the
+/// database.
 #[derive(Default)]
 pub(super) struct ChecksumCheck {
     /// The checksum in the table `Info`.
@@ -301,8 +302,8 @@ pub(super) struct ChecksumCheck {
 }
 
 impl ChecksumCheck {
-    /// Starts a comparison: reads the stored checksum, and adds all other rows of the table `Info` to the sum. Returns
-    /// `None` if the database has no checksum.
+    /// Starts a comparison: reads the stored checksum, and begins the calculated checksum with the rows of the table
+    /// `Info`. Returns `None` if the database stores no checksum.
     pub(super) fn of(db: &Connection) -> rusqlite::Result<Option<ChecksumCheck>> {
         let Some(recorded) = InfoValues::of(db)?.get(CHECKSUM).map(str::to_owned) else {
             return Ok(None);
@@ -320,7 +321,7 @@ impl ChecksumCheck {
         Ok(Some(check))
     }
 
-    /// Adds a row to the sum: its fields as text, separated by tabs.
+    /// Adds a row to the calculated checksum. The row is added as text, with its fields separated by tabs.
     pub(super) fn add(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<()> {
         let text = &mut self.text;
         text.clear();
@@ -341,7 +342,7 @@ impl ChecksumCheck {
         Ok(())
     }
 
-    /// Returns `true` if the stored checksum equals the sum of all rows added.
+    /// Returns `true` if the stored checksum equals the checksum of all rows that were added.
     pub(super) fn matches(&self) -> bool {
         self.recorded == self.sum.to_string()
     }

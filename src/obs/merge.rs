@@ -21,8 +21,8 @@ use crate::{
     task,
 };
 
-/// The number of bytes of rows of one position that are held in memory. More rows are spilled; real positions need less
-/// than a hundredth of this.
+/// The number of bytes of rows of one position that are held in memory. Further rows are spilled to a temporary file.
+/// Real positions need less than a hundredth of this memory.
 const MOST_BYTES: usize = 1 << 23;
 
 /// The greatest number of databases that are open at the same time. Each takes two open files, and up to two more if
@@ -122,8 +122,8 @@ fn merge(
     Ok((merged, finished))
 }
 
-/// Adds the descriptions of `databases` to `joined`, the description of the merged database, which is `None` before the
-/// first one.
+/// Adds the descriptions of `databases` to `joined`, the description of the merged database. `joined` is `None` before
+/// the first description is added.
 ///
 /// # Errors
 ///
@@ -147,7 +147,7 @@ fn join_info(joined: &mut Option<Info>, databases: &[Obs]) -> Result<()> {
 }
 
 /// Merges the rows of `databases` and calls `write` with each merged row, in the order of position and move. Returns
-/// the rows that were skipped because they cannot be read.
+/// the number of rows that were skipped because they cannot be read, with an example.
 fn merge_databases_into(
     write: impl FnMut(ObsRow) -> Result<()>,
     databases: Vec<Obs>,
@@ -262,7 +262,8 @@ impl PartialEq for ByMove {
 
 impl Eq for ByMove {}
 
-/// A buffer for the rows of one position, which passes them on sorted by number of games in descending order.
+/// A buffer for the rows of one position. It passes the rows to a writer, sorted by number of games in descending
+/// order.
 struct PositionRows {
     /// All rows but the last one.
     rows: TextSorter,
@@ -283,7 +284,7 @@ impl PositionRows {
         }
     }
 
-    /// Adds a row. If it belongs to another position than the rows in the buffer, first passes these rows to
+    /// Adds a row. If the row belongs to another position than the buffered rows, first passes the buffered rows to
     /// `gatherer`, which writes them.
     fn take(&mut self, row: ObsRow, gatherer: &mut Gatherer<'_>) -> Result<()> {
         match &self.last {
@@ -319,8 +320,8 @@ impl PositionRows {
     }
 }
 
-/// Encodes a row without its EPD. The encoded rows of a position sort by number of games in descending order, then by
-/// move.
+/// Encodes a row without its EPD. The encodings are made for sorting: in their order, the rows of a position are sorted
+/// by number of games in descending order, then by move.
 fn sortable(row: &ObsRow) -> Vec<u8> {
     let mut text = (u64::MAX - row.stats.games()).to_be_bytes().to_vec();
     text.extend_from_slice(row.mv.as_bytes());
@@ -340,8 +341,8 @@ fn sortable(row: &ObsRow) -> Vec<u8> {
     text
 }
 
-/// Decodes a row that [`sortable`] encoded. Returns its move, four numbers (active bits, wins, draws, losses), and its
-/// comment.
+/// Decodes a row that [`sortable`] encoded. Returns the text of its move, four numbers, and its comment. The numbers
+/// are the value of the column `Active`, wins, draws and losses.
 fn parts(text: &[u8]) -> (&str, [u64; 4], Option<&str>) {
     let string = |text| str::from_utf8(text).expect("it was text");
     let text = &text[size_of::<u64>()..];

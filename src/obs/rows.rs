@@ -63,15 +63,16 @@ impl ObsRow {
         size_of::<ObsRow>() + self.epd.len() + self.mv.len() + comment
     }
 
-    /// Adds the games of another row of the same position and move. The comment of `other` is used only if this row has
-    /// none.
+    /// Adds the games of `other`, a row with the same position and move. The comment of `other` is used only if `self`
+    /// has no comment.
     pub(super) fn join(&mut self, other: ObsRow) {
         self.stats += other.stats;
         self.comment = self.comment.take().or(other.comment);
     }
 }
 
-/// The number of rows that a reader skipped because they are malformed or their move is illegal, with an example.
+/// The number of rows that a reader skipped, with an example. A row is skipped if it is malformed or if its move is
+/// illegal.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct PassedOver {
     /// The number of rows.
@@ -94,7 +95,7 @@ impl PassedOver {
         self.example.get_or_insert(problem);
     }
 
-    /// Adds the rows that another reader skipped.
+    /// Adds the number of rows that another reader skipped.
     pub(crate) fn add(&mut self, other: PassedOver) {
         self.rows += other.rows;
         self.example = self.example.take().or(other.example);
@@ -110,8 +111,8 @@ pub fn legal_move<P: Rules>(pos: &P, text: &str) -> Option<BookMove> {
         .map(BookMove::from)
 }
 
-/// The greatest number of games with one result in a row. It is larger than any collection of games, and so small that
-/// sums cannot overflow.
+/// The greatest number of games with one result in a row. It is larger than the number of games in any collection, but
+/// sums of such numbers cannot overflow.
 pub(super) const MOST_GAMES: i64 = 1 << 36;
 
 /// The greatest number of characters of an EPD, including counters and operations. No valid EPD is longer.
@@ -210,8 +211,8 @@ fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     names.collect()
 }
 
-/// Converts a result row of [`Queries::select`] to an [`ObsRow`]. The inner result is an error if a value of the row is
-/// malformed, and the outer one if SQLite fails.
+/// Converts a result row of [`Queries::select`] to an [`ObsRow`]. The outer result is an error if SQLite fails. The
+/// inner result is an error if a value of the row is malformed.
 pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRow, ObsError>> {
     let epd = match text(row.get_ref(0)?, LONGEST_EPD) {
         Ok(epd) => epd,
@@ -325,7 +326,7 @@ pub struct Rows {
     db: Option<Arc<Mutex<Lent>>>,
 }
 
-/// A group of rows that the reading thread sends to the iterator at once.
+/// A group of rows that the reading thread sends to the iterator in one message.
 #[derive(Default, Debug)]
 struct Chunk {
     rows: Vec<ObsRow>,
@@ -345,8 +346,8 @@ impl Chunk {
 }
 
 impl Rows {
-    /// Starts a thread that reads the results of `query` from the connection `db`. Errors name the database file
-    /// `path`.
+    /// Starts a thread that runs `query` with the connection `db` and reads the resulting rows. Errors name the
+    /// database file `path`.
     ///
     /// # Errors
     ///
@@ -439,7 +440,8 @@ impl Drop for Rows {
     }
 }
 
-/// Reads all rows of `query` and sends them to `chunks`.
+/// Reads all rows that `query` selects and sends them to `chunks`. `path` is the path of the database, which errors
+/// name.
 ///
 /// # Errors
 ///

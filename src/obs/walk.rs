@@ -23,31 +23,31 @@ use crate::{
     task::{self, Failure},
 };
 
-/// The number of waiting positions above which a thread hands half of this number to another task.
+/// The number of positions on a thread's stack above which the thread hands half of this number to another task.
 const SHARED: usize = 64;
 
-/// The number of lines (sequences of moves) that a task follows at the same time, so that memory accesses of their
-/// lookups overlap.
+/// The number of lines (sequences of moves) that a task follows at the same time. The memory accesses of their lookups
+/// then overlap.
 const TOGETHER: usize = 32;
 
 /// The number of starting positions that a task takes at a time.
 const STARTS: usize = SHARED;
 
-/// A function that a walk calls, from any thread, with each position and its counted moves. Its first argument is a
-/// value that belongs to the running task.
+/// A function that a walk calls with each position and the moves that were counted in it. Any thread may call the
+/// function. Its first argument is a value of the running task, which only this task uses.
 pub(super) trait Visit<P, D>: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync {}
 
 impl<P, D, F: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync> Visit<P, D> for F {}
 
-/// A move with its results, which is legal in its position.
+/// A legal move of a position, with the results that were counted for it.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct LegalCount {
     pub mv: Move,
     pub stats: Wdl,
 }
 
-/// Plays the moves in `counts` from all starting positions `starts`, and calls `visit` once with each position reached,
-/// in arbitrary order. Uses all threads of the current rayon pool.
+/// Plays the moves in `counts` from all starting positions `starts`. Calls `visit` once with each position reached, in
+/// arbitrary order. Uses all threads of the current rayon pool.
 ///
 /// Returns the number of positions and moves in `counts` that were not reached. It is 0 unless two positions have the
 /// same hash key.
@@ -107,8 +107,8 @@ struct Follower<P, D> {
 }
 
 impl<F> CountWalk<'_, F> {
-    /// Takes the next starting positions and walks from them. Leaves the remaining ones to a new task, which runs only
-    /// if a thread has nothing else to do, so that few positions are in memory at a time.
+    /// Takes some starting positions and walks from them. A new task takes further starting positions. The task runs
+    /// only when a thread has nothing else to do, so that few positions are in memory at a time.
     fn take_starts<'scope, P, D, I>(
         &'scope self,
         scope: &Scope<'scope>,
@@ -134,8 +134,8 @@ impl<F> CountWalk<'_, F> {
         });
     }
 
-    /// Walks from all positions on a stack, depth first to keep the stack small. Hands a part of a large stack to a new
-    /// task.
+    /// Walks from all positions on `stack`. The walk is depth first, which keeps the stack small. If the stack becomes
+    /// large nevertheless, hands a part of it to a new task.
     fn go<'scope, P, D>(&'scope self, scope: &Scope<'scope>, mut stack: Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules + 'scope,
@@ -167,8 +167,9 @@ impl<F> CountWalk<'_, F> {
         }
     }
 
-    /// Visits the current position of each line and plays its first move. Pushes the positions after all other moves
-    /// onto the stack, and removes lines that end or reach a position visited before.
+    /// Visits the current position of each line, and plays the first move of the position in the line. Pushes the
+    /// positions after all other moves onto the stack. Removes a line that ends or reaches a position that was visited
+    /// before.
     fn follow<P, D>(&self, thread: &mut Follower<P, D>, stack: &mut Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules,

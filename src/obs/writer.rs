@@ -94,9 +94,9 @@ impl ObsWriter {
         self.file.target()
     }
 
-    /// Writes the database: all positions that are reached from `starts` by moves in `counts`, with those moves that
-    /// the filter of `info` [selects](crate::counts::MoveFilter::selects). Rows are sorted by EPD, then by number of
-    /// games in descending order.
+    /// Writes the database. It contains all positions that are reached from `starts` by moves in `counts`, with those
+    /// moves that the filter of `info` [selects](crate::counts::MoveFilter::selects). Rows are sorted by EPD, then by
+    /// number of games in descending order.
     ///
     /// Sorts within the memory budget `memory`, and uses all threads of the current rayon pool. The caller sets the
     /// total of `meter`; half of it is used for finding the positions, and half for writing the rows. Returns a summary
@@ -199,8 +199,8 @@ pub(super) struct MadeDatabase<'a> {
 }
 
 impl MadeDatabase<'_> {
-    /// Creates the tables of the empty database `db`, whose file is `file`, and inserts the rows that `gather` passes
-    /// to its argument. Returns the number of rows. Errors name `path`.
+    /// Creates the tables of the empty database `db` and inserts the rows that `gather` passes to its argument. `file`
+    /// is the file of the database. Returns the number of rows. Errors name `path`.
     fn fill(
         &self,
         db: Connection,
@@ -273,7 +273,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// Copies the complete database in `file` to `out`. `dir` is the directory of `file`, which errors name.
+/// Copies the complete database in `file` to `out`. Errors name `dir`, the directory that contains `file`.
 fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) -> Result<()> {
     let reading = "read a temporary file in";
     file.rewind().at(dir, reading)?;
@@ -291,8 +291,8 @@ fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) ->
     }
 }
 
-/// Encodes a position with those of its moves that the filter of `info` selects. Returns `None` if the filter selects
-/// none.
+/// Encodes the position `pos` with those of its moves that the filter of `info` selects. Returns `None` if the filter
+/// selects no move.
 fn pack<'a, P: Rules>(
     packer: &'a mut Packer,
     pos: &P,
@@ -359,7 +359,7 @@ pub(super) struct RowBlock {
     rows: Vec<NewRow>,
 }
 
-/// A row of the table `Book`. Its texts are byte ranges of the string of its [`RowBlock`].
+/// A row of the table `Book`. Each text of the row is a byte range of the string of its [`RowBlock`].
 struct NewRow {
     epd: Range<usize>,
     mv: Range<usize>,
@@ -395,8 +395,8 @@ impl RowBlock {
         }
     }
 
-    /// Returns the columns that must be inserted for this block. The columns `Active` and `Comment` are left out if all
-    /// rows have their default values, to save time.
+    /// Returns the names of the columns that must be inserted for this block. The columns `Active` and `Comment` are
+    /// left out if every row of the block has their default values, because that is faster.
     fn columns(&self) -> &'static [&'static str] {
         let is_plain = |row: &NewRow| row.active == ObsRow::ACTIVE && row.comment.is_none();
         match self.rows.iter().all(is_plain) {
@@ -521,8 +521,8 @@ impl BookTable<'_> {
     }
 }
 
-/// Returns an SQL statement that inserts `rows` rows with these columns. Its `OR ROLLBACK` spares SQLite a statement
-/// journal, because a failure discards the whole file.
+/// Returns an SQL statement that inserts `rows` rows with the columns `columns`. The statement contains `OR ROLLBACK`,
+/// so that SQLite needs no statement journal. A failure discards the whole file.
 fn insertion(columns: &[&str], rows: usize) -> String {
     let row = format!("({})", vec!["?"; columns.len()].join(","));
     let rows = vec![row; rows].join(",");
@@ -530,7 +530,8 @@ fn insertion(columns: &[&str], rows: usize) -> String {
     format!("INSERT OR ROLLBACK INTO Book ({names}) VALUES {rows}")
 }
 
-/// A set of sorters to which any number of threads add encoded positions, one sorter for each thread.
+/// A set of sorters for encoded positions. There is one sorter for each thread, and any number of threads may add
+/// positions at the same time.
 #[derive(Debug)]
 pub(super) struct Piles(Vec<Mutex<TextSorter>>);
 
@@ -549,7 +550,7 @@ impl Piles {
         pile.push(packed)
     }
 
-    /// Ends collecting, and sorts those positions that are in memory.
+    /// Ends collecting, and sorts the positions that are in memory. Returns all positions.
     pub(super) fn into_rows(self) -> SortedRows {
         let mut piles: Vec<_> = self.0.into_iter().map(task::unlocked).collect();
         piles.par_iter_mut().for_each(TextSorter::sort);
@@ -557,7 +558,7 @@ impl Piles {
     }
 }
 
-/// All collected positions, as several sorted sequences that are ready to be merged.
+/// All collected positions as several sorted sequences, which are merged when they are read.
 #[derive(Debug)]
 pub(super) struct SortedRows(Vec<TextSorter>);
 
