@@ -125,8 +125,8 @@ fn next_position(
     Ok(key.map(|key| PositionDifference { key, moves, sums }))
 }
 
-/// Returns the moves whose sums of weights or whose `learn` fields differ between two books, sorted by move. Each input
-/// pairs the first record of a move with the sum of the move's weights.
+/// Returns the moves whose total weights or whose `learn` fields differ between two books, sorted by move. Each element
+/// of `first` and `second` contains the first record of a move, and the sum of the weights in all records of the move.
 fn compared(first: &[(Entry, u64)], second: &[(Entry, u64)]) -> Vec<MoveDifference> {
     let all = first.iter().chain(second);
     let mut moves: Vec<BookMove> = all.map(|(entry, _)| entry.mv).collect();

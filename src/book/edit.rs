@@ -57,7 +57,7 @@ type Edited = BTreeMap<u64, Vec<Entry>>;
 /// Applies changes to a book and writes the changed book to `out`.
 ///
 /// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place) before
-/// opening the book, so that no other run replaces the file in between. Records of positions without changes keep their
+/// opening the book, so that no other process replaces the file in between. Records of positions without changes keep their
 /// order. A header with a checksum, or with room for one, gets a last comment line that says that the book was edited.
 ///
 /// If a position is [removed](Change::RemovePosition), the positions that its moves lead to are removed too, and so on.
@@ -225,7 +225,7 @@ impl<S: Source> Source for HidingSource<'_, S> {
     }
 }
 
-/// The start of the comment line by which the header of an edited book says that the book was edited.
+/// The start of a comment line in the header of an edited book. The line says that the book was edited.
 const EDITED: &str = "Edited by polybook ";
 
 /// Returns the book's header text with a comment line which says that the book was edited, and with a line for the

@@ -364,8 +364,8 @@ impl<'a> BookMaker<'a> {
         })
     }
 
-    /// Scales the weights of one position's moves and appends their records to `bytes`. `kept` must be sorted by move.
-    /// `global` is the scaling of the whole book, and `entries` is a buffer.
+    /// Scales the weights of one position's moves, and appends the moves as records to `bytes`. `kept` must be sorted
+    /// by move. `global` is the scaling of the whole book, and `entries` is a buffer.
     fn position_records(
         &self,
         kept: impl Iterator<Item = WeighedMove> + Clone,

@@ -276,7 +276,8 @@ impl KeptMoves<'_> {
         stats.games() >= self.min_game
     }
 
-    /// Returns the number of positions that have a move with enough games, and the total number of such moves.
+    /// Returns the number of positions that have a move with enough games, and the total number of moves with enough
+    /// games.
     fn sizes(&self, counts: &Counts) -> Result<(usize, usize)> {
         let (mut positions, mut moves) = (0, 0);
         for shard in 0..counts.shard_count() {

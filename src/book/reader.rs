@@ -142,8 +142,8 @@ impl Book {
     }
 
     /// Returns an iterator over all records, for commands that write them to a new book. The iterator yields an error
-    /// if keys do not ascend, and at the end if the checksum in the header does not match, because the checksum of the
-    /// new book would hide the damage. `meter` advances by one for each record.
+    /// if keys do not ascend. It also yields an error at the end if the checksum in the header does not match: the
+    /// checksum of the new book would hide the damage. `meter` advances by one for each record.
     pub(super) fn checked_records<'a>(&'a self, meter: &'a Meter) -> Result<CheckedRecords<'a>> {
         let null = self.null_records()?;
         Ok(CheckedRecords {

@@ -131,8 +131,8 @@ pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
 }
 
 /// Writes the manual pages of a command and its subcommands to the directory `dir`, and adds the finished files to
-/// `written`. Each page starts with a comment that contains the checksum of the page, by which later runs recognize
-/// unchanged pages.
+/// `written`. Each page starts with a comment that contains the checksum of the page. By this checksum, polybook later
+/// recognizes pages that nobody has changed and that may be replaced. If `force` is `true`, any file may be replaced.
 fn write_pages(
     command: Command,
     dir: &Path,

@@ -118,8 +118,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 /// books reaches it.
 type Difference = (PositionDifference, Option<VariantPosition>);
 
-/// The differences between two books in one position, the position, and the evaluation after each of its moves. The
-/// position is `None` if no line of the books reaches it.
+/// The differences between two books in one position, the position itself, and the evaluation after each differing
+/// move. The position is `None` if no line of the books reaches it.
 type ShownDifference = (
     PositionDifference,
     Option<VariantPosition>,

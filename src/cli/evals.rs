@@ -213,7 +213,8 @@ impl MaxLossArgs {
     }
 }
 
-/// Returns the line of a summary with the number of moves that `--max-loss` left out, or an empty text for `None`.
+/// Returns the line of a summary that states how many moves `--max-loss` left out. Returns an empty text if `losses` is
+/// `None`.
 pub fn losses(losses: Option<LossSummary>) -> String {
     losses.map_or_else(String::new, |losses| {
         let emptied = match losses.emptied {
@@ -228,8 +229,8 @@ pub fn losses(losses: Option<LossSummary>) -> String {
     })
 }
 
-/// Returns the part of a summary with the number of positions that a suite left out because they have no evaluation.
-/// Returns an empty text if there are none.
+/// Returns the part of a summary that states how many positions a suite left out because they have no evaluation.
+/// Returns an empty text if `unevaluated` is `None` or 0.
 pub fn left_out(unevaluated: Option<u64>) -> String {
     let count = unevaluated.filter(|count| *count > 0);
     count.map_or_else(String::new, |count| {
@@ -237,12 +238,12 @@ pub fn left_out(unevaluated: Option<u64>) -> String {
     })
 }
 
-/// Returns the score of an evaluation for the cell of a table, or a dash for `None`.
+/// Returns the score of an evaluation as text for a cell of a table, or a dash if `eval` is `None`.
 pub fn cell(eval: Option<Eval>) -> String {
     eval.map_or_else(|| "-".to_owned(), |eval| eval.score.to_string())
 }
 
-/// Returns a line with the score and the depth of an evaluation, or an empty text for `None`.
+/// Returns a line with the score and the depth of an evaluation, or an empty text if `eval` is `None`.
 pub fn line(eval: Option<Eval>) -> String {
     let said = |eval: Eval| format!("evaluation {}, depth {}\n", eval.score, eval.depth);
     eval.map_or_else(String::new, said)

@@ -322,9 +322,9 @@ impl ExplorerFilterArgs {
     }
 }
 
-/// Checks that the games of `explorer` contain the names in `filters`. `has_games` is `true` if a game is known to
-/// pass the filters. Prints a warning for each unknown name of a player for whom another name is known. Returns an error if no
-/// game passes the filters because no name of a player or event is known.
+/// Checks that the games of `explorer` contain the names in `filters`. `has_games` is `true` if a game is known to pass
+/// the filters. Prints a warning for each unknown name of a player for whom another name is known. Returns an error if
+/// no game passes the filters because no name of a player or event is known.
 pub fn check_names(
     explorer: &Explorer,
     filters: &Filters,

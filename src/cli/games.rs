@@ -171,8 +171,8 @@ fn print_texts(mut texts: impl Iterator<Item = polybook::Result<Vec<u8>>>) -> an
     texts.try_for_each(|text| print_bytes(&text?))
 }
 
-/// Prints a list of games of the position with the key `key`. `total` is the number of all games of the position. Each
-/// game is read when it is printed, so the list need not fit into memory.
+/// Prints a list of games that reached the position with the key `key`. `total` is the number of all games that reached
+/// the position. Each game is read when it is printed, so the list need not fit into memory.
 fn print_list<'a>(
     args: &Args,
     key: u64,

@@ -320,7 +320,7 @@ enum Role {
     Unchecked,
 }
 
-/// Returns the role of the argument with the identifier `id` of a command.
+/// Returns the role of an argument. `command` is the name of the command, and `id` is the identifier of the argument.
 fn role_of(command: &str, id: &str) -> Role {
     match (command, id) {
         (_, "out" | "fix") => Role::Output,

@@ -404,7 +404,7 @@ fn inputs(
     Err(Usage(usage.to_owned()).into())
 }
 
-/// The maximum number of rejected games that the summary of a run describes individually.
+/// The maximum number of rejected games that the summary of `make-book` describes individually.
 const DESCRIBED: usize = 10;
 
 /// Returns the summary of a finished operation of `make-book` as text, one fact per line. `seconds` is its duration.
@@ -554,8 +554,8 @@ fn outputs(text: &mut String, report: &Report) {
         say(&suite.path, counted(suite.lines, thing) + &left_out);
     }
 }
-/// Returns the part of a summary with the numbers of moves that `--minimax` lowered or left out, or an empty text for
-/// `None`.
+/// Returns the part of a summary that states how many moves `--minimax` lowered or left out. Returns an empty text if
+/// `minimax` is `None`.
 pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
     minimax.map_or_else(String::new, |minimax| {
         let unreached = match minimax.unreached {

@@ -132,8 +132,8 @@ fn sort(rows: &mut [OpeningRow], order: OpeningOrder) {
     }
 }
 
-/// Compares two rows of a table of openings. A row without the compared value comes last. Rows with equal values are
-/// ordered by their number of games and then by name.
+/// Compares two rows in a table of openings by the value that `order` selects. A row without this value comes last.
+/// Rows with equal values are ordered by their number of games and then by name.
 fn compare(a: &OpeningRow, b: &OpeningRow, order: OpeningOrder) -> std::cmp::Ordering {
     let ascending = |a: Option<f64>, b: Option<f64>| {
         let value = |value: Option<f64>| value.unwrap_or(f64::INFINITY);

@@ -132,9 +132,9 @@ fn paint(mut state: impl FnMut() -> (String, Option<f64>), is_done: &AtomicBool)
     clear();
 }
 
-/// Estimates the remaining time and returns it as text, such as `2:05`. `elapsed` is the time so far, in which
-/// `fraction` of the work was finished. Returns `None` in the first half second and below one percent, when the
-/// estimate would be too inexact.
+/// Estimates the remaining time and returns it as text, such as `2:05`. `elapsed` is the time since the start, in which
+/// `fraction` of the work was finished. Returns `None` in the first half second and below one percent, when an estimate
+/// would be too inexact.
 fn time_left(elapsed: Duration, fraction: f64) -> Option<String> {
     if fraction < 0.01 || elapsed < Duration::from_millis(500) {
         return None;

@@ -209,8 +209,8 @@ fn table(report: &MatchReport) -> String {
     text
 }
 
-/// Returns the five counts of a pentanomial, the distribution of the results of pairs of games, as text such as
-/// `[0 1 5 2 0]`.
+/// Returns the five numbers of a pentanomial as text, such as `[0 1 5 2 0]`. They count the pairs of games in which a
+/// player scored 0, 0.5, 1, 1.5 and 2 points.
 fn pairs(Pentanomial(counts): Pentanomial) -> String {
     let counts = counts.map(|count| count.to_string());
     format!("[{}]", counts.join(" "))

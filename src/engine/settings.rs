@@ -61,7 +61,7 @@ const VARIANTS: [(&str, Variant); 10] = [
     ("racingkings", Variant::RacingKings),
 ];
 
-/// The values of the option for the color of a player, with their names. `None` means games with either color.
+/// The values of the option that sets the color of a player, with their names. `None` means games with either color.
 const COLORS: [(&str, Option<Color>); 3] = [
     ("any", None),
     ("white", Some(Color::White)),
@@ -264,8 +264,8 @@ fn joined(values: impl Iterator<Item = impl Display>) -> String {
     values.join(",")
 }
 
-/// The definition of a UCI option: its name, its type, the range of a number, and the value in the settings that it
-/// sets.
+/// The definition of a UCI option: its name, its type, the range of a number, and the field of the settings that the
+/// option sets.
 struct Definition {
     name: &'static str,
     kind: &'static str,

@@ -32,8 +32,8 @@ use crate::{
     uci::{EngineProcess, is_answer, option_name, shortened_name},
 };
 
-/// The maximum number of consecutive positions at which an engine may fail. After one more failure, it evaluates no
-/// further positions.
+/// The maximum number of consecutive positions at which an engine may fail. After one more failure, no further
+/// positions are evaluated.
 const MAX_FAILURES: u64 = 20;
 
 /// The depth from which an evaluation counts as complete even if its search had too few nodes. An engine that reports
@@ -50,8 +50,8 @@ pub(super) struct Analysis {
     pub given_up: Option<String>,
 }
 
-/// A running engine, ready to evaluate positions, and the journal: a file that keeps its evaluations in case the run is
-/// killed.
+/// A running engine that is ready to evaluate positions, and its journal: a file that keeps the evaluations in case the
+/// process is killed.
 pub(super) struct Analyst<'a> {
     options: &'a EngineOptions,
     engine: Engine,
@@ -61,8 +61,8 @@ pub(super) struct Analyst<'a> {
 
 impl Analyst<'_> {
     /// Starts an engine, and opens the journal of the output `out`, a file that keeps the evaluations of the engine in
-    /// case the run is killed. The journal is locked, so no other run can evaluate positions for the same output until
-    /// it is removed.
+    /// case the process is killed. The journal is locked, so no other process can evaluate positions for the same
+    /// output until the journal is removed.
     ///
     /// # Errors
     ///

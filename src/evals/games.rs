@@ -108,7 +108,8 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
     }
 }
 
-/// Returns the starting position of a game: that of its `FEN` tag, or the initial position of chess if it has none.
+/// Returns the starting position of a game: the position in its `FEN` tag, or the initial position of chess if the game
+/// has no such tag.
 fn start_of(tags: &Tags<'_>) -> Result<Chess, LineError> {
     match tags.fen() {
         Some(fen) => Ok(game_start(&String::from_utf8_lossy(fen))?.0),

@@ -35,8 +35,8 @@ pub(super) struct EngineSettings<'a> {
     pub options: &'a [(String, String)],
 }
 
-/// An open, locked journal: a file next to an output that contains the evaluations of an engine so far, so that the
-/// next run can continue after a run was killed.
+/// An open, locked journal: a file next to an output that contains the evaluations of an engine so far. If the process
+/// is killed, the next process can continue with the journal.
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
@@ -47,13 +47,13 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens or creates the journal of the output `out`. Returns the journal and the evaluations that it contains.
-    /// `asked` contains the engine and the settings of this run.
+    /// Opens or creates the journal of the output `out`. Returns the journal and the evaluations in it. `asked`
+    /// contains the engine and the settings for further evaluations.
     ///
     /// # Errors
     ///
     /// Returns an error if the file cannot be read or written, if it is not a journal or is damaged, if it contains
-    /// evaluations with other settings, or if another run has locked it.
+    /// evaluations with other settings, or if another process has locked it.
     pub(super) fn open(
         out: &Path,
         asked: &EngineSettings<'_>,
@@ -143,7 +143,7 @@ impl Journal {
     }
 
     /// Appends an entry to the journal. First truncates the file after the last complete entry, because an earlier
-    /// entry may be incomplete if a run was killed or the disk was full.
+    /// entry may be incomplete if a process was killed or the disk was full.
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let entry = entry_of(bytes);
         let cut = self.file.set_len(self.end);
@@ -217,10 +217,10 @@ fn path_of(out: &Path) -> PathBuf {
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be opened, if it is not a regular file, or if another run has locked it.
+/// Returns an error if the file cannot be opened, if it is not a regular file, or if another process has locked it.
 fn locked(path: &Path) -> Result<File> {
-    /// The maximum number of attempts to open and lock a journal. An attempt fails if another run removes its journal
-    /// between the two steps.
+    /// The maximum number of attempts to open and lock a journal. An attempt fails if another process removes its
+    /// journal between the two steps.
     const MOST_ENDED: usize = 100;
     refuse_append_only(parent(path)).at(path, "write")?;
     for _ in 0..MOST_ENDED {

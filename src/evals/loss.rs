@@ -22,7 +22,7 @@ pub struct MaxLoss {
     centipawns: u16,
 }
 
-/// The value of a move for the side that plays it, and the depth of the evaluation from which it is taken.
+/// The value of a move for the side that plays it, and the depth of the evaluation that determines the value.
 #[derive(Copy, Clone)]
 struct JudgedMove {
     worth: Worth,
@@ -76,8 +76,8 @@ impl MaxLoss {
         Ok(own.into_iter().map(|own| own.map(loses)).collect())
     }
 
-    /// Returns the value of a move for the side that plays it, or `None` if the position after it has no evaluation. A
-    /// move that gives checkmate or stalemate needs no evaluation.
+    /// Returns the value of a move for the side that plays it, or `None` if the position after the move has no
+    /// evaluation. A move that gives checkmate or stalemate needs no evaluation.
     fn worth<P: Rules>(&self, pos: &P, mv: Move) -> Result<Option<JudgedMove>> {
         let mut after = pos.clone();
         after.play_unchecked(mv);

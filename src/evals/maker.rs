@@ -28,7 +28,8 @@ use crate::{
     task,
 };
 
-/// The maximum number of origins in a store of evaluations. A record has one byte for the number of its origin.
+/// The maximum number of origins, such as engines, in a store of evaluations. A record stores the number of its origin
+/// in one byte.
 const MAX_ORIGINS: usize = 256;
 
 /// An operation that collects evaluations of positions from its inputs and writes them to a store. An input is a PGN

@@ -37,7 +37,7 @@ impl fmt::Display for BadEntry {
 }
 
 /// The result of making a store of evaluations with [`MakeEvals`](super::MakeEvals): the numbers of games, lines and
-/// evaluations.
+/// evaluations that were read, and the number of positions in the output.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EvalsReport {
     /// The number of games in all inputs. Games without an evaluation are not played.

@@ -17,8 +17,8 @@ use super::{
     tags::{LONGEST_CONTINUATION, closing_quote, has_tag, is_tag_start},
 };
 
-/// The maximum number of bytes in which at least one game must begin: 16 MiB. If a text exceeds it, a [`Cutter`]
-/// returns an error, so that its memory stays bounded.
+/// The maximum number of bytes in which at least one game must begin: 16 MiB. If no game begins in so many bytes, a
+/// [`Cutter`] returns an error, because the memory of the cutter must stay bounded.
 pub const LONGEST_GAME: usize = 16 << 20;
 
 /// The number of bytes after the end of a game that must have been read to be certain that the game ends there.

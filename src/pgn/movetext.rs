@@ -433,8 +433,8 @@ fn text_means_idea(annotation: &[u8]) -> bool {
         .any(|sign| "\u{2206}\u{25b3}\u{394}\u{2207}\u{2313}\u{25b2}\u{25bd}".contains(sign))
 }
 
-/// Returns `true` if a word is certainly a complete move: it ends with a square or a check sign, and nothing else is
-/// attached to it. Nearly all moves are such words.
+/// Returns `true` if a word is certainly a complete move: if it ends with a square or a check sign, and has no
+/// annotation attached. Nearly all moves in PGN files are plain.
 #[inline]
 fn is_plain(word: &[u8]) -> bool {
     matches!(word, [.., before, b'1'..=b'8' | b'+' | b'#'] if !matches!(before, b'-' | b'/'))

@@ -16,8 +16,8 @@ impl<'a> GameReader<'a> {
         self.without_variations(GameReader::skip_main_line)
     }
 
-    /// Skips the rest of the current game, and counts its half-moves from the current offset to the end of the main
-    /// line or its first null move. Returns the number and the end of the game.
+    /// Skips the rest of the current game. Counts the half-moves from the current offset to the end of the main line,
+    /// or to its first null move. Returns their number and the end of the game.
     pub fn count_moves(&mut self) -> (usize, GameEnd) {
         self.without_variations(|reader| {
             let mut plies = 0;

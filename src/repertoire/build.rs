@@ -32,7 +32,7 @@ pub enum OwnMoveRule {
 }
 
 impl OwnMoveRule {
-    /// Returns the rule to use for a source of moves by default: [`Score`](OwnMoveRule::Score) if its moves have
+    /// Returns the rule that is used by default for the moves of `source`: [`Score`](OwnMoveRule::Score) if they have
     /// results, and [`Weight`](OwnMoveRule::Weight) if they have only weights.
     pub fn default_of(source: &MoveSource) -> OwnMoveRule {
         match source.has_results() {
@@ -41,7 +41,7 @@ impl OwnMoveRule {
         }
     }
 
-    /// Returns the best of the moves of one position by this rule, or `None` if `moves` is empty.
+    /// Returns the best move by this rule, or `None` if `moves` is empty. All `moves` belong to one position.
     fn best(self, moves: Vec<TreeMove>) -> Option<TreeMove> {
         let games: u64 = moves.iter().map(TreeMove::games).sum();
         let is_rare = |mv: &TreeMove| mv.games().saturating_mul(100) < games;
@@ -123,8 +123,8 @@ pub struct Build<'a> {
     pub meter: &'a Meter,
 }
 
-/// A repertoire that was built by [`build`]. As a [`Source`], it returns the moves of the repertoire's side, and the
-/// opponent's replies for which it has an answer.
+/// A repertoire that was built by [`build`]. As a [`Source`], it returns the moves of the repertoire's side, and those
+/// replies of the opponent that the repertoire answers.
 #[derive(Debug)]
 pub struct Built {
     /// The side of the repertoire.
@@ -160,8 +160,8 @@ const ALMOST: f64 = 1.0 - 1e-9;
 ///
 /// # Errors
 ///
-/// Returns an error if a source cannot be read, if the positions exceed `build.memory`, if moves are chosen by results
-/// but the source has only weights, or if the source has no move in the first position.
+/// Returns an error if a source cannot be read, if it has no move in the first position, or if the positions exceed
+/// `build.memory`. Also returns an error if moves are chosen by results but the source has only weights.
 pub fn build(build: &Build<'_>) -> Result<Built> {
     let walk = Walk {
         start: build.start,

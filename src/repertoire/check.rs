@@ -137,7 +137,7 @@ pub struct Deviation {
     pub results: Results,
 }
 
-/// Totals over all games that were checked against a repertoire, and the half-moves by which they left it.
+/// The totals of checking games against a repertoire, and the half-moves by which games left the repertoire.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct CheckSummary {
     /// The number of games that were read.
@@ -388,7 +388,8 @@ impl Check<'_> {
     }
 }
 
-/// Returns the name of a player by the tags of a game, or `?` if the game has no name of the player.
+/// Returns the name of the player with the pieces of `color`, according to the tags of a game. Returns `?` if the tags
+/// do not contain the name.
 fn name_of(tags: &Tags<'_>, color: Color) -> String {
     let tag: &[u8] = color.fold_wb(b"White", b"Black");
     tag_text(tags.get(tag).unwrap_or(b"?")).into_owned()

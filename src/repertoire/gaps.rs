@@ -18,7 +18,7 @@ use crate::{
     tree::{LinesOf, Source, TreeMove},
 };
 
-/// The options for finding the gaps of a repertoire with [`gaps`].
+/// The options for [`gaps`], which finds the gaps of a repertoire.
 pub struct FindGaps<'a> {
     /// The repertoire.
     pub repertoire: &'a MoveSource,

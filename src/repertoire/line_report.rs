@@ -48,8 +48,8 @@ impl Predecessors {
         Ok(Predecessors { color, before })
     }
 
-    /// Returns the identities, which are hashes, of the positions from which one move of the repertoire leads to the
-    /// position `pos`, given by its own identity.
+    /// Returns the identities of the positions from which one move of the repertoire leads to the position `pos`.
+    /// Positions are given by their identities, which are hashes.
     fn before(&self, pos: u64) -> impl Iterator<Item = u64> {
         let first = self.before.partition_point(|(after, _)| *after < pos);
         let of_pos = self.before[first..].iter();
@@ -57,8 +57,8 @@ impl Predecessors {
         of_pos.map(|(_, before)| *before)
     }
 
-    /// Returns the identities, which are hashes, of all positions from which one or more moves of the repertoire lead
-    /// to the position `pos`, given by its own identity.
+    /// Returns the identities of all positions from which one or more moves of the repertoire lead to the position
+    /// `pos`. Positions are given by their identities, which are hashes.
     fn leading_to(&self, pos: u64) -> FxHashSet<u64> {
         let (mut found, mut waiting) = (FxHashSet::default(), vec![pos]);
         while let Some(pos) = waiting.pop() {

@@ -347,7 +347,7 @@ impl MoveSource {
         })
     }
 
-    /// Returns `true` if the file contains positions of a variant, or of another variant with the same rules for moves.
+    /// Returns `true` if the file contains positions of `variant`, or of another variant that has the same legal moves.
     pub fn is_for(&self, variant: Variant) -> bool {
         self.variants.iter().any(|own| own.is_played_like(variant))
     }
@@ -357,12 +357,12 @@ impl MoveSource {
         self.variants.first().copied().unwrap_or_default()
     }
 
-    /// Selects a variant that both `self` and `repertoire` contain, and returns it. If they share several variants,
-    /// selects the first one.
+    /// Selects a variant that both `self` and `repertoire` contain, and returns the variant. If there are several such
+    /// variants, selects the first one.
     ///
     /// # Errors
     ///
-    /// Returns an error if they share no variant.
+    /// Returns an error if `self` and `repertoire` have no variant in common.
     pub fn read_for(&mut self, repertoire: &MoveSource) -> Result<Variant> {
         let mut own = repertoire.variants.iter().copied();
         let shared = own.find(|own| self.is_for(*own));
@@ -417,9 +417,10 @@ impl MoveSource {
         &self.warnings
     }
 
-    /// Returns a warning if a repertoire seems not to be for the side `color`: if the header of a book names the other
-    /// side, or if `color` has several moves in many more positions than the other side, because a repertoire usually
-    /// has one move for its own side and several for the opponent. Otherwise returns `None`.
+    /// Returns a warning if the repertoire seems not to be for the side `color`, and otherwise `None`. The first sign
+    /// is that the header of a book names the other side. The second sign is that `color` has several moves in many
+    /// more positions than the other side: a repertoire usually contains one move for its own side and several for the
+    /// opponent.
     ///
     /// # Errors
     ///

@@ -23,8 +23,8 @@ pub struct SeveralMoves {
     pub moves: Vec<String>,
 }
 
-/// Returns the positions in which a repertoire has more than one move for the side `color`, in the order of its lines.
-/// A position that is reached by several lines is listed once, with the first of these lines.
+/// Returns the positions in which a repertoire has more than one move for the side `color`. The positions are in the
+/// order of the repertoire's lines. A position that several lines reach is listed once, with the first of these lines.
 ///
 /// # Errors
 ///

@@ -16,7 +16,7 @@ impl Checksum {
         self.0 = self.0.wrapping_add(crc32c::crc32c(record).into());
     }
 
-    /// Returns the checksum of the records of `self` and of `other` together.
+    /// Returns the checksum of all records of `self` and `other` together.
     pub(crate) fn plus(self, other: Checksum) -> Checksum {
         Checksum(self.0.wrapping_add(other.0))
     }

@@ -32,8 +32,8 @@ pub(crate) enum StoredFile {
     Named(PathBuf, FileStamp),
 }
 
-/// The identity of a file (two numbers), its size, and the time of its last modification. If a file is changed or
-/// replaced, its stamp changes.
+/// The identity of a file (two numbers) and its size, followed by the time of its last modification, if known. If a
+/// file is changed or replaced, its stamp changes.
 type FileStamp = ([u64; 3], Option<SystemTime>);
 
 impl StoredFile {

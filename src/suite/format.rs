@@ -18,7 +18,7 @@ use crate::{
     tree::GameWriter,
 };
 
-/// The value of the `Event` tag of each line of a suite in PGN.
+/// The value of the `Event` tag of each line when a suite is written as PGN.
 const EVENT: &str = "Opening suite";
 
 /// The format of an opening suite.

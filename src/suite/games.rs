@@ -183,7 +183,7 @@ struct Ranker<'a> {
 }
 
 impl Ranker<'_> {
-    /// Reads the sorted lines and ranks them, one group after the other. `memory` is the budget for the lines of one
+    /// Reads the sorted lines and ranks one group of lines after another. `memory` is the budget for the lines of one
     /// group.
     fn rank(&mut self, sorter: &mut TextSorter, memory: &Memory) -> Result<()> {
         let mut open: Option<LineEnd> = None;
@@ -248,7 +248,7 @@ impl Ranker<'_> {
         })
     }
 
-    /// Compares the evaluation of the last position of a group with the range that the suite accepts.
+    /// Compares the evaluation of a group's last position with the range that the suite accepts.
     fn evaluated(&self, ending: &LineEnd) -> Result<RangeCheck> {
         if self.suite.evals.is_none() {
             return Ok(RangeCheck::Kept(String::new()));
@@ -327,7 +327,7 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Completes the current line: appends it and its numbers of games to `lines`.
+    /// Completes the current line: appends the line and its numbers of games to `lines`.
     fn end_line(&mut self) -> Result<()> {
         let GameStats {
             stats,

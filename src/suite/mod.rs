@@ -155,8 +155,8 @@ impl Suite {
         )
     }
 
-    /// Returns `true` if the suite consists of the entries with the most games, so that a search may stop once it has
-    /// found them.
+    /// Returns `true` if the suite consists of the entries with the most games. In this case, a search may stop once it
+    /// has found these entries.
     fn takes_the_commonest(&self) -> bool {
         self.limit.is_some() && self.seed.is_none() && self.per_eco.is_none()
     }
@@ -349,7 +349,7 @@ impl EvalRange {
     }
 }
 
-/// The result of comparing the evaluation of a position with a range.
+/// The result of comparing the evaluation of a position to the range that a suite accepts.
 pub(super) enum RangeCheck {
     /// The evaluation is in the range. Contains the EPD operations `acd` and `ce` of the evaluation, or an empty text
     /// if the suite does not filter by evaluation.

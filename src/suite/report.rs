@@ -487,7 +487,8 @@ impl Pentanomial {
     }
 }
 
-/// The results of a match, by pair of players and by exit. An exit is the position in which an entry of the suite ends.
+/// The results of a match, for each pair of players and for each exit. An exit is the position in which an entry of the
+/// suite ends.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MatchReport {
     /// The number of games that belong to an exit and have a result.
@@ -615,7 +616,7 @@ const ENCOUNTER: usize = 384;
 /// An upper bound on the memory that one player takes, in bytes, without the name, which is stored twice.
 const PLAYER: usize = 128;
 
-/// The results of one exit, as far as the games of the match were read.
+/// The results of one exit, a position in which an entry of a suite ends, in the games that have been read so far.
 #[derive(Default)]
 struct ExitCounts {
     stats: Wdl,
@@ -624,7 +625,8 @@ struct ExitCounts {
     one_sided_pairs: u64,
 }
 
-/// The results of a match, as far as its games were read. Players are numbered in the order in which they first occur.
+/// The results of the games of a match that have been read so far. Players are numbered in the order in which they
+/// first occur.
 struct MatchCounts {
     names: Vec<String>,
     numbers: FxHashMap<String, usize>,

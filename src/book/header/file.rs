@@ -21,7 +21,7 @@ use crate::{
 /// The comment that [`update`] gives to a new header if the caller passes no comment.
 pub const DEFAULT_COMMENT: &str = "(default comment created by polybook pgheader)";
 
-/// Returns an error if a file cannot be a Polyglot book: if its size is not a multiple of 16, or if the keys of its
+/// Returns an error if a file cannot be a Polyglot book: if its size is not a multiple of 16, or if the keys of the
 /// first records do not ascend.
 fn refuse_other(path: &Path) -> Result<()> {
     let bad = |what| Err(Error::format(path, HeaderError::BadFormat(what)));
@@ -138,7 +138,7 @@ fn refuse_changed(path: &Path) -> Result<()> {
 
 /// Replaces the header of the book at `path` by the null records `header`, and commits the output `out`.
 ///
-/// The caller must create `out` before it reads the old header, so that no other run replaces the book in between.
+/// The caller must create `out` before it reads the old header, so that no other process replaces the book in between.
 fn rewrite(header: &[u8], path: &Path, mut out: AtomicFile) -> Result<()> {
     refuse_other(path)?;
     let mut book = File::open(path).at(path, "open")?;

@@ -353,8 +353,8 @@ fn name_of(side: Side) -> &'static str {
     }
 }
 
-/// Returns the half-move that left the repertoire with its move number, such as `12. Nf3`, or `the start` if the
-/// repertoire has no move there.
+/// Returns the half-move by which a game left the repertoire, with its move number, such as `12. Nf3`. Returns `the
+/// start` if the repertoire has no move in the first position.
 fn numbered(departure: &Departure) -> String {
     match (&departure.number, &departure.mv) {
         (Some(number), Some(mv)) => format!("{number} {mv}"),

@@ -58,8 +58,8 @@ impl Date {
         Date::with_tag(tags).unwrap_or_default().1
     }
 
-    /// Returns the date of a game with the name of the tag that contains it, or `None` if no tag has a date with a
-    /// year.
+    /// Returns the name of the tag that contains the date of a game, and the date. Returns `None` if no tag has a date
+    /// with a year.
     pub(crate) fn with_tag(tags: &Tags<'_>) -> Option<(&'static [u8], Date)> {
         let dates = Date::TAGS.into_iter();
         let mut dates = dates.filter_map(|name| Some((name, Date::of_tag(tags.get(name)?))));

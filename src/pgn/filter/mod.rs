@@ -305,8 +305,8 @@ impl GameFilter {
     }
 }
 
-/// The highest number that is accepted as a rating. Greater numbers are regarded as typing errors, such as 27000 for
-/// 2700.
+/// The highest number that is accepted as a rating. A greater number, such as 27000 for 2700, is regarded as a typing
+/// error.
 pub(crate) const HIGHEST_RATING: u16 = 4000;
 
 /// Parses a rating: the only number in a text such as `2400`, `1200?`, `1400 (club)` or `DWZ=1500`. In a provisional

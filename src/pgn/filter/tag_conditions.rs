@@ -119,7 +119,7 @@ impl FromStr for TimeControlRange {
 /// for parsing longer ones.
 const LONGEST_CONTROL: usize = 1024;
 
-/// The number of moves for which the time of a time control is computed.
+/// The number of moves that the expected time of a game covers.
 const MOVES: u64 = 40;
 
 /// Returns the number of seconds that a `TimeControl` tag gives a player for 40 moves: the base times of all periods up

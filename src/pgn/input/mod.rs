@@ -377,7 +377,7 @@ pub(super) struct Sender {
     pub(super) memory: usize,
 }
 
-/// The sending half of a queue of chunks of decompressed data.
+/// The sending half of a queue of chunks, which contain decompressed data.
 pub(super) type Chunks = Feeder<Vec<u8>>;
 
 impl Sender {

@@ -119,7 +119,7 @@ fn unpacked<'a>(
     })
 }
 
-/// A zip archive, the numbers of its `.pgn` members, and the names of its other files.
+/// A zip archive, the indices of its `.pgn` members, and the names of the other files in the archive.
 type Opened<R> = (ZipArchive<R>, Vec<usize>, Vec<String>);
 
 /// Opens a zip archive for reading. Ignores directories, and the files in which macOS keeps attributes of other files.

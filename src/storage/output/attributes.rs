@@ -81,8 +81,8 @@ impl Attributes {
     }
 }
 
-/// The attributes of a file on systems other than Unix. It is empty, because files take their access rights from their
-/// directory.
+/// The attributes of a file on systems other than Unix. The type is empty, because a file takes its access rights from
+/// its directory.
 #[cfg(not(unix))]
 #[derive(Debug)]
 pub(super) struct Attributes;
@@ -129,8 +129,8 @@ pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     Ok(metadata.is_file() && metadata.permissions().readonly())
 }
 
-/// Replaces an error with `Ok(())` if it means that this user may not perform the operation, or that the file system
-/// does not support it. Passes all other results through.
+/// Replaces an error with `Ok(())` if the error means that this user may not perform the operation, or that the file
+/// system does not support the operation. Passes all other results through.
 #[cfg(unix)]
 fn if_allowed(done: io::Result<()>) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
@@ -141,8 +141,8 @@ fn if_allowed(done: io::Result<()>) -> io::Result<()> {
 }
 
 /// Returns the names and values of the extended attributes that the replacement of a file should keep. On Linux, these
-/// are user attributes and access control lists. Attributes that describe the content, such as signatures, or that only
-/// the system may set are left out.
+/// are user attributes and access control lists. Leaves out attributes that describe the content, such as signatures,
+/// and attributes that only the system may set.
 #[cfg(unix)]
 fn extended_of(path: &Path) -> io::Result<Vec<(OsString, Vec<u8>)>> {
     let names = match xattr::list_deref(path) {

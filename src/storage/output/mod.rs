@@ -84,8 +84,8 @@ impl AtomicFile {
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory of `target` does not exist or cannot be written, if `target` is a directory or
-    /// read-only, or if another run is writing to `target`.
+    /// Returns an error if `target` is a directory or read-only, if its directory does not exist or cannot be written,
+    /// or if another process is writing to `target`.
     pub fn create(target: impl AsRef<Path>) -> Result<AtomicFile> {
         AtomicFile::create_over(target, |_| Ok(()))
     }
@@ -203,8 +203,8 @@ impl AtomicFile {
         }
     }
 
-    /// Flushes the complete file to the disk. The returned output can then be renamed to its target together with
-    /// others by [`commit_all`].
+    /// Flushes the complete file to the disk. Pass the returned output to [`commit_all`] to rename it to its target,
+    /// together with other outputs.
     ///
     /// # Errors
     ///
@@ -290,8 +290,8 @@ impl BufferedFile {
         written.at(self.target(), "write")
     }
 
-    /// Writes the rest of the buffer, and flushes the complete file to the disk. The returned output can then be
-    /// renamed to its target together with others by [`commit_all`].
+    /// Writes the rest of the buffer, and flushes the complete file to the disk. Pass the returned output to
+    /// [`commit_all`] to rename it to its target, together with other outputs.
     ///
     /// # Errors
     ///
@@ -416,8 +416,8 @@ impl AtomicDir {
         self.temporary.path()
     }
 
-    /// Flushes all files of the complete directory to the disk. The returned output can then be renamed to its target
-    /// together with others by [`commit_all`].
+    /// Flushes all files of the complete directory to the disk. Pass the returned output to [`commit_all`] to rename it
+    /// to its target, together with other outputs.
     ///
     /// # Errors
     ///

@@ -122,8 +122,9 @@ impl Finished {
 }
 
 impl Replaced {
-    /// Removes the old output. If it cannot be removed, it is left for the next run to remove. If another program may
-    /// have changed it, it is kept under another name instead, and a message that contains this name is returned.
+    /// Removes the old output. If this fails, leaves the old output to the next process that writes the same target. If
+    /// another program may have changed the old output, keeps it under another name instead, and returns a message that
+    /// contains this name.
     fn remove(self) -> Option<String> {
         let target = &self.target;
         let is_changed = if target.is_directory() {
@@ -232,8 +233,8 @@ fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Re
     Ok(())
 }
 
-/// Opens a directory, so that the renames in it can be flushed to the disk. Returns `None` if the system does not open
-/// directories, or if this user may not read this one.
+/// Opens a directory, so that the renames in it can be flushed to the disk. Returns `None` if the system cannot open
+/// directories, or if this user may not read the directory.
 pub(super) fn open_directory(path: &Path) -> io::Result<Option<File>> {
     match File::open(path) {
         // A user who may write a directory may not be allowed to read it. Windows does not open directories.
@@ -355,9 +356,9 @@ fn path_of_open(_file: &File) -> io::Result<PathBuf> {
 }
 
 /// Renames an output at the temporary path `made` to an unused name next to `target`, and returns that name. The name
-/// is that of the target with `ending`, or with a number and `ending`. If all of these are taken, it is the temporary
-/// name without its extension, because the next run removes files with that extension. Returns `None` if nothing exists
-/// at `made`.
+/// is that of the target with `ending`, or with a number and `ending`. If all of these names are taken, it is the
+/// temporary name without its extension, because files with this extension are removed later. Returns `None` if nothing
+/// exists at `made`.
 fn keep(made: &Path, target: &Path, ending: &str) -> Option<Kept> {
     let numbered = (0..100).map(|number| {
         let mut name = target.file_name().unwrap_or_default().to_owned();

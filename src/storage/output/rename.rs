@@ -7,8 +7,8 @@ use std::{
 
 use super::{identity::FileState, target::Target};
 
-/// The extension of the name to which an old directory is moved before the new one is renamed to its target, on systems
-/// that cannot exchange both in one step.
+/// The extension of the temporary name of an old directory while the new directory is renamed to its target. It is used
+/// on systems that cannot exchange two names in one step.
 pub(super) const ASIDE: &str = ".old";
 
 /// The behavior of a rename if something exists under the new name: refuse to rename, or exchange the two names.
@@ -157,8 +157,8 @@ pub(super) mod staged {
     type Act = Box<dyn FnOnce()>;
 
     thread_local! {
-        /// A hook for tests. It runs once between the last check of a target and the exchange of its name, and plays
-        /// the part of another program.
+        /// A hook for tests. It is called once, between the last check of a target and the exchange of its name, and
+        /// plays the part of another program.
         pub static MEANWHILE: RefCell<Option<Act>> = const { RefCell::new(None) };
         /// Whether tests on this thread simulate a system without an atomic exchange of two names.
         pub static CANNOT_EXCHANGE: Cell<bool> = const { Cell::new(false) };

@@ -69,8 +69,8 @@ impl Target {
         self.guard = Some(guard);
     }
 
-    /// Updates the recorded time of the last status change of the old output. The cleanup after a killed run may have
-    /// removed a hard link to the old output, which changes this time.
+    /// Updates the recorded time of the last status change of the old output. The cleanup after a killed process may
+    /// have removed a hard link to the old output, which changes this time.
     pub(super) fn refresh_change_time(&mut self) -> Result<()> {
         let now = FileState::of(&self.path).at(&self.name, "open")?;
         if now.map(FileState::renamed) == self.before.map(FileState::renamed) {
@@ -353,12 +353,12 @@ pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<(
     Err(Error::foreign(path, problem))
 }
 
-/// Checks that the paths of a run do not conflict: no two outputs are the same or lie inside each other, and no output
-/// is an input or a directory that contains an input. Symbolic links are resolved.
+/// Checks that the paths of an operation do not conflict: no two outputs are the same or lie inside each other, and no
+/// output is an input or a directory that contains an input. Symbolic links are resolved.
 ///
 /// # Errors
 ///
-/// Returns an [`Error::File`] that names the conflicting output, and an error if a path cannot be examined.
+/// Returns an [`Error::File`] that names the conflicting output. Returns another error if a path cannot be examined.
 pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
     let resolved = |path: &Path| in_one_case(resolved(path));
     let places: Vec<PathBuf> = outputs.iter().map(|path| resolved(path)).collect();

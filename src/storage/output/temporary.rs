@@ -26,8 +26,8 @@ use crate::error::{At, Error, Result};
 /// The number of random characters in the name of a temporary file or directory.
 pub(super) const RANDOM: usize = 8;
 
-/// The ending of temporary names. Outputs have such a name before they are renamed to their targets, and replaced
-/// outputs until they are removed.
+/// The ending of temporary names. A new output has a temporary name until it is renamed to its target, and a replaced
+/// output has one until it is removed.
 const SUFFIX: &str = ".part";
 
 /// The name of an empty file that is created for a moment in a temporary directory, to test whether the target can be
@@ -108,9 +108,10 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a temporary file next to `target`, or a temporary directory if `is_own` is `Some`. Removes what killed
-    /// runs for the same target have left. `is_own` decides which files of an abandoned temporary directory may be
-    /// removed. Checks as far as possible that the new file or directory can later be renamed to the target.
+    /// Creates a temporary file next to `target`, or a temporary directory if `is_own` is `Some`. Removes the temporary
+    /// files that killed processes with the same target have left. `is_own` decides which files of an abandoned
+    /// temporary directory may be removed. Checks as far as possible that the new file or directory can later be
+    /// renamed to the target.
     ///
     /// If the target exists, only the owner gets access to the file or directory; otherwise it has the default access
     /// rights.
@@ -214,8 +215,8 @@ impl Temporary {
         })
     }
 
-    /// Returns `true` if the temporary file or directory still has its name. Before it was marked as in use, another
-    /// run may have removed it as abandoned.
+    /// Returns `true` if the temporary file or directory still exists under its name. Before it was marked as in use,
+    /// another process may have removed it as abandoned.
     fn is_in_place(&self) -> bool {
         match (
             FileId::of(&self.path),
@@ -241,8 +242,9 @@ impl Temporary {
         self.handle.as_ref().expect("a file is open")
     }
 
-    /// Releases the file or directory, so that it is no longer removed when the value is dropped. Returns its path and
-    /// the handle that marks it as in use, which must be held until the file or directory has been renamed.
+    /// Releases the file or directory, so that it is no longer removed when the value is dropped. Returns its path, and
+    /// a handle that marks the file or directory as in use. The caller must hold the handle until the file or directory
+    /// has been renamed.
     pub(super) fn keep(mut self) -> (PathBuf, Option<File>) {
         live().paths.remove(&self.path);
         // Windows does not rename a file or directory that is open.
@@ -278,7 +280,7 @@ pub(super) fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {
     // On other systems, a file takes its rights from its directory.
 }
 
-/// Returns the common prefix of the names of all temporary files for the output `target`: a dot, the name of the
+/// Returns the prefix that the names of all temporary files for the output `target` share: a dot, the name of the
 /// output, and a dot.
 fn prefix(target: &Path) -> OsString {
     /// The maximum length in bytes of an output's name that is not shortened. File names may have at most 255 bytes,
@@ -304,12 +306,12 @@ pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
     Cow::Owned(format!("{beginning}~{hash:016x}").into())
 }
 
-/// Restores an old output directory that a killed run has moved aside, by renaming it to `target`. Returns `true` if
-/// there was such a directory.
+/// Restores an old output directory that a killed process has moved aside, by renaming it to `target`. Returns `true`
+/// if the directory was found and restored.
 ///
 /// # Errors
 ///
-/// Returns an error if the run that moved the directory is still working, or if the directory cannot be renamed.
+/// Returns an error if the process that moved the directory is still running, or if the directory cannot be renamed.
 pub(super) fn restore(target: &Target) -> Result<bool> {
     let left = left_behind(target, &[rename::ASIDE])?;
     let Some((path, _)) = left.into_iter().find(|(_, is_directory)| *is_directory) else {
@@ -320,12 +322,12 @@ pub(super) fn restore(target: &Target) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes the temporary files and directories that killed runs with the same target have left. `is_own` is `Some` if
-/// the target is a directory, and decides which files of an abandoned directory may be removed.
+/// Removes the temporary files and directories that killed processes with the same target have left. `is_own` is `Some`
+/// if the target is a directory, and decides which files of an abandoned directory may be removed.
 ///
 /// # Errors
 ///
-/// Returns an error if another run with this target is still working.
+/// Returns an error if another process with this target is still running.
 fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
     for (path, is_directory) in left_behind(target, &[SUFFIX, rename::ASIDE])? {
         let Some(_claim) = claim_left_behind(target, &path, is_directory)? else {
@@ -342,7 +344,7 @@ fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
     Ok(())
 }
 
-/// Lists the temporary files and directories next to `target` that belong to runs with this target. `endings` are the
+/// Lists the temporary files and directories next to `target` that were created for this target. `endings` contains the
 /// endings of their names. Each path is returned with `true` for a directory. Returns an empty list if this user may
 /// not read the parent directory, or if it does not exist.
 ///
@@ -379,12 +381,12 @@ fn left_behind(target: &Target, endings: &[&str]) -> Result<Vec<(PathBuf, bool)>
     Ok(found)
 }
 
-/// Takes over a temporary file or directory of another run, so that it can be removed or restored. Returns `None` if it
-/// is unknown whether the other run is still working.
+/// Takes over a temporary file or directory of another process, so that it can be removed or restored. Returns `None`
+/// if it is unknown whether the other process is still running.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Busy`] if the other run is still working.
+/// Returns [`Error::Busy`] if the other process is still running.
 fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result<Option<File>> {
     match claim::left_behind(path, is_directory) {
         Ok(None) => Err(Error::Busy {
@@ -395,8 +397,8 @@ fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result
     }
 }
 
-/// Removes a temporary directory that a killed run has left. `is_own` returns `true` for the names of files that a run
-/// creates.
+/// Removes a temporary directory that a killed process has left. `is_own` returns `true` for the names of files that
+/// polybook creates in such a directory.
 ///
 /// # Errors
 ///

@@ -18,22 +18,23 @@ use crate::error::Result;
 const PREFIX: &str = "polybook-temporary-";
 const SUFFIX: &str = ".tmp";
 
-/// The age after which a temporary directory counts as abandoned if it is not marked as in use. A run marks a directory
-/// shortly after creating it, so a younger directory may belong to a run that is still working.
+/// The age after which a temporary directory counts as abandoned if it is not marked as in use. A process marks a
+/// directory shortly after creating it, so a younger directory may belong to a process that is still running.
 const UNCLAIMED: Duration = Duration::from_secs(60);
 
-/// The access rights of a temporary directory. Only its owner has access, because the games in it may be private.
+/// The access rights of a temporary directory. Only the owner has access, because the directory may contain private
+/// games.
 const OWNER_ONLY: u32 = 0o700;
 
 /// A temporary directory of this process. It is removed when the value is dropped. If a signal ends the process,
-/// [`discard_all`](super::discard_all) removes it. If the process is killed, the next run that creates a temporary
-/// directory in the same parent directory removes it.
+/// [`discard_all`](super::discard_all) removes it. If the process is killed, the next process of polybook that creates
+/// a temporary directory in the same parent directory removes it.
 #[derive(Debug)]
 pub struct TemporaryDir(Temporary);
 
 impl TemporaryDir {
-    /// Creates a temporary directory in `parent`. Removes temporary directories that killed runs have left in `parent`,
-    /// as far as possible.
+    /// Creates a temporary directory in `parent`. Also tries to remove temporary directories that killed processes have
+    /// left in `parent`.
     ///
     /// # Errors
     ///
@@ -59,8 +60,8 @@ impl TemporaryDir {
     }
 }
 
-/// Removes the temporary directories in `parent` that killed runs of this user have left. `own` is the temporary
-/// directory of this process, which is kept.
+/// Removes the temporary directories in `parent` that killed processes of this user have left. Keeps `own`, the
+/// temporary directory of this process.
 fn remove_left_behind(parent: &Path, own: &Path) {
     let Ok(own) = own.metadata() else {
         return;
@@ -94,8 +95,9 @@ fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
     found.is_dir()
 }
 
-/// Returns `true` if the run that created a temporary directory must have had time to mark it as in use: the directory
-/// contains a file, which is created only after marking it, or it is older than [`UNCLAIMED`]. `found` is its metadata.
+/// Returns `true` if the process that created a temporary directory must have had time to mark it as in use. This is
+/// the case if the directory contains a file, because files are created only after marking, or if the directory is
+/// older than [`UNCLAIMED`]. `found` is the metadata of the directory.
 fn was_claimed(path: &Path, found: &Metadata) -> bool {
     let age = found.modified().ok().and_then(|time| time.elapsed().ok());
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())

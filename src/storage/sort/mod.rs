@@ -66,8 +66,8 @@ impl Memory {
         self.part(self.bytes / parts)
     }
 
-    /// Returns a budget of `bytes` bytes with the same directory of temporary files. The bytes are not deducted from
-    /// `self`.
+    /// Returns a budget of `bytes` bytes, with the same directory for temporary files as `self`. The bytes are not
+    /// deducted from `self`.
     pub(crate) fn part(&self, bytes: usize) -> Memory {
         let temp_dir = self.temp_dir.clone();
         Memory { bytes, temp_dir }

@@ -68,8 +68,8 @@ pub(crate) trait Fold: Default {
     fn finish(&mut self, out: &mut impl FnMut(Self::Record));
 }
 
-/// A fold that removes duplicates: it passes on one of each group of equal records. It contains the last record that it
-/// has seen.
+/// A fold that removes duplicates: of each group of equal records, it passes on one. It contains the last record that
+/// was taken.
 #[derive(Debug)]
 pub(crate) struct Once<R>(Option<R>);
 

@@ -33,8 +33,8 @@ const CHECKSUM: usize = size_of::<u32>();
 /// The number of bytes of a temporary file that are read or written at once.
 pub(super) const BUFFER: usize = 4 * BLOCK;
 
-/// Returns the number of bytes that a run, a sequence of `bytes` bytes, takes in a temporary file, including the
-/// checksum of each block.
+/// Returns the number of bytes that a sequence of `bytes` bytes takes in a temporary file, including the checksum of
+/// each block.
 fn with_checksums(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(BLOCK as u64) * CHECKSUM as u64
 }

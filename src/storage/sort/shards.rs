@@ -319,9 +319,9 @@ impl RecordBudget {
     }
 }
 
-/// Merges the spilled runs of shard number `number` with its records in memory, and folds equal records. The result
-/// stays in memory if `room` permits, and is otherwise written to the file of `writer`. `scratch` is a buffer for
-/// sorting.
+/// Merges the spilled records of shard number `number` with its records in memory, and folds equal records. The result
+/// stays in memory if the budget `room` permits, and is otherwise written to the file of `writer`. `scratch` is a
+/// buffer for sorting.
 fn seal_shard<R: Record>(
     number: usize,
     mut shard: Shard<R>,

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::error::Result;
 
-/// The number of fingerprints per block of a sorted run. The high bits of each block's first fingerprint are kept in
-/// memory, so that a lookup reads only the blocks that may contain a fingerprint.
+/// The number of fingerprints per block of a sorted sequence in a file. The high bits of each block's first fingerprint
+/// are kept in memory, so that a lookup reads only the blocks that may contain a fingerprint.
 const STRIDE: usize = BLOCK / size_of::<u128>();
 
 /// An upper bound on the memory that one fingerprint takes, in bytes. It covers the hash table, which is half empty

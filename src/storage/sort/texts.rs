@@ -12,14 +12,15 @@ use crate::error::Result;
 /// The minimum number of bytes that a sorter may use for texts in memory, however small its memory budget is.
 const MIN_BYTES: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
 
-/// The number of sorted runs that are merged at once. Runs of a level are merged into one run of the next level.
+/// The number of sorted runs (sequences of texts in temporary files) that are merged at once. Runs of one level are
+/// merged into one run of the next level.
 const FAN_IN: usize = if cfg!(test) { 4 } else { 128 };
 
 /// The size in bytes of the length prefix that is stored before each text.
 const LENGTH: usize = 4;
 
-/// The maximum number of texts with equal prefixes for which the bytes after the prefix are copied and compared. It
-/// bounds the memory of these copies.
+/// The maximum number of texts with equal prefixes whose remaining bytes are copied and compared. It bounds the memory
+/// for these copies.
 const MAX_COPIED: usize = 1 << 16;
 
 /// The number of consecutive texts that are loaded into the processor's cache together.
@@ -32,7 +33,7 @@ const PREFIX: usize = size_of::<[u64; 2]>();
 /// The number of bytes in the first element of [`TextPlace::prefix`].
 const KEY: usize = size_of::<u64>();
 
-/// The offset of a text in memory, with the first bytes of the text for fast comparison.
+/// The offset of a text in memory, and the first bytes of the text, by which texts are compared quickly.
 #[derive(Copy, Clone, Debug)]
 struct TextPlace {
     /// The result of [`prefix`] for the text. Two `u64` instead of a `u128`, because their alignment makes the struct
@@ -300,7 +301,7 @@ impl TextSorter {
     }
 
     /// Creates a sorter that groups texts by their first `key` bytes. Of each group, it keeps the texts whose first
-    /// `rank` bytes equal those of the smallest one. `rank` must be at least `key`, and every text must have at least
+    /// `rank` bytes equal those of the smallest text. `rank` must be at least `key`, and every text must have at least
     /// `rank` bytes.
     pub(crate) fn best(memory: Memory, key: usize, rank: usize) -> TextSorter {
         TextSorter::of_best(memory, key, Some(rank))
