@@ -39,14 +39,16 @@ const GROUPS: u8 = 10;
 /// The number of encoded months per year: 12, and 0 for an unknown month.
 const MONTHS: u32 = 13;
 
-/// The maximum number of games in one record. The sum of their ratings, at most 4,000 each, fits into 16 bits.
+/// The maximum number of games in one record. It is so small that the sum of the games' ratings, at most 4,000 each,
+/// fits into 16 bits.
 const MOST: u64 = 16;
 
-/// A mask of the bits (position, move, class, result) that are equal in two records whose games can be added up.
+/// A mask of the bits of a record that hold the position, the move, the class and the result. The games of two records
+/// can be added up if these bits are equal.
 const SUMMED: u128 = !0 << 20;
 
-/// The class of a half-move: the speed, rating group and month of its game, by which counts can be grouped. A property
-/// by which counts are not grouped is 0.
+/// The class of a half-move: the speed, rating group and month of its game. Counts can be grouped by some of these
+/// properties; the other properties are 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct CountClass {
     /// The index of the speed in [`Speed::ALL`](crate::pgn::Speed::ALL).
@@ -77,8 +79,8 @@ impl AddAssign for Ratings {
     }
 }
 
-/// A 128-bit record of up to 16 games of one class and one result in which a move was played in a position. Records
-/// compare by position key, then move, then class.
+/// A 128-bit record of up to 16 games in which a move was played in a position. All games of a record have the same
+/// class and the same result. Records are ordered by position key, then move, then class.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ClassRecord(u128);
 
@@ -219,8 +221,8 @@ impl Fold for AddGames {
         }
     }
 
-    /// Passes the games that were added up to `out` as records of up to 16 games, in ascending order. The first record
-    /// has the fewest games; the sum of the ratings is divided in proportion to the games.
+    /// Passes the games that were added up to `out`, as records of up to 16 games in ascending order. The first record
+    /// has the fewest games. The sum of the ratings is divided in proportion to the games.
     #[inline]
     fn finish(&mut self, out: &mut impl FnMut(ClassRecord)) {
         let Some((shared, games, sum)) = self.open.take() else {
@@ -257,8 +259,8 @@ pub(crate) struct ClassCounts {
 }
 
 impl ClassTally {
-    /// Creates an empty tally that spills to temporary files. `with_identities` adds a second store, for the position
-    /// keys of identities; each store may use the whole budget of `memory`.
+    /// Creates an empty tally that spills to temporary files. If `with_identities` is `true`, the tally has a second
+    /// store, for pairs of a position key and an identity. Each store may use the whole budget of `memory`.
     pub(crate) fn new(memory: &Memory, with_identities: bool) -> ClassTally {
         ClassTally {
             records: Shards::new(memory.clone()),
@@ -266,8 +268,8 @@ impl ClassTally {
         }
     }
 
-    /// Adds records. If the tally stores identities, also adds `pairs`, the pairs of a position key and an identity
-    /// that the records refer to; otherwise ignores `pairs`.
+    /// Adds `records`. If the tally stores identities, also adds `pairs`: the position key and the identity of each
+    /// position in `records`. Otherwise ignores `pairs`.
     ///
     /// # Errors
     ///
@@ -295,7 +297,8 @@ impl ClassTally {
 }
 
 impl ClassCounts {
-    /// Calls `f` with each record of the position that has this identity, in ascending order.
+    /// Calls `f` with each record of the position with the identity `identity`, in ascending order. The identity is a
+    /// hash that distinguishes positions with equal keys.
     ///
     /// # Errors
     ///
@@ -341,7 +344,7 @@ pub struct Grouping {
     pub month: bool,
 }
 
-/// The error for a text that does not name the properties of a [`Grouping`].
+/// The error returned when a string does not name the properties of a [`Grouping`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write speed, rating and month, joined by commas, or none")]
 pub struct UnknownClass;
@@ -352,7 +355,8 @@ impl Grouping {
         self == Grouping::default()
     }
 
-    /// Returns `true` if counts grouped by `other` can be calculated from counts grouped by `self`.
+    /// Returns `true` if `self` includes every property of `other`, so that counts grouped by `other` can be calculated
+    /// from counts grouped by `self`.
     pub fn has(self, other: Grouping) -> bool {
         let mine = self.fields();
         other
@@ -362,7 +366,7 @@ impl Grouping {
             .all(|(theirs, mine)| !theirs.1 || mine.1)
     }
 
-    /// Returns `class` with 0 in place of each property by which this grouping does not group.
+    /// Returns a copy of `class` in which each property that is not part of this grouping is 0.
     pub(crate) fn of(self, class: CountClass) -> CountClass {
         CountClass {
             speed: if self.speed { class.speed } else { 0 },
@@ -437,7 +441,8 @@ impl TryFrom<Vec<String>> for Grouping {
     }
 }
 
-/// A pair of a position's key and its identity. Several positions may share a key, but no two share an identity.
+/// A pair of a position's key and its identity, which are two hashes. Several positions may have the same key, but each
+/// has a different identity.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct KeyedIdentity(u128);
 

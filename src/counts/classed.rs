@@ -27,17 +27,17 @@ use crate::{
     storage::sort::{Merge, Sealed},
 };
 
-/// The number of buffered rows of one move that triggers adding up equal classes before all rows of the move are read.
-/// Bounds the memory.
+/// The number of rows of one move that may be buffered before rows of equal class are added up. It bounds the memory
+/// for moves with very many rows.
 const MOST_OF_MOVE: usize = 1 << 16;
 
-/// The maximum number of classes of one move; bounds the memory. All combinations of speeds, rating groups and the
-/// months of fifty years are a third of this number, or two thirds if some games are counted for books only.
+/// The maximum number of classes (speed, rating group and month) of one move, which bounds the memory. All classes in
+/// fifty years are a third of this number, or two thirds if some games are counted for books only.
 const MOST_CLASSES: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
 /// The maximum number of rows in a directory of counts that may lack rows for games which end in a position. A larger
-/// directory without these rows was written by a program that did not count endings. In a smaller one, every game may
-/// end in a position from which it moved earlier, and such an ending has no row.
+/// directory without such rows was written by a program that did not count endings. In a smaller directory, every game
+/// may end in a position from which it moved earlier; such an ending has no row.
 const MOST_WITHOUT_ENDS: u64 = 10_000;
 
 /// Counts of several directories that are added up by class (speed, rating group and month) while they are read.
@@ -100,7 +100,8 @@ impl ClassedCounts {
         })
     }
 
-    /// Returns `true` if a file of the counts has a column of identities, as counts of chess variants have.
+    /// Returns `true` if a file of the counts has a column of identities, which are hashes that distinguish positions
+    /// with equal keys. Counts of chess variants have this column.
     ///
     /// # Errors
     ///
@@ -118,9 +119,10 @@ impl ClassedCounts {
         Ok(false)
     }
 
-    /// Calls `f` with the sums of all rows whose keys are in `shards`, sorted by key, move, identity and class. `own`
-    /// contains the counts of the run's games, which are added. A shard is a 256th of the range of keys; `shards` must
-    /// lie in one half of that range.
+    /// Calls `f` with the sums of all rows whose keys are in `shards`, sorted by key, move, identity and class. If
+    /// `own` is given, it contains the counts of games that the run has read, which are added to the sums.
+    ///
+    /// A shard is a 256th of the range of keys. `shards` must lie in one half of that range.
     ///
     /// # Errors
     ///
@@ -199,7 +201,8 @@ impl ClassedCounts {
         rows.drain(..).try_for_each(|row| f(&row))
     }
 
-    /// Returns the path that errors about all inputs name: the first directory, or `counts` if there is no directory.
+    /// Returns a path for errors that are about all inputs: the path of the first directory, or `counts` if there is no
+    /// directory.
     fn path(&self) -> &Path {
         let directory = self.directories.first();
         directory.map_or("counts".as_ref(), |(directory, ..)| directory.path())
@@ -214,8 +217,8 @@ impl ClassedCounts {
         Err(Error::too_large(self.path(), problem))
     }
 
-    /// Returns an iterator over the rows that `rows` reads from one directory. The iterator sets `has_ends` when it
-    /// reads a row for games that end in a position.
+    /// Returns an iterator over the rows of one directory, which `rows` reads. When the iterator reads a row for games
+    /// that end in a position, it sets `has_ends`.
     fn rows<'a>(&'a self, mut rows: OrderedRows<'a>, has_ends: &'a AtomicBool) -> ClassedRows<'a> {
         let (mut batch, mut at) = (Vec::new(), 0);
         Box::new(std::iter::from_fn(move || {
@@ -279,8 +282,8 @@ impl ClassedCounts {
         parts.map(OrderedParts::rows).sum()
     }
 
-    /// Checks that all rows were read exactly once. Resets the counters of games and rows, so that the rows can be read
-    /// again.
+    /// Checks that all rows were read exactly once. Resets the counters of games and ratings, so that the rows can be
+    /// read again.
     ///
     /// # Errors
     ///
@@ -301,7 +304,7 @@ impl ClassedCounts {
     }
 }
 
-/// Sets `has_ends` if one of `rows` counts games that end in a position, which are rows without a move.
+/// Sets `has_ends` if `rows` contains a row without a move. Such a row counts games that end in a position.
 fn note_ends(rows: &[ClassRow], has_ends: &AtomicBool) {
     let is_end = |row: &ClassRow| row.row.mv == BookMove::NONE;
     if !has_ends.load(Relaxed) && rows.iter().any(is_end) {
@@ -328,7 +331,7 @@ fn add_up(rows: &mut Vec<ClassRow>) {
 /// An iterator over rows of counts by class, sorted by position key, move and identity.
 pub(super) type ClassedRows<'a> = Box<dyn Iterator<Item = Result<ClassRow>> + 'a>;
 
-/// A source of counts, in memory or in temporary files, whose rows are written to a directory of counts.
+/// Counts that are written to a directory of counts. They are in memory or in temporary files.
 pub(crate) enum RowSource<'a> {
     /// Counts of standard chess, in which keys identify positions.
     Keys(&'a Counts),
@@ -340,7 +343,8 @@ pub(crate) enum RowSource<'a> {
 }
 
 impl RowSource<'_> {
-    /// Returns `true` for counts of variants, whose rows have identities that differ from their position keys.
+    /// Returns `true` if the counts are counts of variants. Rows of variants have an identity, which is a hash that can
+    /// differ from the position key.
     pub(super) fn has_identities(&self) -> bool {
         matches!(self, RowSource::Identities { .. })
     }
@@ -468,7 +472,8 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
     }))
 }
 
-/// Converts a record to a row. `key` is the position key; the record itself contains the identity.
+/// Converts a record to a row. `key` is the position key, which the record does not contain: its own key is the
+/// identity of the position.
 fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     ClassRow {
         row: Row {
@@ -483,8 +488,8 @@ fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     }
 }
 
-/// Calls `f` with the rows of counts of variants in one shard, sorted by key, move and identity. `keys` contains the
-/// pairs of a key and an identity, and `finder` finds the moves of an identity.
+/// Calls `f` with the rows of one shard of counts of variants, sorted by key, move and identity. A shard is a 256th of
+/// the range of keys. `keys` contains the pairs of a key and an identity, and `finder` finds the moves of an identity.
 ///
 /// # Errors
 ///

@@ -21,8 +21,8 @@ use crate::{
     task,
 };
 
-/// An open directory of counts: Parquet files with the results of moves by position, and optionally the description
-/// `counts.json`, the sidecar.
+/// An open directory of counts. It contains Parquet files with the results of moves by position, and optionally
+/// `counts.json`, which describes the counts.
 #[derive(Clone, Debug)]
 pub struct CountsDirectory {
     path: PathBuf,
@@ -43,16 +43,16 @@ pub struct Part {
 }
 
 impl CountsDirectory {
-    /// Opens counts that polybook or another program wrote. Checks that every Parquet file exists and has the size that
-    /// `counts.json` states, but reads no rows.
+    /// Opens a directory of counts that polybook or another program wrote. Reads no rows.
     ///
-    /// The file `counts.json`, the sidecar, is optional. Without it, all Parquet files of the directory are parts of
-    /// the counts. Files whose names begin with a dot or an underscore are ignored.
+    /// If the directory contains `counts.json`, checks that it lists exactly the Parquet files that exist, with their
+    /// sizes. Otherwise, all Parquet files in the directory are parts of the counts. Files whose names begin with a dot
+    /// or an underscore are ignored.
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory cannot be read or contains no part, if the sidecar is malformed or of another
-    /// version, or if the sidecar lists a missing file or does not list an existing one.
+    /// Returns an error if the directory cannot be read or contains no part, if `counts.json` is malformed or of
+    /// another version, or if it lists a missing file or does not list an existing one.
     pub fn open(path: impl Into<PathBuf>) -> Result<CountsDirectory> {
         let path = path.into();
         open_again_if_replaced(&path, || CountsDirectory::open_once(&path))
@@ -113,8 +113,8 @@ impl CountsDirectory {
         self.about.as_ref()
     }
 
-    /// Returns the properties (speed, rating, month) by which the counts are grouped, according to `counts.json`, or to
-    /// the columns of the files if `counts.json` does not exist.
+    /// Returns the properties (speed, rating, month) by which the counts are grouped. They are stated in `counts.json`.
+    /// If `counts.json` does not exist, they follow from the columns of the files.
     ///
     /// # Errors
     ///
@@ -147,8 +147,8 @@ impl CountsDirectory {
         self.starts.as_ref()
     }
 
-    /// Estimates the memory in bytes that parsing the metadata of one Parquet file takes, for the file with the largest
-    /// metadata.
+    /// Estimates the memory in bytes that is needed to parse the metadata of one Parquet file of the directory. The
+    /// file with the largest metadata determines the result.
     ///
     /// # Errors
     ///
@@ -159,8 +159,8 @@ impl CountsDirectory {
         parts.try_fold(0, |most, part| Ok(most.max(part?)))
     }
 
-    /// Checks that every file has a column of identities if `are_wanted` is `true`, or that none has one if it is
-    /// `false`. Counts of chess variants have identities.
+    /// Checks that every file has a column of identities if `are_wanted` is `true`, and that no file has one if it is
+    /// `false`. Identities are hashes that distinguish positions with equal keys; counts of chess variants have them.
     ///
     /// # Errors
     ///
@@ -278,8 +278,9 @@ impl Part {
         self.read_rows(Grouping::default(), ColumnBatch::row, |row| *row, false, f)
     }
 
-    /// Calls `f` with all rows and their classes, in batches of up to a few thousand. Of the class (speed, rating
-    /// group, month), only the properties in `by` are read. Returns the number of half-moves that the rows count.
+    /// Calls `f` with all rows and their classes (speed, rating group and month), in batches of up to a few thousand.
+    /// Only the properties in `by` are read; the other properties of the classes are 0. Returns the number of
+    /// half-moves that the rows count.
     ///
     /// # Errors
     ///
@@ -292,9 +293,11 @@ impl Part {
         self.read_rows(by, ColumnBatch::class_row, |row| row.row, true, f)
     }
 
-    /// Calls `f` with all rows, in batches. `read_row` decodes the row with a given index in a batch, and `row_of`
-    /// returns its results. Rows without a move are left out unless `with_ends` is set. Returns the number of
-    /// half-moves that the rows count.
+    /// Calls `f` with all rows, in batches. `read_row` decodes the row with a given index in a batch of columns, with
+    /// the class properties in `by`. `row_of` returns the results in a decoded row.
+    ///
+    /// If `with_ends` is `false`, rows without a move, for games that end in a position, are left out. Returns the
+    /// number of half-moves that the rows count.
     fn read_rows<R>(
         &self,
         by: Grouping,
@@ -334,8 +337,7 @@ impl Part {
         })
     }
 
-    /// Calls `f` with all positions in which games started, a few at a time. Returns the total number of games that
-    /// started in them.
+    /// Calls `f` with all positions in which games started, a few at a time. Returns the total number of these games.
     ///
     /// # Errors
     ///
@@ -345,8 +347,9 @@ impl Part {
         self.read_file(|file| read_starts(file, &mut f))
     }
 
-    /// Checks the checksum of the file, calls `read`, and compares the numbers of rows and games that `read` returns
-    /// with those in `counts.json`. Returns the number of games. The inner error of `read` is passed on unchanged.
+    /// Checks the checksum of the file and calls `read`, which returns the numbers of rows and games that it has read.
+    /// Compares these numbers with `counts.json`, and returns the number of games. If the inner result of `read` is an
+    /// error, returns this error unchanged.
     fn read_file(
         &self,
         read: impl FnOnce(&ParquetFile) -> Result<Result<(u64, u64)>, CountsError>,
@@ -374,8 +377,8 @@ impl Part {
         file.map_err(|err| self.unless_replaced(err))
     }
 
-    /// Returns `err` unchanged, or [`ErrorKind::Changed`](crate::ErrorKind::Changed) if another program has replaced
-    /// the directory since it was opened, because `err` is then about a file of the new directory.
+    /// Returns `err`, unless another program has replaced the directory since it was opened. In this case, `err` is
+    /// about a file of the new directory, and [`ErrorKind::Changed`](crate::ErrorKind::Changed) is returned instead.
     fn unless_replaced(&self, err: Error) -> Error {
         let directory = self.path.parent().unwrap_or(&self.path);
         match FileId::of(directory) {

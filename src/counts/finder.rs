@@ -15,7 +15,8 @@ use crate::{
     storage::sort::{Record, SHARDS},
 };
 
-/// The number of bits of a record below its highest eight bits, which select its shard.
+/// The number of low bits of a record that do not select its shard. The highest eight bits of a record select the
+/// shard.
 const SHARD_SHIFT: u32 = 120;
 
 /// The intended number of records in one part of a shard that is in memory. A look-up searches one part.
@@ -24,17 +25,17 @@ const PART_IN_MEMORY: u64 = 4;
 /// The intended number of records in one part of a shard that is in a temporary file. A look-up reads one part.
 const PART_IN_FILE: u64 = 256;
 
-/// Finds the moves of a position in sorted counts by the position's key.
+/// A finder of positions in sorted counts. It finds the moves of a position by the position's key.
 ///
-/// Keys are spread evenly, so the bits of a key below those that select its shard tell its location to within a few
-/// records. A table of the first record of each such part is enough.
+/// Keys are spread evenly, so the leading bits of a key determine the location of its records to within a few records.
+/// The finder has a table with the first record for each combination of these bits.
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
     pub(super) counts: &'a Counts,
     pub(super) shards: Cow<'a, [ShardParts]>,
 }
 
-/// Counts together with the tables that finding a position by its key needs.
+/// Counts, with the tables that are needed to find a position by its key.
 #[derive(Debug)]
 pub(crate) struct FindableCounts {
     counts: Counts,
@@ -52,7 +53,7 @@ pub(super) struct ShardParts {
     pub(super) positions: u64,
 }
 
-/// A range of records in one shard that contains all records of a position, if the position was counted.
+/// A range of records in one shard. If a position was counted, the range contains all its records.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct RecordRange {
     key: u64,
@@ -170,14 +171,16 @@ fn part_of(record: u128, bits: u32) -> usize {
 }
 
 impl Finder<'_> {
-    /// Returns the range of records that contains the position with this key, if it was counted.
+    /// Returns the range of records in which the position with the key `key` can be found. If the position was counted,
+    /// all its records are in this range.
     #[inline]
     pub fn part(&self, key: u64) -> RecordRange {
         self.to_records(self.part_numbers(key))
     }
 
-    /// Returns the location of a key as a range of part numbers. A part contains the records whose keys share some
-    /// leading bits. [`to_records`](Finder::to_records) converts the part numbers to indices of records.
+    /// Returns the part that can contain the records of `key`, as a range of part numbers in a shard. A part contains
+    /// the records whose keys share some leading bits. [`to_records`](Finder::to_records) converts the part numbers to
+    /// indices of records.
     #[inline]
     pub(super) fn part_numbers(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;
@@ -203,9 +206,9 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the moves that were counted in a position, in ascending order. Adds up the games of all [exact
-    /// identities](Keyed::exact_identities) of the position. The result is empty if the position was not counted.
-    /// `scratch` is overwritten.
+    /// Returns the moves that were counted in a position, in ascending order. The games of all [exact
+    /// identities](Keyed::exact_identities) of the position are added up. The result is empty if the position was not
+    /// counted. The content of `scratch` is overwritten.
     ///
     /// # Errors
     ///
@@ -230,8 +233,8 @@ impl Finder<'_> {
         Ok(moves)
     }
 
-    /// Searches a range of records, which [`part`](Finder::part) returned for a key, for the position with that key.
-    /// Returns `None` if the position was not counted.
+    /// Searches `part` for the records of a position. `part` is the range that [`part`](Finder::part) returned for the
+    /// position's key. Returns `None` if the position was not counted. The content of `scratch` is overwritten.
     ///
     /// # Errors
     ///
@@ -291,7 +294,7 @@ impl Finder<'_> {
         black_box(firsts.fold(0, |all, record| all ^ record.key()));
     }
 
-    /// Creates a set of bits that records for each position whether it was visited. No bit is set.
+    /// Creates a set of bits, one for each position, that records which positions were visited. No bit is set.
     pub fn visited_bits(&self) -> VisitedBits {
         let shards = self
             .shards

@@ -33,7 +33,7 @@ use shakmaty::Color;
 use super::{CountClass, Grouping, Ratings, Wdl};
 use crate::{kind, pgn::RatingGroup, position::BookMove, storage::sort::SHARDS};
 
-/// The name of the sidecar, the file that says where the counts come from and lists the other files.
+/// The name of the file that describes the counts in a directory and lists the other files of the directory.
 pub const SIDECAR: &str = kind::SIDECAR;
 
 /// The name of the file that lists the positions in which games started.
@@ -64,8 +64,8 @@ pub(super) const RATED: &str = "rated";
 pub(super) const EPD: &str = "epd";
 pub(super) const GAMES: &str = "games";
 
-/// Returns the Parquet schema of a file of counts. `with_identities` adds the column that distinguishes positions with
-/// equal keys, and `by` the columns of the properties by which counts are grouped.
+/// Returns the Parquet schema of a file of counts. If `with_identities` is `true`, the schema has the column of
+/// identities, which distinguish positions with equal keys. It also has a column for each property in `by`.
 pub(super) fn part_schema(with_identities: bool, by: Grouping) -> String {
     let mut schema =
         "message counts { required int64 key; required int32 move; required boolean black; \
@@ -123,8 +123,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the number of half-moves that the row counts: its games, or 0 for a row of games that end in the
-    /// position.
+    /// Returns the number of half-moves that the row counts. This is the number of its games, or 0 if its games end in
+    /// the position, because they have no move there.
     pub fn plies(&self) -> u64 {
         match self.mv {
             BookMove::NONE => 0,
@@ -184,15 +184,17 @@ pub(super) fn part_count(rows: u64) -> usize {
     usize::try_from(parts).map_or(SHARDS, |parts| parts.min(SHARDS))
 }
 
-/// Returns the shards whose rows file `number` of `parts` files contains, in ascending order of signed keys. Shards of
-/// keys with the highest bit set come first, because these keys are negative as signed numbers.
+/// Returns the shards whose rows belong into one of `parts` Parquet files, the file with the number `number`. A shard
+/// is a 256th of the range of keys. The shards are in ascending order of keys as signed numbers. Keys with the highest
+/// bit set are negative as signed numbers, so their shards come first.
 pub(super) fn shards_of_part(number: usize, parts: usize) -> impl Iterator<Item = usize> {
     let each = SHARDS / parts;
     (number * each..(number + 1) * each).map(|place| (place + SHARDS / 2) % SHARDS)
 }
 
-/// Returns the shards whose rows file `number` of `parts` files contains, as ranges in ascending order of signed keys.
-/// Each range lies in one half of the unsigned keys.
+/// Returns the shards whose rows belong into one of `parts` Parquet files, the file with the number `number`. The
+/// shards are returned as ranges, in ascending order of keys as signed numbers. Each range lies in one half of the
+/// unsigned keys.
 pub(super) fn ranges_of_part(number: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
     let shards: Vec<usize> = shards_of_part(number, parts).collect();
     let ranges = shards.chunk_by(|a, b| a + 1 == *b);

@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{error::Result, storage::sort::SHARDS};
 
-/// The maximum number of rows in a row group that is read by ranges of keys. Bounds the memory, because one row group
-/// of each directory is partly in memory.
+/// The maximum number of rows in a row group that can be read by ranges of keys. A part of one row group of each
+/// directory is in memory, so the limit bounds the memory.
 const MOST_OF_GROUP: u64 = 1 << 17;
 
 /// The sorted Parquet files of a directory of counts, in ascending order of keys. No two files share position keys.
@@ -100,8 +100,8 @@ impl OrderedPart {
         Ok(groups.map(|groups| OrderedPart::new(part, groups)))
     }
 
-    /// Opens a file of counts by class, whose rows must be sorted. A row group that does not state its first and last
-    /// key is assumed to span all keys.
+    /// Opens a file of counts by class. The rows of the file must be sorted. If the metadata of a row group do not
+    /// state the first and the last key, the group is assumed to contain all keys.
     fn open_classed(part: &Part) -> Result<OrderedPart> {
         let file = part.open()?;
         let groups = part.named(caught(|| {
@@ -150,16 +150,16 @@ impl OrderedPart {
         Ok(())
     }
 
-    /// Returns the number of rows that the metadata of the file state.
+    /// Returns the number of rows in the file, according to its metadata.
     fn rows(&self) -> u64 {
         self.groups.iter().map(|group| group.rows).sum()
     }
 }
 
 impl Group {
-    /// Reads the range of keys and the number of rows of a row group from its metadata. Returns `None` if the metadata
-    /// do not state that the rows are sorted by key and move, do not state the first and the last key, or state no rows
-    /// or more than [`MOST_OF_GROUP`].
+    /// Reads the range of keys and the number of rows of a row group from its metadata. Returns `None` if the group
+    /// cannot be read by ranges of keys: if the metadata do not state that the rows are sorted by key and move, if they
+    /// do not state the first and the last key, or if the group has no rows or more than [`MOST_OF_GROUP`].
     fn find(group: &RowGroupMetaData, columns: &PartColumns) -> Option<Group> {
         let rows = u64::try_from(group.num_rows()).ok()?;
         let [key, mv] = [columns.key, columns.mv].map(|column| column.place());
@@ -173,8 +173,8 @@ impl Group {
         (in_order && (1..=MOST_OF_GROUP).contains(&rows)).then_some(Group { keys, rows })
     }
 
-    /// Returns the range from the first to the last position key that the metadata of a row group state, or `None` if
-    /// they do not state it. `key` is the index of the key's column.
+    /// Returns the first and the last position key of a row group, as the metadata of the group state them. Returns
+    /// `None` if the metadata do not state them. `key` is the index of the column that contains the keys.
     fn keys(group: &RowGroupMetaData, key: usize) -> Option<RangeInclusive<i64>> {
         let Some(Statistics::Int64(keys)) = group.column(key).statistics() else {
             return None;
@@ -191,8 +191,8 @@ impl OrderedParts {
         OrderedParts(parts)
     }
 
-    /// Returns the first part that contains a row group whose first key is lower than the last key of the previous row
-    /// group, or `None` if all row groups are in order.
+    /// Returns the first part in which a row group overlaps the row group before it: its first key is less than the
+    /// last key of the previous group. Returns `None` if all row groups are in order.
     fn first_out_of_order<'a>(&'a self) -> Option<&'a OrderedPart> {
         let of_part =
             |part: &'a OrderedPart| part.groups.iter().map(move |group| (part, &group.keys));
@@ -202,20 +202,20 @@ impl OrderedParts {
         found.map(|(_, (part, _))| part)
     }
 
-    /// Returns the total number of rows that the metadata of all parts state.
+    /// Returns the total number of rows in all parts, according to their metadata.
     pub(crate) fn rows(&self) -> u64 {
         let rows = self.0.iter().map(OrderedPart::rows);
         rows.fold(0, u64::saturating_add)
     }
 
-    /// Returns a reader of the rows whose keys are in `shards`, without their classes. A shard is a 256th of the range
-    /// of keys; `shards` must lie in one half of that range.
+    /// Returns a reader of the rows whose keys are in `shards`. The rows are read without their classes. A shard is a
+    /// 256th of the range of keys. `shards` must lie in one half of that range.
     pub(crate) fn rows_of(&self, shards: Range<usize>) -> OrderedRows<'_> {
         self.classed_rows_of(shards, Grouping::default())
     }
 
-    /// Returns a reader of the rows whose keys are in `shards`, with the properties of their class that `by` selects.
-    /// Otherwise like [`rows_of`](OrderedParts::rows_of).
+    /// Returns a reader of the rows whose keys are in `shards`, like [`rows_of`](OrderedParts::rows_of). The rows are
+    /// read with those properties of their class (speed, rating group, month) that `by` includes.
     pub(super) fn classed_rows_of(&self, shards: Range<usize>, by: Grouping) -> OrderedRows<'_> {
         let first = |shard: usize| (shard as u64) << (u64::BITS - SHARDS.ilog2());
         let keys = first(shards.start).cast_signed()
@@ -298,7 +298,7 @@ struct OpenGroup<'a> {
     reader: GroupReader,
 }
 
-/// The progress that was made by reading one batch of rows.
+/// The progress that one call has made by reading a batch of rows.
 pub(crate) struct ReadProgress<'a> {
     /// The part that was read.
     pub path: &'a Path,
@@ -346,9 +346,9 @@ impl<'a> OrderedRows<'a> {
         })
     }
 
-    /// Reads the next batch that has rows in the range of keys, and calls `take` with the batch and the indices of
-    /// these rows. `take` returns the number of half-moves that they count. Returns `None` at the end of the range of
-    /// keys.
+    /// Reads the next batch of rows, some of which are in the range of keys. Calls `take` with the batch and the
+    /// indices of the rows in the range. `take` returns the number of half-moves that these rows count. Returns `None`
+    /// at the end of the range of keys.
     fn next_with(
         &mut self,
         mut take: impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,
@@ -387,9 +387,9 @@ impl<'a> OrderedRows<'a> {
         Ok(true)
     }
 
-    /// Reads a batch of the open row group, checks the order of its rows, and calls `take` with the batch and the
-    /// indices of the rows in the range of keys. Returns the number of these rows, and the number of half-moves that
-    /// they count.
+    /// Reads a batch of rows from the open row group and checks their order. Calls `take` with the batch and the
+    /// indices of the rows in the range of keys. Returns two numbers: the number of these rows, and the number of
+    /// half-moves that they count.
     fn read(
         &mut self,
         take: &mut impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,

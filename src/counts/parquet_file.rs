@@ -155,7 +155,7 @@ impl ParquetFile {
             .map_err(|_| CountsError::Damaged("a row group of negative length".to_owned()))
     }
 
-    /// Returns the number of rows that the metadata state for the whole file.
+    /// Returns the number of rows in the whole file, according to its metadata.
     pub(super) fn all_rows(&self) -> i64 {
         self.metadata.file_metadata().num_rows()
     }
@@ -488,14 +488,14 @@ impl Values {
         }
     }
 
-    /// Returns the error for a row group in which the column's type differs from the schema.
+    /// Creates the error for a row group in which the type of the column differs from the type in the schema.
     fn other_type(&self) -> CountsError {
         CountsError::Damaged(format!("column \"{}\" changes its type", self.column))
     }
 }
 
-/// Replaces `values` with the next `rows` values of a column, and `levels` with their definition levels. `column` and
-/// `row`, the number of the first row, are for error messages.
+/// Replaces `values` with the next `rows` values that `reader` reads from a column, and `levels` with their definition
+/// levels. `column` is the name of the column and `row` the number of the first row, for error messages.
 ///
 /// # Errors
 ///

@@ -29,7 +29,7 @@ const MAX_OTHER: u64 = (1 << 16) - 1;
 /// A mask of the bits that hold the position, the move and the side to move.
 const KIND: u128 = !0 << 47;
 
-/// The number of bits that hold the numbers of wins, draws and losses.
+/// The number of low bits of a record that hold the numbers of wins, draws and losses.
 const NUMBERS: u32 = 47;
 
 /// The number of bits of a position key below those that select its shard.
@@ -74,7 +74,8 @@ impl CountRecord {
         wins.max(others).max(1)
     }
 
-    /// Appends to `records` the games of one move in a position, split into as many records as needed.
+    /// Appends records to `records` that together contain the games of one move in a position. `turn` is the side to
+    /// move, from whose view the results `stats` are stored.
     pub(super) fn extend(
         records: &mut Vec<CountRecord>,
         key: u64,
@@ -227,8 +228,8 @@ impl Fold for SumUp {
     }
 }
 
-/// The maximum number of records that one call of [`push`](CountBatch::push) adds. A larger count is stored separately,
-/// as plain numbers.
+/// The maximum number of records that one call of [`push`](CountBatch::push) adds. Results that would need more records
+/// are stored as plain numbers instead.
 const MOST_RECORDS: u64 = 16;
 
 /// The maximum number of moves whose results are stored as plain numbers. The largest collections have a few thousand
@@ -269,13 +270,13 @@ impl CountBatch {
     }
 }
 
-/// The results of moves whose games would take more than 16 records, by position key and move.
+/// The results of moves that would need more than 16 records, by position key and move.
 #[derive(Default, Debug)]
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 
 impl LargeCounts {
-    /// Returns an error that names `source` if the number of moves exceeds that of any real collection. All moves stay
-    /// in memory, so their number must be limited.
+    /// Checks that the number of moves with large results is plausible. All these moves stay in memory, so their number
+    /// must be limited. Errors name the path `source`.
     pub(super) fn refuse_many(&self, source: &Path) -> Result<()> {
         if self.0.len() <= MOST_LARGE {
             return Ok(());
@@ -290,7 +291,7 @@ impl LargeCounts {
         self.0.is_empty()
     }
 
-    /// Adds the results in `batch` that are too large for records.
+    /// Adds the results in `batch` that were stored as plain numbers because they would need too many records.
     pub(super) fn extend(&mut self, batch: &CountBatch) {
         for (record, stats) in &batch.large {
             let kind = (record.key(), record.book_move().0);
@@ -298,7 +299,7 @@ impl LargeCounts {
         }
     }
 
-    /// Returns `true` if results of a move of the position are stored here. `position` contains all records of the
+    /// Returns `true` if large results are stored here for a move of a position. `position` contains all records of the
     /// position.
     pub(super) fn has_any(&self, position: &[CountRecord]) -> bool {
         let kind = |record: &CountRecord| (record.key(), record.book_move().0);

@@ -22,7 +22,7 @@ use crate::{
 /// The number of rows that are decoded in one batch.
 const BATCH: usize = 1 << 11;
 
-/// An upper bound on sums of games. It is below 2^63, so adding one row to a sum cannot overflow 64 bits.
+/// An upper bound on sums of games. It is less than 2^63, so the sum after adding one more row still fits into 64 bits.
 pub(super) const MOST_GAMES: u64 = i64::MAX as u64;
 
 /// The maximum number of wins, draws or losses in a row. Three such numbers and a sum of up to [`MOST_GAMES`] fit into
@@ -224,7 +224,7 @@ impl GroupReader {
 
 impl ColumnBatch {
     /// Appends the rows with the indices in `range` to `batch`, without their identities and classes. Rows without a
-    /// move are skipped. Returns the number of games in the appended rows.
+    /// move, for games that end in a position, are skipped. Returns the number of games in the appended rows.
     ///
     /// # Errors
     ///

@@ -31,8 +31,8 @@ use crate::{
 /// The maximum size of `counts.json` in bytes; enough for the names of many thousand inputs.
 const LONGEST: u64 = if cfg!(test) { 1 << 12 } else { 4 << 20 };
 
-/// A description of where counts come from: the inputs, the options, and what the run that made the counts reported.
-/// `counts.json` contains it.
+/// A description of the origin of counts: the inputs, the options, and the report of the run that made the counts. The
+/// file `counts.json` contains this description.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CountsOrigin {
     /// The file names of the inputs, in their order, without directories.
@@ -264,8 +264,8 @@ impl Sidecar {
         Ok(sidecar)
     }
 
-    /// Checks that the numbers are consistent and cannot overflow when many sidecars are added up, and that all file
-    /// names stay within the directory.
+    /// Checks that the numbers are consistent, and so small that sums over many directories cannot overflow. Also
+    /// checks that every file name is a name within the directory.
     fn check(&self) -> Result<(), CountsError> {
         for listed in self.parts.iter().chain(&self.starts) {
             let is_name = Path::new(&listed.file)
@@ -328,8 +328,8 @@ impl Sidecar {
     }
 }
 
-/// Checks that new counts may replace what exists at `path`. An empty directory may always be replaced, and polybook's
-/// counts if `force` is set. Returns the names of the old files to remove.
+/// Checks that new counts may replace what exists at `path`. An empty directory may always be replaced. Counts of
+/// polybook may be replaced only if `force` is `true`. Returns the names of the old files to remove.
 ///
 /// # Errors
 ///
@@ -353,8 +353,8 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
     }
 }
 
-/// Returns `true` if a file in `directory` has a name that polybook gives to files of counts, so that an interrupted
-/// run may have left the file.
+/// Returns `true` if the file `name` in `directory` has a name that polybook gives to files of counts. An interrupted
+/// run may have left such a file.
 pub(super) fn is_own_file(directory: &Path, name: &OsStr) -> bool {
     let is_listed = || matches!(Sidecar::read(directory), Ok(Some(sidecar)) if sidecar.lists(name));
     name == SIDECAR || name == STARTS || is_part_name(name) || is_listed()
@@ -377,7 +377,8 @@ pub struct Start {
 }
 
 /// Writes the positions in which games started to a file in `directory`, a temporary directory that will be renamed to
-/// `target`. Returns the file's entry for `counts.json`, or `None` if `starts` is empty; then no file is written.
+/// `target`. Returns the entry of the file for `counts.json`. If there are no positions, writes no file and returns
+/// `None`.
 ///
 /// # Errors
 ///
@@ -413,8 +414,8 @@ pub(super) fn write_starts(
     listed.at(target, "read").map(Some)
 }
 
-/// Calls `f` with the positions in which games started, a few at a time. Returns the number of rows in `file`, and the
-/// number of games.
+/// Calls `f` with the positions in which games started, a few at a time. Returns the number of positions in `file`, and
+/// the total number of games that started in them.
 ///
 /// # Errors
 ///

@@ -25,8 +25,8 @@ use crate::{
     task,
 };
 
-/// Collects the wins, draws and losses of moves from any number of threads, and adds up those of equal positions and
-/// moves.
+/// A tally: a store that collects the wins, draws and losses of moves from any number of threads, and adds up the
+/// results of equal moves in equal positions.
 #[derive(Debug)]
 pub struct Tally {
     shards: Shards<CountRecord>,
@@ -52,7 +52,7 @@ impl Tally {
         self.shards.append(records)
     }
 
-    /// Adds a batch of counts. The batch may contain any number of games for one move.
+    /// Adds a batch of counts. One move may have any number of games.
     ///
     /// # Errors
     ///
@@ -76,8 +76,8 @@ impl Tally {
         self.add_batch(&batch)
     }
 
-    /// Checks that the number of moves whose results are too large for records, and therefore stay in memory, is
-    /// plausible.
+    /// Checks that the number of moves with very large results is plausible. These results do not fit into records and
+    /// therefore stay in memory.
     ///
     /// # Errors
     ///
@@ -159,8 +159,8 @@ impl Counts {
         })
     }
 
-    /// Returns the number of positions, and the number of pairs of a position and a move. Both include the positions
-    /// that were dropped because their moves were rare. Uses all threads of the current rayon pool.
+    /// Returns the number of positions, and the number of pairs of a position and a move. Both numbers include rare
+    /// positions that [`seal_with`](Tally::seal_with) dropped. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -237,8 +237,8 @@ impl Counts {
         Ok(())
     }
 
-    /// Returns the number of positions that were dropped because all their moves were rare, and the number of their
-    /// moves.
+    /// Returns the number of positions that were dropped because each of their moves was rare, and the number of moves
+    /// in these positions.
     pub(crate) fn rare(&self) -> Dropped {
         self.rare
     }
@@ -280,18 +280,18 @@ fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
     }
 }
 
-/// The number of records of a tally that are handed to a merge at once.
+/// The number of records of a tally that are passed to a merge at a time.
 const AT_ONCE: usize = 1 << 11;
 
 /// A function that reads the next counts of some shards, sorted by key and move, into an empty batch.
 ///
-/// It returns the path of the file that was read, or `None` at the end. The batch may stay empty before the end,
-/// because rows without moves are skipped.
+/// The function returns the path of the file that was read, or `None` at the end. The batch may be empty before the
+/// end, because rows without moves are skipped.
 pub(crate) type OrderedCounts<'a> =
     Box<dyn FnMut(&mut CountBatch) -> Result<Option<&'a Path>> + 'a>;
 
-/// Converts `counts` to a source of records for a merge. Results that are too large for records are added to `large`,
-/// and `has_large` is set.
+/// Converts `counts` to a source of records for a merge. Results that are too large for records are added to `large`
+/// instead, and `has_large` is set.
 fn records<'a: 'b, 'b>(
     mut counts: OrderedCounts<'a>,
     large: &'b Mutex<LargeCounts>,
@@ -323,7 +323,8 @@ fn records<'a: 'b, 'b>(
 }
 
 /// Returns `true` if a move of a position was played at least `fewest` times. `position` contains the sorted records of
-/// the position. A move that takes several records or none counts as frequent.
+/// the position. If a move has several records, or none because its results are too large, it is assumed to be
+/// frequent.
 fn is_frequent(position: &[CountRecord], fewest: u64) -> bool {
     let is_frequent = |record: &CountRecord| {
         let games = record.stats().games();

@@ -67,7 +67,7 @@ pub struct CountsSummary {
     pub pruned: Option<Pruned>,
 }
 
-/// The data that a directory of counts contains in addition to its rows, and settings for writing it.
+/// The data that a directory of counts contains in addition to its rows, and the settings for writing the rows.
 pub(crate) struct CountsContent<S> {
     /// The approximate number of rows, or of half-moves in counts by class. It decides into how many parts the counts
     /// are divided.
@@ -81,8 +81,8 @@ pub(crate) struct CountsContent<S> {
 }
 
 impl CountsWriter {
-    /// Creates a temporary directory for the counts that will be at `target`. `force` allows the new counts to replace
-    /// existing ones.
+    /// Creates a temporary directory for counts that will be placed at `target`. Existing counts may be replaced only
+    /// if `force` is `true`.
     ///
     /// # Errors
     ///
@@ -133,8 +133,10 @@ impl CountsWriter {
         self.finish(parts, counts)
     }
 
-    /// Writes counts by class: the sums of `classed`, the counts of input directories, and `own`, the counts of the
-    /// run's games. At most `at_once` Parquet files are written at the same time, to bound memory.
+    /// Writes counts by class (speed, rating group and month). They are the sums of `classed`, the counts of input
+    /// directories, and `own`, the counts of games that the run has read. If `has_identities` is `true`, the files get
+    /// a column of identities, as for variants. At most `at_once` Parquet files are written at the same time, which
+    /// bounds the memory.
     ///
     /// # Errors
     ///
@@ -176,7 +178,8 @@ impl CountsWriter {
         self.finish(written, counts)
     }
 
-    /// Creates the Parquet file with this number in the temporary directory.
+    /// Creates the Parquet file with the number `number` in the temporary directory. `has_identities` and `by` choose
+    /// its optional columns. Setting `stop` interrupts writing.
     fn part<'s>(
         &'s self,
         number: usize,
@@ -224,8 +227,8 @@ impl CountsWriter {
     }
 }
 
-/// Writes the columns of classes and ratings to a Parquet row group. Of the class, only the properties in `by` have
-/// columns.
+/// Writes the columns of classes and of ratings to a Parquet row group. Only the properties of a class that `by`
+/// includes have columns.
 fn write_classes(
     group: &mut SerializedRowGroupWriter<'_, File>,
     by: Grouping,
@@ -271,8 +274,9 @@ pub(super) struct PartWriter<'a> {
 }
 
 impl<'a> PartWriter<'a> {
-    /// Creates the file `name` in `directory`, a temporary directory that will be renamed to `target`.
-    /// `with_identities` and `by` choose the optional columns. Setting `stop` interrupts writing.
+    /// Creates the Parquet file `name` in `directory`, a temporary directory that will be renamed to `target`. The flag
+    /// `with_identities` adds the column of identities, and `by` adds the columns of class properties. Setting `stop`
+    /// interrupts writing.
     ///
     /// # Errors
     ///
@@ -425,10 +429,10 @@ impl<'a> PartWriter<'a> {
     }
 }
 
-/// The maximum number of buffered rows of one position key; bounds the memory.
+/// The maximum number of rows of one position key that are buffered, which bounds the memory.
 const MOST_WAITING: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
 
-/// A filter of sorted rows that keeps the rows of positions in which at least `min_game` half-moves were counted.
+/// A filter that keeps the rows of positions in which at least `min_game` half-moves were counted.
 ///
 /// Rows must arrive sorted by key. The rows of a key are buffered until it is known whether they are kept.
 pub(super) struct Pruner {
@@ -458,8 +462,9 @@ pub(super) struct Pruner {
 }
 
 impl Pruner {
-    /// Creates a filter that keeps positions in which at least `min_game` half-moves were counted; 0 keeps all
-    /// positions. `has_identities` means that several positions may share a key. Errors name `target`.
+    /// Creates a filter that keeps the positions in which at least `min_game` half-moves were counted. If `min_game` is
+    /// 0, all positions are kept. If `has_identities` is `true`, several positions may share a key. Errors name
+    /// `target`.
     pub(super) fn new(min_game: u64, has_identities: bool, target: &Path) -> Pruner {
         Pruner {
             target: target.to_owned(),
@@ -479,7 +484,7 @@ impl Pruner {
         }
     }
 
-    /// Takes the next row of a sorted sequence, and calls `out` with every row that is now known to be kept.
+    /// Adds the next row of a sorted sequence. Calls `out` with every buffered row that is now known to be kept.
     ///
     /// # Errors
     ///
