@@ -61,12 +61,9 @@ impl Index {
                 _ => dict.set_item(name, value)?,
             }
         }
-        dict.set_item(
-            "file",
-            self.index
-                .path_of_game(id)
-                .map_err(|err| exception(py, err))?,
-        )?;
+        let path = self.index.path_of_game(id);
+        let path = path.map_err(|err| exception(py, err))?;
+        dict.set_item("file", path.to_string_lossy())?;
         Ok(dict)
     }
 

@@ -7,7 +7,7 @@ use polybook::{
     pgn::{GameFilter, GameResult, Input},
 };
 use pyo3::{
-    exceptions::PyTypeError,
+    exceptions::{PyOverflowError, PyTypeError},
     prelude::*,
     types::{PyDict, PyString},
 };
@@ -20,9 +20,16 @@ fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str, name: &str) -> PyResul
         .map_err(|err| value_error(format!("{name}: {err}")))
 }
 
-/// Returns an exception of the same type whose message begins with the name of the argument.
+/// Adds the name of the argument before the message of a `TypeError` or an `OverflowError`.
 fn named(py: Python<'_>, name: &str, err: PyErr) -> PyErr {
-    PyErr::from_type(err.get_type(py), format!("{name}: {}", err.value(py)))
+    let message = format!("{name}: {}", err.value(py));
+    if err.is_instance_of::<PyTypeError>(py) {
+        PyTypeError::new_err(message)
+    } else if err.is_instance_of::<PyOverflowError>(py) {
+        PyOverflowError::new_err(message)
+    } else {
+        err
+    }
 }
 
 /// Returns the paths of an argument: one text or path, or a list of them.
@@ -74,10 +81,10 @@ impl<'py> Options<'py> {
         if value.is_none() {
             return Ok(None);
         }
-        value
-            .extract()
+        let extracted: PyResult<T> = value.extract().map_err(Into::into);
+        extracted
             .map(Some)
-            .map_err(|err| named(self.py(), name, err.into()))
+            .map_err(|err| named(self.py(), name, err))
     }
 
     /// Takes an argument that is a text and parses it as the command line does. Returns `None` if it was not given.

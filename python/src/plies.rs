@@ -61,7 +61,7 @@ impl Batch {
 
 /// Returns the arrays of all batches as the columns of a data frame.
 fn frame<'py>(py: Python<'py>, batches: &[&Batch]) -> PyResult<Bound<'py, PyAny>> {
-    fn joined<'py, 'a, T: Element + Copy>(
+    fn joined<'py, 'a, T: Element + Copy + 'static>(
         py: Python<'py>,
         arrays: impl Iterator<Item = &'a Py<PyArray1<T>>>,
     ) -> PyResult<Bound<'py, PyArray1<T>>> {
