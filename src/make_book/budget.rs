@@ -3,12 +3,12 @@
 use super::options::MakeBook;
 use crate::storage::sort::{Memory, SHARDS};
 
-/// The approximate memory that a thread needs to read one directory of sorted counts, in bytes. It includes pages of
-/// the Parquet columns and decoded rows, but not the metadata of the files.
+/// The approximate number of bytes of memory with which a thread can read one directory of sorted counts. It includes
+/// pages of the Parquet columns and decoded rows, but not the metadata of the files.
 pub(super) const BYTES_OF_DIRECTORY: usize = 2 << 20;
 
-/// The maximum number of Parquet files of counts that are open at the same time. Each range of keys that is being
-/// merged keeps one file of each directory open, and a run must work even if a process may open only 256 files.
+/// The maximum number of Parquet files of counts that are open at the same time. Merging a range of keys keeps one file
+/// of each directory open. The limit is low because some systems allow a process to open only 256 files.
 const MOST_FILES: usize = 128;
 
 /// The minimum number of rows of counts in a range of keys that one thread merges. A Parquet row group that two ranges
@@ -52,10 +52,12 @@ pub(super) struct OrderedSize {
 }
 
 impl Budget {
-    /// Divides the memory budget of a run among its stores. Metadata of counts (`metadata` bytes), detection of
-    /// duplicates and decompression come first; the rest is divided into `shares` equal parts for the tallies and the
-    /// outputs. `ordered` is the size of the input counts that can be merged without sorting, and `threads` is the
-    /// number of threads.
+    /// Divides the memory budget of a run of `make-book` among its stores. The metadata of counts (`metadata` bytes),
+    /// the detection of duplicates and decompression get their memory first. The rest is divided into `shares` equal
+    /// parts for the stores of counts and the outputs.
+    ///
+    /// `ordered` is the size of the input counts that can be merged without sorting. `threads` is the number of
+    /// threads.
     pub(super) fn divide(
         run: &MakeBook,
         metadata: usize,
@@ -89,8 +91,8 @@ impl Budget {
         }
     }
 
-    /// Returns the memory that is left for sorting the rows of an output. `counts` and `outputs` are the numbers of
-    /// bytes that the counts and the outputs not yet written occupy meanwhile.
+    /// Returns the memory that is left for sorting the rows of an output. Meanwhile, the counts occupy `counts` bytes,
+    /// and the outputs that are not yet written occupy `outputs` bytes.
     pub(super) fn left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
         // Finding positions needs one more byte for each record.
         let held = counts + counts / 8 + outputs;
@@ -100,17 +102,18 @@ impl Budget {
         memory.part(left / 4 * 3)
     }
 
-    /// Returns the number of Parquet files of counts that may be written at the same time. Writing one file requires
+    /// Returns the number of Parquet files of counts that may be written at the same time. Each of them requires
     /// reading a range of keys, which takes `for_each` bytes of memory.
     pub(super) fn parts_at_once(run: &MakeBook, for_each: usize) -> usize {
         (run.memory.bytes / 2 / for_each.max(BYTES_OF_DIRECTORY)).max(1)
     }
 }
 
-/// Divides `share`, the memory budget of a tally, for merging counts that are sorted already. Returns the number of
-/// bytes for the merge as a whole, the number of ranges of keys, and the number of bytes for the merged counts. Returns
-/// `None` if the counts must be sorted instead, because there is too little memory, or because too many files would be
-/// open.
+/// Divides the memory budget `share` for merging counts that are sorted already. Returns the number of bytes for the
+/// merge as a whole, the number of ranges of keys, and the number of bytes for the merged counts.
+///
+/// Returns `None` if the counts must be sorted instead, because there is too little memory, or because too many files
+/// would be open.
 fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize, usize, usize)> {
     // Counts that are not ordered are sorted first, and stay in memory while they are merged with the ordered counts.
     let bytes = match ordered.is_all {
@@ -122,10 +125,12 @@ fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize
     Some((bytes, ranges, bytes - at_once * ordered.memory))
 }
 
-/// Returns the number of ranges of keys into which `rows` rows are divided, and the number of ranges that are read at
-/// the same time, which is at most `most`. Returns `None` if fewer than two ranges are possible. At least two are
-/// needed because the rows are sorted by key as a signed number, which agrees with the order of shards only within each
-/// half of the keys.
+/// Divides `rows` rows of sorted counts into ranges of keys for merging. Returns the number of ranges, and the number
+/// of ranges that are read at the same time, which is at most `most`. Returns `None` if fewer than two ranges are
+/// possible.
+///
+/// At least two ranges are needed because the rows are sorted by key as a signed number. This order agrees with the
+/// order of shards only within each half of the keys.
 fn ranges(rows: u64, threads: usize, most: usize) -> Option<(usize, usize)> {
     if threads <= most {
         let wanted = usize::try_from(rows / ROWS_OF_RANGE).unwrap_or(SHARDS);
@@ -136,7 +141,8 @@ fn ranges(rows: u64, threads: usize, most: usize) -> Option<(usize, usize)> {
     (ranges >= 2).then_some((ranges, ranges))
 }
 
-/// The data that a run must collect because its outputs need them. The totals of a run are always collected.
+/// The data that a run of `make-book` must collect because its outputs need them. The total numbers of games and
+/// half-moves are always collected.
 #[derive(Default, Debug)]
 pub(super) struct Needs {
     /// Counts by position key.

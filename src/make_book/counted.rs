@@ -9,8 +9,8 @@ use crate::{
     storage::sort::Sealed,
 };
 
-/// The complete counts of a run, sorted by position key or by identity, a hash that distinguishes positions with equal
-/// keys.
+/// The complete counts of a run of `make-book`. They are sorted by position key, by identity (a hash that distinguishes
+/// positions with equal keys), or both.
 pub(super) struct SealedCounts {
     /// The counts by position key, if an output needs them.
     pub by_key: Option<Counts>,
@@ -21,8 +21,8 @@ pub(super) struct SealedCounts {
 }
 
 impl SealedCounts {
-    /// Returns the counts by identity, which distinguish positions with equal keys. In standard chess, identities equal
-    /// keys, so the counts by key are returned.
+    /// Returns the counts by identity, a hash that distinguishes positions with equal keys. In standard chess,
+    /// identities equal keys, so the counts by key are returned.
     ///
     /// # Panics
     ///
@@ -88,8 +88,8 @@ impl<'a> Counted<'a> {
         self.weighed.as_ref().expect("the output needs weights")
     }
 
-    /// Returns an error that gives the reasons if the output keeps no move, unless the options allow empty outputs.
-    /// `keeps_weightless` is `true` if the output also keeps moves of weight 0.
+    /// Returns an error that gives the reasons if the output keeps no move. Returns no error if the options allow empty
+    /// outputs. `keeps_weightless` is `true` if the output also keeps moves of weight 0.
     pub(super) fn refuse_without_moves(
         &self,
         options: &MakeBook,

@@ -13,7 +13,7 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules},
 };
 
-/// The moves of a game that follow its counted moves. They are compared to decide whether two games are duplicates.
+/// The moves of a game that follow its counted moves. Two games are duplicates only if these moves are equal as well.
 pub(super) struct UncountedMoves<P> {
     /// The current position, or `None` after a move that cannot be played.
     pos: Option<Keyed<P>>,
@@ -29,8 +29,8 @@ pub(super) struct UncountedMoves<P> {
 }
 
 impl<P: Rules> UncountedMoves<P> {
-    /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves, or `None` if a move
-    /// that cannot be played ended them.
+    /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves. It is `None` if the
+    /// counted moves end before a move that cannot be played. `letters` is the language of the piece letters.
     pub(super) fn new(pos: Option<Keyed<P>>, letters: PieceLetters) -> UncountedMoves<P> {
         UncountedMoves {
             pos,
@@ -75,8 +75,8 @@ impl<P: Rules> UncountedMoves<P> {
 }
 
 /// Returns the fingerprint of a game: a hash of the players' names, the result, the starting position and the moves. If
-/// both players are unknown, the event and the date are hashed in addition. Returns `None` if both players and the
-/// event or the date are unknown; such a game is never a duplicate.
+/// both players are unknown, the event and the date are also hashed. Returns `None` if the event or the date is then
+/// unknown. A game without a fingerprint is never a duplicate.
 ///
 /// `start` is the identity of the starting position, `moves` are the counted moves, and `rest` encodes the moves after
 /// them. Among a billion games, the probability that two different games have the same fingerprint is less than 1 in

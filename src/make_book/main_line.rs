@@ -14,8 +14,7 @@ use crate::{
     },
 };
 
-/// The half-moves of the current game that are counted, with their positions, and what is known about the moves after
-/// them.
+/// The counted half-moves of the current game, with their positions, and the data about the moves after them.
 #[derive(Default)]
 pub(super) struct MainLine {
     pub plies: Vec<Ply>,
@@ -43,7 +42,7 @@ pub(crate) struct Ply {
     pub in_book: bool,
 }
 
-/// The reason why a game is rejected, and where it was found in the game.
+/// The reason why a game is rejected, and the location of the problem in the game.
 pub(super) struct Problem {
     /// The offset in the text of the batch.
     pub offset: usize,
@@ -54,7 +53,8 @@ pub(super) struct Problem {
     pub reason: String,
 }
 
-/// What is known about a game after its main line was played: its length, its result, and why it ended early.
+/// The data about a game that are known after its main line was played: its length, its result, and the reason if it
+/// ended early.
 pub(super) struct MainLineEnd {
     /// The result that the termination marker gives.
     pub marker: Option<GameResult>,
@@ -78,8 +78,9 @@ impl MainLine {
         self.rest_identities.clear();
     }
 
-    /// Returns the opening of the game. All moves determine it, including those that are not counted. `last` is the
-    /// identity, a hash, of the last counted position. The run must [need](Needs::openings) openings.
+    /// Returns the opening of the game. All its moves determine the opening, including those that are not counted.
+    /// `last` is the identity, a hash, of the last counted position. May be called only if the run
+    /// [needs](Needs::openings) openings.
     pub(super) fn opening(&self, variant: Variant, last: u64) -> OpeningNumber {
         let identities = self.identities.iter().chain([&last]);
         let identities = identities.chain(&self.rest_identities);
@@ -186,8 +187,9 @@ impl MainLine {
         pos.play(mv);
     }
 
-    /// Skips the moves of a game that follow its counted moves. `read` is the first of them if it was read already.
-    /// Reads the skipped moves only as far as duplicates, openings or the length of the game require it.
+    /// Skips the moves of a game that follow its counted moves. `read` is the text of the first skipped move if it has
+    /// been read already. Stores or counts the skipped moves only if the check for duplicates, the opening or the
+    /// length of the game requires it.
     fn rest_of_game<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -283,7 +285,7 @@ pub(crate) struct VariationPly {
     pub in_book: bool,
 }
 
-/// A line of moves that is being played: the main line of a game, or a variation.
+/// A line of moves while it is played: the main line of a game, or a variation.
 struct VariationLine<P: Rules> {
     /// The position before the last move, from which a variation branches. `None` before the first move.
     before: Option<Keyed<P>>,
@@ -314,8 +316,9 @@ impl Variations {
         self.branches.clear();
     }
 
-    /// Plays the variation that the reader has just entered, and all variations nested in it. The variation replaces
-    /// the last of the `plies` half-moves of the main line, which was played in the position `before`.
+    /// Plays the variation that the reader `games` has just entered, and all variations nested in it. `plies` is the
+    /// number of half-moves of the main line that were played. The variation replaces the last of them, and begins in
+    /// the position `before`.
     pub(super) fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,

@@ -150,16 +150,16 @@ impl MakeBook {
         self
     }
 
-    /// Writes an [index](crate::index) for the [explorer](crate::explorer) to the directory `path`. It is an index of
-    /// games or, if all inputs are counts by speed, rating and month, of counts.
+    /// Writes an [index](crate::index) for the [explorer](crate::explorer) to the directory `path`. If all inputs are
+    /// counts by speed, rating and month, it is an index of counts. Otherwise, it is an index of games.
     pub fn explorer(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.explorer = Some(path.into());
         self
     }
 
-    /// Writes an opening [suite](crate::suite) to the file `path`: the lines of [`Suite::plies`] half-moves that were
-    /// played in at least [`min_game`](MakeBook::min_game) games or, in a suite of positions, the final positions of
-    /// lines that this many games reached. Variations are ignored.
+    /// Writes an opening [suite](crate::suite) to the file `path`. The suite contains the lines of [`Suite::plies`]
+    /// half-moves that were played in at least [`min_game`](MakeBook::min_game) games. A suite of positions contains
+    /// the final positions of lines that this many games reached. Variations are ignored.
     ///
     /// If [`Suite::starts`] contains positions, a line begins where a game first reaches one of them. Otherwise a line
     /// begins at the start of a game, and only games from the starting position of their variant are used.
@@ -210,18 +210,18 @@ impl MakeBook {
         self
     }
 
-    /// Sets whether to drop games that have the same moves, players and result as an earlier counted game. All moves
-    /// are compared, including those that are not counted. Names are compared as [`NameMatch`](crate::pgn::NameMatch)
-    /// describes. If both players of a game are unknown, the date and the event must be known and equal as well.
+    /// Sets whether to drop games that have the same moves, players and result as an earlier counted game. Moves that
+    /// are not counted are compared, too. Names are compared as [`NameMatch`](crate::pgn::NameMatch) describes. If both
+    /// players of a game are unknown, the game is dropped only if the date and the event are also known and equal.
     /// Default: no.
     pub fn drop_duplicates(mut self, drop: bool) -> MakeBook {
         self.drop_duplicates = drop;
         self
     }
 
-    /// Sets which variant is counted, according to the `Variant` tags of the games: one variant, or each game as its
-    /// own variant. [`Input::with_untagged_variant`] sets the variant of games without the tag. Default: standard
-    /// chess.
+    /// Sets which variant is counted: games of one variant, or the games of all variants, each by the rules of its own
+    /// variant. The `Variant` tag of a game names its variant. [`Input::with_untagged_variant`] sets the variant of
+    /// games without the tag. Default: standard chess.
     pub fn variant(mut self, variant: impl Into<VariantChoice>) -> MakeBook {
         self.variant = variant.into();
         self
@@ -239,8 +239,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets whether to count the moves of variations in addition to the main lines. Each variation is counted once,
-    /// from the move at which it branches, as a draw. An index contains main lines only. Default: no.
+    /// Sets whether to count the moves of variations in addition to the main lines. Each variation is counted once, as
+    /// a draw, beginning with the move at which it branches. An index contains main lines only. Default: no.
     pub fn variations(mut self, wanted: bool) -> MakeBook {
         self.variations = wanted;
         self

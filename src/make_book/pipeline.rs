@@ -199,8 +199,8 @@ impl MakeBook {
         })
     }
 
-    /// Writes the outputs from the collected data, but does not rename them to their targets. Also returns the counts,
-    /// so that the caller can choose when to free their memory.
+    /// Writes the outputs from the collected data, but does not rename them to their targets. Returns the report, the
+    /// finished outputs, and the counts, so that the caller can choose when to free the memory of the counts.
     fn write_outputs(
         &self,
         inputs: &Inputs<'_>,

@@ -112,9 +112,9 @@ impl Progress {
         Some((before + cost(&phase) * present.unwrap_or(0.0)) / total.max(1.0))
     }
 
-    /// Begins a run: resets all progress. `total_bytes` is the size of the inputs, if it is known. `writing` contains,
-    /// for each output, its phase and the estimated relative duration of writing it; reading the inputs takes 1000. The
-    /// estimates were measured with master games on two cores.
+    /// Begins a run of `make-book`: resets all progress. `total_bytes` is the size of the inputs, or `None` if it is
+    /// unknown. `writing` contains, for each output, its phase and the estimated time for writing it, on a scale on
+    /// which reading the inputs takes 1000. The estimates were measured with master games on two cores.
     pub(super) fn begin(
         &self,
         total_bytes: Option<u64>,

@@ -47,8 +47,9 @@ pub(super) struct Replayer<'a> {
     outcome: Outcome<'a>,
 }
 
-/// Replays the games in `batch`, a piece of the PGN file `input`, and passes the moves of each counted game to `taken`.
-/// Returns the numbers of counted, filtered and rejected games, and the first rejected game, if any.
+/// Replays the games in `batch`, which is a part of the PGN file `input`, and passes the moves of each counted game to
+/// `taken`. Returns the numbers of counted, filtered and rejected games, and the first rejected game, or `None` if no
+/// game was rejected.
 ///
 /// # Errors
 ///
@@ -89,7 +90,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Replays the games in `text`, the PGN of a batch, and returns the collected data. Calls `taken` once with the
-    /// approximate number of half-moves; it returns the collectors that the outputs need for this batch.
+    /// approximate number of half-moves. `taken` returns the collectors that the outputs need for this batch.
     pub(super) fn replay(
         mut self,
         text: &[u8],
@@ -138,8 +139,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Skips the moves of a game that a filter rejected by its tags. Checks whether the text looks like PGN if no
-    /// earlier game did.
+    /// Skips the moves of a game that a filter rejected because of its tags. If no earlier game of the batch looked
+    /// like PGN, checks whether the text of this game does.
     fn skip(&mut self, games: &mut GameReader<'_>) {
         if !self.outcome.recognised {
             match games.next_token() {
@@ -151,8 +152,9 @@ impl<'a> Replayer<'a> {
         games.skip_moves();
     }
 
-    /// Returns the variant of a game if the filters accept its tags, or the condition that the tags do not meet.
-    /// `tag_result` is the result in the tags, if it is readable.
+    /// Checks whether the filters accept the tags of a game. If they do, returns the variant of the game. Otherwise,
+    /// returns the condition that the tags do not meet. `tag_result` is the result in the tags, or `None` if it cannot
+    /// be read.
     fn admitted(
         &mut self,
         tags: &Tags<'_>,
@@ -230,8 +232,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Returns the variant of a game, or `None` if the run does not count games of this variant. In the latter case,
-    /// records the reason.
+    /// Returns the variant of a game. If the run does not count games of this variant, records the reason and returns
+    /// `None`.
     fn variant(&mut self, tags: &Tags<'_>) -> Option<Variant> {
         // A run of standard chess rejects Chess960 games that lack the tag, and the message names the variant to ask
         // for.
@@ -260,8 +262,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Records the starting position of a game that may be counted, if an output needs it. Must not be called for a
-    /// game of standard chess without a `FEN` tag.
+    /// Records the starting position of a game, if an output needs it. Must not be called for a game of standard chess
+    /// without a `FEN` tag.
     fn note_start<P: Rules>(&mut self, start: &Keyed<P>) {
         let epd = || exact_epd_of(start.position());
         if self.needs.game_starts {
@@ -379,9 +381,9 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// If duplicates are dropped, creates a candidate for the current game and moves the totals of the batch into it.
-    /// The totals of the batch then restart from zero, so that they contain only what the current game adds. Returns
-    /// `None` if duplicates are not dropped.
+    /// Creates a candidate for the current game, if duplicates are dropped, and moves the totals of the batch into the
+    /// candidate. The totals of the batch restart from zero, so that they contain only what the current game adds.
+    /// Returns `None` if duplicates are not dropped.
     fn begin_candidate(
         &mut self,
         tags: &Tags<'_>,
@@ -401,8 +403,8 @@ impl<'a> Replayer<'a> {
         })
     }
 
-    /// Completes the candidate for the current game: exchanges the totals of the game with those of the batch, and
-    /// stores the numbers of records that the game added.
+    /// Completes the candidate for the current game: exchanges its totals, which are those of the batch before the
+    /// game, with the totals of the game. Also stores the numbers of records that the game added.
     fn end_candidate(&mut self, mut candidate: PossibleDuplicate) {
         let Outcome {
             totals,
@@ -441,7 +443,7 @@ impl<'a> Replayer<'a> {
     }
 }
 
-/// The data collected from one batch of games, or from a directory of counts: totals, records of counts, rejected
+/// The data collected from one batch of games or from a directory of counts: totals, records of counts, and rejected
 /// games.
 #[derive(Default)]
 pub(super) struct Outcome<'a> {
@@ -489,7 +491,8 @@ pub(super) struct PossibleDuplicate {
 }
 
 impl Outcome<'_> {
-    /// Creates an empty outcome for an input of counts, which needs no check that its text looks like PGN.
+    /// Creates an empty outcome for an input that is a directory of counts. Whether the text looks like PGN is not
+    /// checked for such an input.
     pub(super) fn of_counts() -> Self {
         Outcome {
             recognised: true,

@@ -11,7 +11,7 @@ use crate::{
     provenance::{GameCounts, Pruned},
 };
 
-/// The numbers of games, half-moves and peculiarities that a run counted while it replayed games.
+/// The numbers of games, half-moves and peculiarities that a run of `make-book` counted while it replayed games.
 #[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct Totals {
     /// The numbers of counted, filtered and rejected games.
@@ -161,7 +161,7 @@ impl AddAssign<&Totals> for Totals {
     }
 }
 
-/// The report of a run of [`MakeBook`](crate::MakeBook): what was counted, and which outputs were written.
+/// The report of a run of [`MakeBook`](crate::MakeBook). It says what was counted, and which outputs were written.
 #[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct Report {
     /// The numbers that were counted while games were replayed.

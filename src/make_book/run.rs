@@ -30,7 +30,7 @@ use crate::{
     task::{self, Failure},
 };
 
-/// The state of a run that its threads share while the inputs are read.
+/// The state of a run of `make-book` that its threads share while the inputs are read.
 pub(super) struct Run<'a> {
     pub options: &'a MakeBook,
     pub needs: &'a Needs,
@@ -84,7 +84,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Blocks until fewer than `in_flight` batches before batch `number` are still unprocessed, or until the run fails.
+    /// Blocks until fewer than `in_flight` of the batches before batch `number` are unprocessed, or until the run
+    /// fails.
     pub(super) fn wait_for_turn(&self, number: u64, in_flight: u64) {
         let sequencer = task::lock(&self.sequencer);
         let is_full = |sequencer: &mut Sequencer<'_>| {
@@ -105,8 +106,8 @@ impl<'a> Run<'a> {
         self.space.check(counts + pairs + sinks + merged, read)
     }
 
-    /// Executes a job of the run. If the job fails or panics, the run fails with its error, and waiting threads are
-    /// woken.
+    /// Executes a job of the run. If the job fails or panics, the run fails with the error of the job, and waiting
+    /// threads are woken.
     pub(super) fn watch(&self, job: impl FnOnce() -> Result<()>) {
         self.failure.watch(job);
         if self.failure.is_set() {
@@ -117,8 +118,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Passes the data collected from a batch to the sequencer, which restores the order of batches. Adds the records
-    /// of all batches that are now in order to the counts.
+    /// Passes the data collected from the batch `id` to the sequencer, which restores the order of batches. Adds the
+    /// records of all batches whose turn has come to the counts.
     pub(super) fn submit(&self, id: BatchId, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(id, outcome)?;
@@ -131,7 +132,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Adds records of counts to the tallies that the run needs: `records` by position key, `identities` by identity.
+    /// Adds records of counts to the tallies that the run needs. A tally is a store that adds up counts. `records` are
+    /// records by position key, and `identities` are records by identity.
     pub(super) fn add_records(
         &self,
         records: &[CountRecord],
@@ -190,7 +192,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Numbers the batches of all inputs, and passes them to the threads of a run.
+/// A source of batch numbers, which are consecutive over all inputs of a run. It also passes batches to the threads of
+/// the run.
 pub(super) struct Batches<'s, 'scope, 'run> {
     pub run: &'scope Run<'run>,
     pub scope: &'s Scope<'scope>,
@@ -200,8 +203,8 @@ pub(super) struct Batches<'s, 'scope, 'run> {
 }
 
 impl<'run> Batches<'_, '_, 'run> {
-    /// Returns the number and the input of the next batch. Blocks while too many earlier batches are unprocessed,
-    /// unless the run fails.
+    /// Returns the number and the input of the next batch. Blocks while too many earlier batches are unprocessed.
+    /// Returns at once if the run fails.
     pub(super) fn next_id(&mut self) -> BatchId {
         let id = self.next;
         self.next.number += 1;
@@ -222,8 +225,8 @@ const STEP: u64 = 64 << 20;
 /// The fraction of the input that must have been read before the final size of the temporary files can be estimated.
 const ENOUGH_READ: f64 = 0.02;
 
-/// The factor by which the estimated need must exceed the free disk space before the run fails, because the estimate is
-/// inexact.
+/// The factor by which the estimated need must exceed the free disk space for the run to fail. It is greater than 1
+/// because the estimate is inexact.
 const TOLERANCE: f64 = 1.25;
 
 /// A monitor of the free disk space for the temporary files of a run.

@@ -30,8 +30,8 @@ pub(super) struct BatchId {
     pub input: usize,
 }
 
-/// Collects the data of batches of games, which are completed in any order, and processes them in the order of the
-/// inputs.
+/// A sequencer of batches of games. It collects the data of batches, which are completed in any order, and processes
+/// them in the order of the inputs.
 pub(super) struct Sequencer<'a> {
     options: &'a MakeBook,
     sinks: &'a [Box<dyn Sink + 'a>],
@@ -50,7 +50,7 @@ pub(super) struct Sequencer<'a> {
 /// The maximum number of rejected games that the error message about an input without playable games lists.
 const NAMED_GAMES: usize = 3;
 
-/// What is known about an input after some of its batches were processed.
+/// The state of an input after some of its batches were processed.
 #[derive(Clone, Default)]
 struct InputState {
     games: u64,
@@ -85,9 +85,11 @@ impl<'a> Sequencer<'a> {
         self.in_order
     }
 
-    /// Adds the data collected from a batch, and processes every batch whose predecessors are all complete. Returns the
-    /// data of the processed batches. The caller must add their records to the counts, which this function leaves to
-    /// the caller so that threads do not wait for one another.
+    /// Adds the data collected from the batch `id`, and processes every batch whose predecessors are complete. Returns
+    /// the data of the processed batches.
+    ///
+    /// The caller must add the records of the returned data to the counts. This function does not add them, so that
+    /// threads do not wait for one another.
     pub(super) fn submit(&mut self, id: BatchId, outcome: Outcome<'a>) -> Result<Vec<Outcome<'a>>> {
         self.early.insert(id.number, (id.input, outcome));
         let mut in_order = Vec::new();
@@ -228,8 +230,8 @@ pub(super) struct Sequenced {
     pub starts: Starts,
 }
 
-/// Removes the games that are duplicates of earlier ones from the data of the next batch. `seen` contains the
-/// fingerprints of all earlier games; those of this batch are added.
+/// Removes games that are duplicates of earlier games from the data of the next batch. `seen` contains the fingerprints
+/// of all earlier games. The fingerprints of this batch are added to it.
 fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Result<()> {
     let candidates = std::mem::take(&mut outcome.candidates);
     let mut is_new = Vec::with_capacity(candidates.len());
@@ -269,8 +271,8 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
     Ok(())
 }
 
-/// Removes stretches of consecutive elements from a list. `stretches` contains the length of each stretch and whether
-/// to keep it. Together, the stretches must cover the whole list.
+/// Removes groups of consecutive elements from `list`. `stretches` contains the length of each group, and `true` if the
+/// group is kept. The groups must together cover the whole list.
 pub(super) fn retain_stretches<T>(
     list: &mut Vec<T>,
     stretches: impl Iterator<Item = (usize, bool)>,

@@ -36,8 +36,8 @@ pub(super) struct Plan<'a> {
 type Begin<'a> = Box<dyn FnOnce(&Budget) -> Result<Box<dyn Sink + 'a>> + 'a>;
 
 impl<'a> Plan<'a> {
-    /// Creates a plan for an output that is made from counts and needs no data of single games. `begin` opens the
-    /// output.
+    /// Creates a plan for an output that is made from counts and needs no data of single games. `path` is the path of
+    /// the output, and `begin` opens the output.
     pub(super) fn of_counts<S: Sink + 'a>(
         path: &'a Path,
         begin: impl FnOnce() -> Result<S> + 'a,
@@ -60,11 +60,11 @@ pub(super) trait Sink: Send + Sync {
     }
 
     /// Checks that the output can contain games of all variants in `_met`, which maps each variant to its number of
-    /// games. The check is repeated as games of further variants occur.
+    /// games. This function is called again each time games of a further variant occur.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::File`] with the path of the output if it cannot.
+    /// Returns [`Error::File`] with the path of the output if the output cannot contain one of the variants.
     fn check_variants(&self, _met: &BTreeMap<Variant, u64>) -> Result<()> {
         Ok(())
     }
@@ -79,8 +79,8 @@ pub(super) trait Sink: Send + Sync {
         0
     }
 
-    /// Returns the phase in which the output is written, and the estimated relative duration of writing it; reading the
-    /// inputs takes 1000. Returns `None` if the duration is negligible.
+    /// Returns the phase in which the output is written, and the estimated time for writing it, on a scale on which
+    /// reading the inputs takes 1000. Returns `None` if the time is negligible.
     fn cost(&self) -> Option<(Phase, u64)> {
         None
     }
@@ -117,8 +117,8 @@ pub(crate) trait BatchSink: Send {
     /// ascending order.
     fn leave_out(&mut self, games: &[u32]);
 
-    /// Does the work that depends on the order of the games. It is called for one batch after the other, in the order
-    /// of the inputs. `_input` is the path of the batch's input.
+    /// Does the work that depends on the order of the games. This function is called for one batch after the other, in
+    /// the order of the inputs. `_input` is the path of the batch's input.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ pub(crate) trait BatchSink: Send {
         Ok(())
     }
 
-    /// Adds the collected data to the output. Called once for each batch, in any order.
+    /// Adds the collected data to the output. This function is called once for each batch, in any order.
     ///
     /// # Errors
     ///

@@ -9,8 +9,8 @@ use crate::{
     storage::sort::{ByteRun, Memory},
 };
 
-/// The maximum number of starting positions that are remembered so as not to store them twice. Further positions may be
-/// stored several times, which is harmless.
+/// The maximum number of starting positions that are remembered so that each is stored only once. Further positions may
+/// be stored several times, which is harmless.
 const REMEMBERED: usize = 1 << 18;
 
 /// The positions in which games started, each as an EPD with the number of games. Games of standard chess without a

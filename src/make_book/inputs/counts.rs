@@ -22,11 +22,11 @@ use crate::{
     task,
 };
 
-/// The memory that the metadata of one Parquet file of counts usually takes at most, in bytes. Only what exceeds it is
-/// counted in the memory budget. It is enough for about sixty row groups.
+/// The number of bytes of memory that the metadata of one Parquet file of counts may take without being counted in the
+/// memory budget. Usual metadata, of up to about sixty row groups, take less.
 const USUAL_METADATA: usize = 1 << 20;
 
-/// A directory of counts as an input of a run.
+/// A directory of counts that is an input of a run of `make-book`.
 pub(super) struct CountsInput {
     directory: CountsDirectory,
     /// The parts in the order of their keys, if the directory is ordered.
@@ -83,7 +83,7 @@ impl CountsInput {
     }
 
     /// Reads the positions in which games started and passes them on in the order of the inputs. Does nothing if no
-    /// output needs them.
+    /// output needs these positions.
     fn read_starts(&self, batches: &mut Batches<'_, '_, '_>) -> Result<()> {
         let run = batches.run;
         let (Some(part), true) = (self.directory.starts(), run.needs.starts) else {
@@ -118,7 +118,8 @@ impl CountsInput {
         }
     }
 
-    /// Reads one Parquet file of counts and adds its rows to the tallies of the run.
+    /// Reads one Parquet file of counts and adds its rows to the tallies of the run, which are stores that add up
+    /// counts.
     fn add_part(&self, run: &Run<'_>, part: &Part) -> Result<()> {
         if run.needs.identities && !part.has_identities()? {
             return Err(Error::format(part.path(), CountsError::NoIdentity));
@@ -230,7 +231,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds rows of counts to the tallies that the run needs. Errors name `path`.
+    /// Adds rows of counts to the tallies that the run needs. A tally is a store that adds up counts. Errors name
+    /// `path`.
     fn add_rows(&self, rows: &[Row], path: &Path) -> Result<()> {
         self.add_plies(rows.iter().map(|row| row.stats.games()).sum(), path)?;
         if let Some(tally) = &self.tally {
@@ -267,7 +269,8 @@ fn add_keyed<'r>(
     tally.refuse_many_large(path)
 }
 
-/// Converts the description of counts to the outcome that replaying their games would have produced, without records.
+/// Converts the description of counts to the data that replaying their games would have collected, except the records
+/// of moves.
 ///
 /// # Errors
 ///
@@ -311,8 +314,8 @@ fn outcome<'a>(about: &CountsOrigin, needs: &Needs) -> Result<Outcome<'a>, Count
     })
 }
 
-/// Checks that the starting positions can be parsed as positions of `variant`. Accepts all positions if `variant` is
-/// `None`. `row` is the row number of the first position, for error messages.
+/// Checks that the positions in `starts` can be parsed as positions of `variant`. If `variant` is `None`, accepts all
+/// positions. `row` is the row number of the first position, for error messages.
 fn check_starts(starts: &[Start], variant: Option<Variant>, row: u64) -> Result<(), CountsError> {
     let Some(variant) = variant else {
         return Ok(());

@@ -31,8 +31,8 @@ use crate::{
 /// The separator in the option text of counts that were made with different options.
 const BETWEEN_OPTIONS: &str = " | ";
 
-/// Returns the values of `--max-ply`, the maximum number of counted half-moves per game, in an option text. Counts that
-/// were made with different options have one set of options, and so one value, for each.
+/// Returns the values of `--max-ply`, the maximum number of counted half-moves per game, in the option text `options`.
+/// Counts that were made with different options list several sets of options. There is one value for each set.
 pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
     let max_ply = |options: &str| {
         let number = options.strip_prefix("--max-ply ")?;
@@ -48,7 +48,7 @@ pub(super) fn ended_at(last_plies: impl IntoIterator<Item = usize>) -> Option<us
     first.filter(|ply| *ply < MakeBook::DEFAULT_MAX_PLY)
 }
 
-/// The open inputs of a run, in their order, and what they have in common.
+/// The open inputs of a run of `make-book`, in their order, and the properties that they have in common.
 pub(super) struct Inputs<'a> {
     pub all: Vec<Box<dyn RunInput + 'a>>,
     /// The options with which all inputs were counted, in the form in which the header of a book lists them.
@@ -192,7 +192,8 @@ impl<'a> Inputs<'a> {
         self.all.iter().filter_map(|input| input.ordered())
     }
 
-    /// Returns the total size of the input counts that are sorted already, or `None` if no input is sorted counts.
+    /// Returns the total size of those input counts that are sorted already. Returns `None` if no input counts are
+    /// sorted.
     pub(super) fn ordered_size(&self) -> Option<OrderedSize> {
         let directories = self.ordered().count();
         let ordered = self.all.iter().filter(|input| input.ordered().is_some());
@@ -222,8 +223,8 @@ impl<'a> Inputs<'a> {
         self.all.iter().map(|input| input.size()).sum()
     }
 
-    /// Returns the origin of everything that was counted: the names of the inputs, `games`, the numbers of games, and
-    /// the options. The numbers of games are left out if input counts do not state theirs.
+    /// Returns the origin of everything that was counted: the names of the inputs, the numbers of games, and the
+    /// options. `games` contains the numbers of games. They are left out if input counts do not state their numbers.
     pub(super) fn provenance(&self, run: &MakeBook, games: GameCounts) -> Provenance {
         let names = |(counted, named): (Option<CountedBefore<'_>>, &Input)| {
             let Some(counted) = counted else {
@@ -312,9 +313,9 @@ fn opened(input: &Input, most_metadata: usize) -> Result<Box<dyn RunInput + '_>>
     Ok(Box::new(GamesInput(input)))
 }
 
-/// Returns an error if the run has options for games although its inputs are counts, and the counts at `path` do not
-/// state with which options they were made. The option for the variant is allowed. `has_games` is `true` if some inputs
-/// are games.
+/// Returns an error if the run has options for games, but none of its inputs are games (`has_games` is `false`). The
+/// option for the variant is allowed. `path` is the path of input counts that do not state with which options they were
+/// made.
 fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
     let mut other = run.clone();
     other.variant = VariantChoice::default();
@@ -352,7 +353,7 @@ fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> Stri
     )
 }
 
-/// An input of a run: a PGN file, or a directory of counts.
+/// An input of a run of `make-book`: a PGN file, or a directory of counts.
 pub(super) trait RunInput: Send + Sync {
     /// Checks that the input can be read, as far as this is possible before reading it.
     ///
@@ -366,12 +367,13 @@ pub(super) trait RunInput: Send + Sync {
     /// Returns the size of the input in bytes, or `None` if it is unknown.
     fn size(&self) -> Option<u64>;
 
-    /// Returns a description of the counts, or `None` if the input is games.
+    /// Returns a description of the counts if the input is counts. Returns `None` if the input is games.
     fn counted(&self) -> Option<CountedBefore<'_>> {
         None
     }
 
-    /// Returns the counts for merging in the order of their keys, or `None` if the input is games or unsorted counts.
+    /// Returns the input for merging in the order of its keys if it is sorted counts. Returns `None` if it is games or
+    /// unsorted counts.
     fn ordered(&self) -> Option<&dyn OrderedInput> {
         None
     }
@@ -391,7 +393,8 @@ pub(super) trait OrderedInput: Sync {
     /// Returns the number of rows of the counts.
     fn rows(&self) -> u64;
 
-    /// Returns a reader of the rows whose keys belong to `shards`, a range of the 256 equal ranges of keys.
+    /// Returns a reader of the rows whose keys belong to `shards`. A shard is one of the 256 equal parts of the range
+    /// of keys.
     fn open<'r>(&'r self, run: &'r Run<'_>, shards: Range<usize>) -> OrderedCounts<'r>;
 
     /// Checks by their checksums that the files of the counts were not modified.
@@ -410,7 +413,7 @@ pub(super) trait OrderedInput: Sync {
     fn check_read(&self) -> Result<u64>;
 }
 
-/// A description of a directory of counts that is an input of a run.
+/// A description of the counts in a directory that is an input of a run of `make-book`.
 pub(super) struct CountedBefore<'a> {
     pub path: &'a Path,
     /// The provenance and the variant of the counts, if they have a sidecar.
@@ -432,7 +435,7 @@ impl CountedBefore<'_> {
     }
 }
 
-/// A PGN file as an input of a run.
+/// A PGN file that is an input of a run of `make-book`.
 pub(super) struct GamesInput<'a>(pub &'a Input);
 
 impl RunInput for GamesInput<'_> {

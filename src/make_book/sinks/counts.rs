@@ -37,14 +37,15 @@ impl MakeBook {
     }
 
     /// Sets the properties of games by which the [counts](MakeBook::counts) are grouped. Default: the properties by
-    /// which input counts are grouped, which must be the same for all of them, or none.
+    /// which the input counts are grouped, which must be the same for all input counts. Without input counts, the
+    /// default is no property.
     pub fn by(mut self, by: Grouping) -> MakeBook {
         self.by = Some(by);
         self
     }
 
-    /// Drops positions in which fewer than `min_game` moves were counted from the [counts](MakeBook::counts). Default:
-    /// 0, which keeps all positions.
+    /// Sets the minimum number of half-moves that must be counted in a position. Positions with fewer are dropped from
+    /// the [counts](MakeBook::counts). Default: 0, which keeps all positions.
     pub fn prune_counts(mut self, min_game: u64) -> MakeBook {
         self.prune_counts = min_game;
         self
@@ -256,7 +257,8 @@ impl CountsSink<'_> {
     }
 }
 
-/// The half-moves of one batch of games as records by class (speed, rating group and month).
+/// The records of the half-moves of one batch of games. Each record has a class: the speed, rating group and month of
+/// its game.
 pub(super) struct ClassBatch<'a> {
     tally: &'a ClassTally,
     by: Grouping,
@@ -291,8 +293,9 @@ impl<'a> ClassBatch<'a> {
         }
     }
 
-    /// Adds a record of the move `mv` in a position, unless the position has no key. The move [`BookMove::NONE`] means
-    /// that the game ends in the position.
+    /// Adds a record of the move `mv` in `position`. If the position has no key, adds nothing. `turn` is the side to
+    /// move, and `of` contains further data of the half-move. The move [`BookMove::NONE`] means that the game ends in
+    /// the position.
     fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, of: PlyFacts) {
         let key = match self.has_identities {
             true => position.identity(),
@@ -313,8 +316,8 @@ impl<'a> ClassBatch<'a> {
     }
 }
 
-/// The data of a half-move that its game's class does not determine: the winner, the rating of the side that moved, and
-/// whether only books count the half-move.
+/// The data of a half-move that the class of its game does not determine: the winner, the rating of the side that
+/// moved, and whether only books count the half-move.
 struct PlyFacts {
     book_only: bool,
     winner: Option<Color>,
@@ -324,8 +327,8 @@ struct PlyFacts {
 /// The number of half-moves above which the positions of a game are stored in a hash set. Nearly all games are shorter.
 const LONG_GAME: usize = 512;
 
-/// The positions in which later moves of a game are played, for finding repetitions while going backwards through the
-/// game.
+/// A set of the positions in which later moves of a game are played. It is used to find repetitions while the game is
+/// read backwards.
 struct LaterPositions {
     /// A Bloom filter of 1024 bits. In a short game it avoids most searches for a repetition.
     bloom: [u64; 16],
@@ -355,8 +358,8 @@ impl LaterPositions {
         }
     }
 
-    /// Returns `true` if the position `identity` has been added. `added` must contain exactly the positions that have
-    /// been added; a short game is searched in it.
+    /// Returns `true` if the position with the identity `identity` has been added. `added` must contain exactly the
+    /// positions that have been added, because a short game is searched in `added`.
     fn has(&self, identity: u64, added: &[u64]) -> bool {
         let (word, bit) = LaterPositions::bit(identity);
         self.bloom[word] & bit != 0

@@ -124,7 +124,7 @@ impl Sink for ExplorerSink<'_> {
     }
 }
 
-/// The data that an explorer's index collects from one batch of games. Games are numbered from 0 within the batch.
+/// The data for an explorer's index from one batch of games. Games are numbered from 0 within the batch.
 struct ExplorerBatch<'a> {
     sink: &'a ExplorerSink<'a>,
     /// The tags of the games.

@@ -74,8 +74,8 @@ pub(super) fn indexed_files(options: &MakeBook, first_games: &[u64]) -> Result<V
         .collect()
 }
 
-/// Returns the memory that one index occupies until it is written, in bytes: half of the budget, divided by the number
-/// of indexes that the run writes.
+/// Returns the number of bytes of memory that one index occupies until it is written: half of the budget, divided by
+/// the number of indexes that the run writes.
 pub(super) fn held_bytes(options: &MakeBook) -> usize {
     let indexes = usize::from(options.leveldb.is_some()) + usize::from(options.explorer.is_some());
     options.memory.bytes / 2 / indexes.max(1)
@@ -205,7 +205,7 @@ struct IndexBatch<'a> {
     first_id: u32,
 }
 
-/// The data of a batch of games that an index stores. Games are numbered from 0 within the batch.
+/// The data for an index from one batch of games. Games are numbered from 0 within the batch.
 #[derive(Default)]
 struct BatchGames {
     postings: Vec<Posting>,
@@ -217,8 +217,8 @@ struct BatchGames {
 }
 
 impl BatchGames {
-    /// Adds a posting for each position of a game, including the last one. `with_moves` stores the move that was played
-    /// in each position.
+    /// Adds a posting for each position of a game, including the last one. A posting records that a game reached a
+    /// position. If `with_moves` is `true`, it also contains the move that was played in the position.
     fn add_postings(&mut self, game: &CountedGame<'_>, with_moves: bool) {
         let (id, winner) = (game.number, game.result.winner());
         let first = game.plies.first();

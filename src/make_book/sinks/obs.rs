@@ -117,7 +117,8 @@ impl Sink for ObsSink<'_> {
     }
 }
 
-/// Prepares starting positions for a walk. `starts` yields `None` for an EPD that cannot be parsed; it is left out.
+/// Prepares starting positions for a walk. An item of `starts` is `None` if its EPD cannot be parsed; such items are
+/// left out.
 fn positions<P: Rules>(
     starts: impl Iterator<Item = Result<Option<P>>>,
 ) -> impl Iterator<Item = Result<Keyed<P>>> {

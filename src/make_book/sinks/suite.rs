@@ -111,9 +111,9 @@ impl Sink for SuiteSink<'_> {
 }
 
 impl SuiteSink<'_> {
-    /// Returns the EPD of a game's starting position if the position is usual in the game's variant or in Chess960. The
-    /// EPD of the usual position is empty. Returns `None` for any other position, in which no line of the suite may
-    /// begin.
+    /// Returns the EPD of a game's starting position if a line of the suite may begin there. It may begin in the usual
+    /// position of the game's variant, whose EPD is empty here, and in the starting positions of Chess960. Returns
+    /// `None` for any other position.
     fn start<'g>(&self, game: &CountedGame<'g>) -> Option<&'g str> {
         let first = game.identities.first().copied();
         if first.unwrap_or(game.last_identity) == self.usual[game.variant as usize] {
@@ -124,8 +124,9 @@ impl SuiteSink<'_> {
             .filter(|epd| is_chess960 && is_chess960_start(epd))
     }
 
-    /// Returns the lines of a game for the suite: the one from its start, or one from each wanted position, where the
-    /// game first reaches it.
+    /// Returns the lines of a game for the suite. If the suite has no wanted positions, this is the line from the start
+    /// of the game. Otherwise, it is one line from each wanted position that the game reaches, beginning where the game
+    /// first reaches the position.
     fn lines(&self, game: &CountedGame<'_>) -> Vec<GameLine> {
         let length = self.output.suite.plies;
         let line_from = |start: &str, ply: usize| {
