@@ -57,8 +57,9 @@ type Edited = BTreeMap<u64, Vec<Entry>>;
 /// Applies changes to a book and writes the changed book to `out`.
 ///
 /// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place) before
-/// opening the book, so that no other process replaces the file in between. Records of positions without changes keep their
-/// order. A header with a checksum, or with room for one, gets a last comment line that says that the book was edited.
+/// opening the book, so that no other process replaces the file in between. Records of positions without changes keep
+/// their order. A header with a checksum, or with room for one, gets a last comment line that says that the book was
+/// edited.
 ///
 /// If a position is [removed](Change::RemovePosition), the positions that its moves lead to are removed too, and so on.
 /// If the book has no moves for such a position, every legal move that leads to a position of the book is followed. A

@@ -248,8 +248,8 @@ impl<'a> BookMaker<'a> {
 
     /// Creates the text of the book's header.
     ///
-    /// If `comment` is `None`, the comment describes the origin of the counts, and how moves were selected and weighed.
-    /// Its last line is for the checksum, which [`write`](BookMaker::write) fills in.
+    /// If `comment` is `None`, the comment describes the origin of the counts (`provenance`), and how moves were
+    /// selected and weighed. Its last line is for the checksum, which [`write`](BookMaker::write) fills in.
     ///
     /// # Errors
     ///
@@ -394,7 +394,8 @@ impl<'a> BookMaker<'a> {
         }
     }
 
-    /// Returns the weight of a move before scaling, or 0 if the book does not keep the move. A position with the key 0
+    /// Returns the weight of a move before scaling, or 0 if the book does not keep the move. `key` is the key of the
+    /// position, `turn` is the side to move, and `count` contains the move and its results. A position with the key 0
     /// is never kept, because records with this key contain the header.
     #[inline]
     fn weight(&self, key: u64, turn: Color, count: &MoveCount) -> u64 {

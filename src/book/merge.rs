@@ -391,7 +391,8 @@ pub(super) struct BookPositions<'a> {
 }
 
 impl<'a> BookPositions<'a> {
-    /// Creates an iterator over the merged positions of `books`. `meter` advances by one for each record.
+    /// Creates an iterator over the merged positions of `books`. `policy` is the rule for merging moves. `meter`
+    /// advances by one for each record.
     pub(super) fn new(
         books: impl IntoIterator<Item = &'a Book>,
         policy: MergePolicy,
@@ -476,7 +477,7 @@ impl Iterator for BookPositions<'_> {
 /// The number of different 16-bit moves: an upper bound on the number of moves of a position.
 const MOST_MOVES: usize = 1 << 16;
 
-/// Sorts by move, merges equal moves, and adds up their weights.
+/// Sorts the records in `sums` by move, merges the records of equal moves, and adds up their weights.
 fn add_up(sums: &mut Vec<(Entry, u64)>) {
     // The sort is stable, so the record of the first book comes first among equal moves.
     sums.sort_by_key(|(entry, _)| entry.mv);

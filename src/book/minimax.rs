@@ -94,7 +94,8 @@ impl MinimaxShares {
         Ok(lowered)
     }
 
-    /// Returns how much of the total weight of the starting position's moves remains, in percent.
+    /// Returns the share, in percent, of the total weight of all moves in the starting position that remains after
+    /// weights were lowered. The starting position is the first node of `graph`.
     fn first_percent(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> u8 {
         let Some(node) = graph.nodes.first() else {
             return 100;
@@ -215,7 +216,8 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Adds a position and its moves to the graph. If `moves` is empty, adds nothing and returns `false`.
+    /// Adds a position and its moves to the graph and returns `true`. If `moves` is empty, adds nothing and returns
+    /// `false`.
     fn add(&mut self, pos: &Keyed<VariantPosition>, moves: &[(MoveCount, Move)]) -> bool {
         for (count, mv) in moves {
             let mut after = pos.clone();

@@ -63,7 +63,8 @@ impl Book {
         }
     }
 
-    /// Opens a book that may have been cut short. Also returns the number of bytes after its last whole record.
+    /// Opens a book that may have been cut short. Returns the book, and the number of bytes after its last whole
+    /// record.
     pub(super) fn open_with_rest(path: &Path) -> Result<(Book, usize)> {
         let file = File::open(path).at(path, "open")?;
         let metadata = file.metadata().at(path, "open")?;

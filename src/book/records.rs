@@ -77,9 +77,10 @@ pub(super) fn write_entries(entries: &[Entry], out: &mut (impl Write + ?Sized)) 
         .try_for_each(|entry| out.write_all(&entry.to_bytes()))
 }
 
-/// Merges the records of each move of `pos`, and sorts the moves by descending weight. The weights of a move are added
-/// up, to at most 65535, and the field `learn` comes from its first record. Some programs write castling as a move of
-/// the king to its target square; it becomes the same move as king takes rook, the spelling of the format.
+/// Returns the moves of `pos` that `records` contains, sorted by descending weight. If a move has several records, they
+/// are merged: the weights are added up, to at most 65535, and the field `learn` comes from the first record. Some
+/// programs write castling as a move of the king to its target square; it becomes the same move as king takes rook, the
+/// spelling of the format.
 pub(crate) fn each_move_once<P: Rules>(
     pos: &P,
     records: impl IntoIterator<Item = Entry>,

@@ -108,7 +108,8 @@ pub(super) struct BookWriter<'a> {
 }
 
 impl<'a> BookWriter<'a> {
-    /// Begins a book whose header has the text `header`, or a book without a header if it is `None`.
+    /// Begins a book whose header has the text `header`, or a book without a header if `header` is `None`. Returns a
+    /// writer for the records.
     ///
     /// If the output is a pipe and the header has a checksum, the records are first written to a temporary file in
     /// `temp_dir`.

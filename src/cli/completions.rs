@@ -61,8 +61,8 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
     terminal::print(&script)
 }
 
-/// Changes clap's completion script for bash so that it completes file names where a command takes files. In these
-/// places, clap's script offers options, and bash then lists no files.
+/// Returns clap's completion script for bash with changes, so that it completes file names where a command takes files.
+/// Without the changes, the script offers options in these places, and bash then lists no files.
 fn with_files(script: &str) -> String {
     const FIRST_WORD: &str = "|| ${COMP_CWORD} -eq 2 ]]";
     const NO_OPTION: &str = "            COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )";
@@ -82,9 +82,9 @@ fn with_files(script: &str) -> String {
     lines.collect()
 }
 
-/// Adds polyglot's spelling of each long option, with a single dash, to the definition of a command from which
-/// completions are generated. The spelling is marked by a prefix, which [`single_dashes`](legacy::single_dashes)
-/// removes from the script.
+/// Adds polyglot's spelling of each long option, with a single dash, to the definition `command`, from which
+/// completions are generated. Returns the changed definition. A prefix marks the spelling;
+/// [`single_dashes`](legacy::single_dashes) removes the prefix from the completion script.
 fn with_old_spellings(command: Command) -> Command {
     let old = |arg: &Arg| {
         let name = format!("{}{}", legacy::OLD_SPELLING, arg.get_long()?);

@@ -279,7 +279,8 @@ fn default_filter(format: TargetFormat) -> MoveFilter {
 }
 
 /// Returns a warning if the output needs moves that the database lacks because it was made without rare moves.
-/// Otherwise returns `None`. `kept` selects the moves of the output.
+/// Otherwise returns `None`. `info` describes the database, `format` is the format of the output, and `kept` selects
+/// its moves.
 ///
 /// A book may then lack moves that it would keep. The numbers of games in a suite may be too low.
 fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<String> {

@@ -126,8 +126,8 @@ type ShownDifference = (
     Vec<Option<Eval>>,
 );
 
-/// Returns the evaluation of the position after the move `mv` in `pos`. Returns `None` if the store does not contain
-/// it, or if there is no store or no position.
+/// Returns the evaluation, in the store `evals`, of the position after the move `mv` in `pos`. Returns `None` if the
+/// store does not contain the position, or if `evals` or `pos` is `None`.
 fn evaluated(
     evals: Option<&Evals>,
     pos: Option<&VariantPosition>,

@@ -118,7 +118,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// Opens one source of moves for the engine: a repertoire with its side, an index, a PGN whose index is cached, a book
-/// or a database.
+/// or a database. `argument` names the file, and `opener` opens repertoires, books and databases.
 fn opened(
     argument: &Path,
     opener: &Opener,

@@ -182,7 +182,7 @@ fn standard_stream(cause: &(dyn std::error::Error + 'static)) -> Option<String> 
     }
 }
 
-/// Removes the error numbers of the operating system, such as ` (os error 28)`, from a message.
+/// Returns the message without the error numbers of the operating system, such as ` (os error 28)`.
 fn without_numbers(text: &str) -> String {
     const START: &str = " (os error ";
     let mut rest = text;

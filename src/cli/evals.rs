@@ -114,7 +114,8 @@ struct EngineArgs {
     time_limit: u64,
 }
 
-/// Parses an option of a UCI engine in the form `NAME=VALUE`. Returns the name and the value.
+/// Parses an option of a UCI engine in the form `NAME=VALUE`. Returns the name and the value, or an error message if
+/// the text has another form.
 fn uci_option(text: &str) -> Result<(String, String), &'static str> {
     let is_line = !text.contains(['\n', '\r']);
     match text.split_once('=') {

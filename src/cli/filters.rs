@@ -342,8 +342,8 @@ pub fn check_names(
     Ok(())
 }
 
-/// Returns warnings about games that pass a filter on dates or ratings of `query` only because their date or a rating
-/// is unknown.
+/// Returns warnings about games of `explorer` that pass a filter on dates or ratings of `query` only because their date
+/// or a rating is unknown.
 pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Vec<String>> {
     let count = |query: &Query| {
         let page = Page {

@@ -189,7 +189,7 @@ fn print_list<'a>(
     print_all(once(Ok(head)).chain(lines))
 }
 
-/// Returns the line of text that represents a game in a list.
+/// Returns the line of text that represents a game in a list. `id` is the number of the game in the index.
 fn line(id: u64, game: &GameHeader) -> String {
     let rated = |name: &str, elo: &str| match elo {
         "" | "*" | "?" => name.to_owned(),

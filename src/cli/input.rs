@@ -262,7 +262,7 @@ pub fn output_name(argument: &Path) -> String {
     }
 }
 
-/// Replaces the paths of temporary copies in a message with the arguments of the command line.
+/// Returns the message with the paths of temporary copies replaced by the arguments of the command line.
 pub fn with_given_names(message: &str) -> String {
     let copies = copies();
     copies.iter().fold(message.to_owned(), |message, copy| {

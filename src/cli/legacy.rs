@@ -17,7 +17,8 @@ const SHORT_BUNDLES: [&str; 2] = ["-qh", "-hq"];
 /// generated.
 pub const OLD_SPELLING: &str = "old-spelling-";
 
-/// Rewrites the options with the prefix [`OLD_SPELLING`] in a completion script to options with a single dash.
+/// Returns the completion script with each option that has the prefix [`OLD_SPELLING`] rewritten as an option with a
+/// single dash.
 pub fn single_dashes(script: &str) -> String {
     script
         .replace(&format!("--{OLD_SPELLING}"), "-")
@@ -25,7 +26,8 @@ pub fn single_dashes(script: &str) -> String {
         .replace(&format!("-l {OLD_SPELLING}"), "-o ")
 }
 
-/// Adds a second dash to long options that are written with a single dash, if the command accepts them.
+/// Returns the arguments with a second dash added to each long option that is written with a single dash, if the
+/// command accepts the option. `cli` is the definition of the command line.
 ///
 /// Unknown options of several letters get a second dash as well, so that clap can suggest a similar long option.
 pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
@@ -55,14 +57,15 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     modern
 }
 
-/// Returns the subcommand that the arguments of the program name, or `None` if they name none.
+/// Returns the subcommand that the arguments of the program name, or `None` if they name none. `cli` is the definition
+/// of the command line.
 pub fn command<'a>(args: &[OsString], cli: &'a Command) -> Option<&'a Command> {
     let mut words = args.iter().skip(1).filter_map(|arg| arg.to_str());
     cli.find_subcommand(words.find(|word| !word.starts_with('-'))?)
 }
 
-/// Rewrites `-name` to `--name`. Leaves short options such as `-q` and negative numbers such as `-1` unchanged. A value
-/// after `=` may contain any bytes.
+/// Returns the argument with `-name` rewritten as `--name`. Short options such as `-q` and negative numbers such as
+/// `-1` are unchanged. A value after `=` may contain any bytes.
 fn with_two_dashes(arg: OsString) -> OsString {
     let is_old = match arg.as_encoded_bytes() {
         [b'-', first, second, ..] => first.is_ascii_alphabetic() && *second != b'=',

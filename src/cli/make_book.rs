@@ -385,7 +385,7 @@ fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
 }
 
 /// Returns the inputs that the options and arguments name. If they name none, returns `book.pgn` if it exists, as in
-/// polyglot, and otherwise an error.
+/// polyglot, and otherwise an error. `untagged` is the variant of games without a `Variant` tag.
 fn inputs(
     options: Vec<PathBuf>,
     arguments: Vec<PathBuf>,

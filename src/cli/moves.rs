@@ -232,7 +232,8 @@ fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
     }
 }
 
-/// Returns the results of the player or, if the query names no player, of the side to move. Games without a result are left out.
+/// Returns the results of a move for the player or, if the query names no player, for `turn`, the side to move. Games
+/// without a result are left out.
 fn results_of(played: &PlayedMove, turn: Color) -> Wdl {
     let [wins, losses] = match &played.player {
         Some(player) => [player.wins, player.losses],
@@ -253,7 +254,8 @@ fn player_score(results: Wdl) -> Option<f64> {
     (results.games() > 0).then(|| (1000.0 * results.score()).round() / 10.0)
 }
 
-/// Returns the player's score in all games of an answer, in percent.
+/// Returns the player's score in all games of an answer, in percent. Returns `None` if the query names no player, or if
+/// no game is finished.
 fn total_score(answer: &Answer) -> Option<f64> {
     let player = answer.player.as_ref()?;
     player_score(Wdl {
@@ -278,8 +280,9 @@ fn rating_games(played: &PlayedMove) -> u64 {
     }
 }
 
-/// Returns the JSON document of the moves of a position. `times` contains the times that players took for the moves, if
-/// they were requested. `has_results` is `false` if games without a result cannot be distinguished from draws.
+/// Returns the JSON document of `answer`, the moves of the position `pos`. `evals` contains their evaluations. `times`
+/// contains the times that players took for the moves, if they were requested. `has_results` is `false` if games
+/// without a result cannot be distinguished from draws.
 fn document(
     answer: &Answer,
     pos: &VariantPosition,
@@ -358,8 +361,8 @@ const NO_MOVES: &str = "no games continue from this position\n";
 /// The text that is printed if a position has no moves in the games that pass the filters.
 const NO_FILTERED_MOVES: &str = "no game with these filters continues from this position\n";
 
-/// Returns the table of the moves of a position. `is_filtered` says whether games were filtered, and `with_bars` adds a
-/// bar that shows the results to each row.
+/// Returns the table of the moves in `answer`. `shown` contains further data about the moves. `is_filtered` says
+/// whether games were filtered, and `with_bars` adds a bar that shows the results to each row.
 fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: bool) -> String {
     let ShownMoves { pos, evals, times } = *shown;
     // Writing to a `String` does not fail.

@@ -124,7 +124,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     print(&text(&table, &rows, of_player))
 }
 
-/// Sorts the rows of a table of openings, and the variations in each row.
+/// Sorts the rows of a table of openings, and the variations in each row, in the order `order`.
 fn sort(rows: &mut [OpeningRow], order: OpeningOrder) {
     rows.sort_by(|a, b| compare(a, b, order));
     for row in rows {

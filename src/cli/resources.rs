@@ -72,7 +72,7 @@ pub fn raise_file_limit() {
 }
 
 /// Parses a number of bytes with a unit, such as `64MiB`, `1g` or `500MB`. Units such as `KiB` and `k` are powers of
-/// 1024, and units such as `kB` are powers of 1000.
+/// 1024, and units such as `kB` are powers of 1000. Returns an error message if the text is not such a number.
 fn memory(text: &str) -> Result<usize, &'static str> {
     let is_decimal = text.trim().to_ascii_lowercase().ends_with('b');
     let config = match is_decimal {

@@ -270,8 +270,9 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
 /// The progress of the index that is currently being made, or `None` if no index is being made.
 type RunningBuild = Mutex<Option<Arc<Progress>>>;
 
-/// Opens the indexes of all sources. If this takes longer than [`SOON`], serves the page in the meantime, and the page
-/// shows the progress. Returns the explorer, and `true` if the address of the page has been printed already.
+/// Opens the indexes of all sources. If this takes longer than [`SOON`], serves the page on `listener` in the meantime,
+/// and the page shows the progress. Returns the explorer, and `true` if the address of the page has been printed
+/// already.
 fn open_while_answering(
     sources: &[ServedSource<'_>],
     args: &Args,
@@ -316,7 +317,8 @@ fn open_while_answering(
     })
 }
 
-/// Opens the indexes of all sources. First makes the missing indexes of PGN files, and remakes the damaged ones.
+/// Opens the indexes of all sources. First makes the missing indexes of PGN files, and remakes the damaged ones. Stores
+/// the progress in `running`.
 fn open(
     sources: &[ServedSource<'_>],
     args: &Args,
@@ -366,6 +368,7 @@ fn open(
 }
 
 /// Returns the path of the index of a PGN file in the user's cache. First makes the index if it is missing or damaged.
+/// `untagged` is the variant of games without a `Variant` tag.
 pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::Result<PathBuf> {
     let Some(directory) = dirs::cache_dir() else {
         let usage = "an index cannot be cached, because this system has no directory for caches: make an index with make-book --explorer";

@@ -80,17 +80,20 @@ pub struct SuiteArgs {
     opcodes: bool,
 }
 
-/// Parses a range of scores in percent, such as `45-55`. Returns its bounds in percent.
+/// Parses a range of scores in percent, such as `45-55`. Returns its bounds in percent, or an error message if the text
+/// is not such a range.
 fn balance(text: &str) -> Result<(f64, f64), String> {
     range(text, "scores", "45-55")
 }
 
-/// Parses a range of draw rates in percent, such as `40-70`. Returns its bounds in percent.
+/// Parses a range of draw rates in percent, such as `40-70`. Returns its bounds in percent, or an error message if the
+/// text is not such a range.
 fn draw_rate(text: &str) -> Result<(f64, f64), String> {
     range(text, "draws", "40-70")
 }
 
-/// Parses a range of evaluations in pawns, such as `0.8..1.2`. Returns its bounds in centipawns.
+/// Parses a range of evaluations in pawns, such as `0.8..1.2`. Returns its bounds in centipawns, or an error message if
+/// the text is not such a range.
 fn pawns(text: &str) -> Result<(i16, i16), &'static str> {
     let centipawns = |text: &str| {
         let pawns = text.trim().parse::<f64>().ok()?;

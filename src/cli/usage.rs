@@ -126,7 +126,7 @@ fn meant<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'stati
     Some((option, meant))
 }
 
-/// Joins the paragraphs of clap's error message, up to the usage, into one line: first the error, then the tips.
+/// Returns the paragraphs of clap's error message, up to the usage, as one line: first the error, then the tips.
 fn folded(text: &str) -> String {
     let (mut wrong, mut tips) = (String::new(), String::new());
     for line in text.lines().map(str::trim) {
@@ -166,7 +166,7 @@ fn folded_tip(tip: &str) -> String {
     }
 }
 
-/// Rewrites the messages of Rust's and clap's parsers so that they say which values are allowed.
+/// Rewrites the messages of Rust's and clap's parsers so that they say which values are allowed. Returns the new text.
 fn plain(text: &str) -> String {
     const WORDS: [(&str, &str); 9] = [
         ("' found", "'"),

@@ -56,8 +56,8 @@ pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
     chosen.unwrap_or(0)
 }
 
-/// Converts results to a score in centipawns: the logarithm of the odds that correspond to the lower bound of the
-/// expected score. 400 centipawns mean odds of ten to one.
+/// Converts the results `stats` to a score in centipawns: the logarithm of the odds that correspond to the lower bound
+/// of the expected score. 400 centipawns mean odds of ten to one.
 pub(super) fn centipawns(stats: Wdl) -> i64 {
     let share = stats.lower_bound().clamp(0.001, 0.999);
     (400.0 * (share / (1.0 - share)).log10()).round() as i64

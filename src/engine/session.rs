@@ -267,9 +267,10 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Writes `info` lines for the moves that the sources contain in `pos`, and chooses one. Returns the `bestmove`
-    /// line, the number of listed moves, and the moves that the second engine must list in addition. Returns `None` if
-    /// no source contains the position. Adds moves with too low a score to `refused`.
+    /// Chooses a move among those that the sources contain in `pos` and that `go` allows. Writes `info` lines for the
+    /// moves to show. Returns the `bestmove` line, the number of moves that were shown, and the moves that the second
+    /// engine must show in addition. Returns `None` if the sources contain no allowed move. Adds moves with too low a
+    /// score to `refused`.
     fn list(
         &mut self,
         pos: &VariantPosition,
@@ -454,8 +455,9 @@ impl<W: Write> Session<W> {
         Ok(Vec::new())
     }
 
-    /// Returns the moves that the second engine may search if some moves are refused, in UCI notation, separated by
-    /// spaces. Returns `None` if no move is refused, or if every allowed move is refused.
+    /// Returns the moves that the second engine may search if some moves are refused: all moves that `go` allows,
+    /// except `refused`. They are in UCI notation, separated by spaces. Returns `None` if no move is refused, or if
+    /// every allowed move is refused.
     fn except(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {
         let pos = self.pos.as_ref().filter(|_| !refused.is_empty())?;
         let mut moves = pos.legal_moves();

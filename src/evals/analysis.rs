@@ -42,10 +42,10 @@ const WHOLE_DEPTH: u8 = 200;
 
 /// The result of evaluating positions with an engine: the evaluations, and a report of evaluated and failed positions.
 pub(super) struct Analysis {
-    /// The evaluations of this run, and those of killed runs that the journal had.
+    /// The new evaluations, and the evaluations of killed processes that the journal contained.
     pub records: Vec<EvalRecord>,
     pub report: EngineReport,
-    /// A message for the user if the engine failed at so many of the last positions that the run counts as failed.
+    /// A message for the user if the engine failed at too many consecutive positions.
     /// Otherwise `None`.
     pub given_up: Option<String>,
 }

@@ -263,7 +263,7 @@ enum JournalEntry {
     Whole(Vec<u8>),
     /// The end of the journal, or an entry that was being written when the run was killed.
     Torn,
-    /// Bytes that no run wrote.
+    /// Bytes that polybook has not written.
     Damaged,
 }
 

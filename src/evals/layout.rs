@@ -224,7 +224,8 @@ pub(super) const RANK: usize = 19;
 /// A record of an evaluation in an encoding whose bytes can be [sorted](EvalRecord::to_ranked).
 pub(super) type RankedBytes = [u8; RANKED];
 
-/// Returns the number of the origin of an evaluation that was encoded by [`to_ranked`](EvalRecord::to_ranked).
+/// Returns the number of the origin in `ranked`, an evaluation that was encoded by
+/// [`to_ranked`](EvalRecord::to_ranked).
 pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
     ranked[18]
 }
@@ -289,7 +290,8 @@ impl Score {
         self.0
     }
 
-    /// Returns the score that an integer in a store of evaluations represents, or `None` if it represents no score.
+    /// Returns the score that the integer `code` in a store of evaluations represents, or `None` if it represents no
+    /// score.
     pub(super) fn from_code(code: i16) -> Option<Score> {
         (code != i16::MIN).then_some(Score(code))
     }

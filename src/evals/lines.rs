@@ -43,8 +43,8 @@ impl LineFormat {
     }
 }
 
-/// Reads the evaluations in a batch of lines. `origin` is the number that each evaluation gets as its origin. Skips
-/// empty lines and comments, which begin with `#`.
+/// Reads the evaluations in a batch of lines in the given format. `origin` is the number that each evaluation gets as
+/// its origin. Skips empty lines and comments, which begin with `#`.
 pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let mut start = 0;
@@ -185,7 +185,8 @@ struct LichessLineScore {
 
 /// Reads a line of the file of evaluations that Lichess publishes. Returns a record of the position with its deepest
 /// evaluation, or `None` if the line contains no evaluation. If the evaluation has several variations, the score is
-/// that of the first one, which is the best. `origin` is the number that the evaluation gets as its origin.
+/// that of the first one, which is the best. `origin` is the number that the evaluation gets as its origin. The error
+/// is a message that says what cannot be read.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
     let pos = parse_fen(&line.fen).map_err(problem_of)?;

@@ -45,8 +45,9 @@ const MAX_ORIGINS: usize = 256;
 pub struct MakeEvals {
     /// The inputs.
     pub inputs: Vec<Input>,
-    /// An engine that evaluates the positions that [`ClaimedEvals::finish`] receives. Until the run ends, the engine's
-    /// evaluations are kept in a journal next to the output, so that the next run can continue a killed run.
+    /// An engine that evaluates the positions that [`ClaimedEvals::finish`] receives. Until the output is
+    /// complete, the engine's evaluations are kept in a journal next to it, so that the next process can continue if
+    /// this one is killed.
     pub engine: Option<EngineOptions>,
     /// Whether the output replaces any existing file. If `false`, evaluations are added to those of an existing store,
     /// and no other file is replaced unless it is empty.
@@ -55,7 +56,7 @@ pub struct MakeEvals {
     pub threads: usize,
     /// The memory that evaluations may take before they are spilled to temporary files.
     pub memory: Memory,
-    /// The progress of the run, for another thread that shows it.
+    /// The progress of the operation, for another thread that shows it.
     pub meter: Arc<Meter>,
 }
 
@@ -72,8 +73,8 @@ impl MakeEvals {
         }
     }
 
-    /// Reads the inputs, and writes the evaluations to `out`. The output replaces `out` only when it is complete. An
-    /// engine has no positions to evaluate.
+    /// Reads the inputs, and writes the evaluations to `out` in the given format. The old file at `out` is replaced
+    /// only when the output is complete. If an engine is set, it gets no positions to evaluate.
     ///
     /// # Errors
     ///
@@ -255,8 +256,8 @@ impl fmt::Debug for ClaimedEvals<'_> {
     }
 }
 
-/// Returns the names of all origins that evaluations of the inputs and of the engine may have, sorted ascending without
-/// duplicates.
+/// Returns the names of all origins that evaluations in `sources` and in `analysis`, the evaluations of the engine, may
+/// have. The names are sorted in ascending order and deduplicated.
 fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Vec<String> {
     let names = sources.iter().flat_map(|(source, _)| source.origins());
     let engine = analysis.map(|analysis| &*analysis.report.name);
@@ -276,7 +277,7 @@ struct EvalCollector<'a> {
 }
 
 impl EvalCollector<'_> {
-    /// Reads all evaluations of an input, on all threads of the current rayon pool.
+    /// Reads all evaluations of `input`, which has been detected as `source`, on all threads of the current rayon pool.
     fn read(&mut self, source: &EvalsSource, input: &Input, stream: &StreamOptions) -> Result<()> {
         let batches = source.open(stream)?;
         let entries = batches.entries();
@@ -346,7 +347,7 @@ impl EvalCollector<'_> {
         self.origins.partition_point(|origin| **origin < *name) as u8
     }
 
-    /// Adds the evaluations of an engine, and its report.
+    /// Adds the evaluations of an engine, and the report about them.
     fn take(&mut self, analysis: Analysis) -> Result<()> {
         let origin = self.number_of(&analysis.report.name);
         let records = analysis.records.into_iter().map(|mut record| {

@@ -71,7 +71,7 @@ pub struct EvalsReport {
 pub struct EngineReport {
     /// The name that the engine gave.
     pub name: String,
-    /// The number of positions that the engine evaluated in this run.
+    /// The number of positions that the engine has evaluated now.
     pub evaluated: u64,
     /// The number of positions of which the old output or the journal had an evaluation with enough nodes.
     pub known: u64,

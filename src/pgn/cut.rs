@@ -73,8 +73,8 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// Creates a cutter for a text that consists of lines instead of games. Each batch contains whole lines, about
-    /// `batch_size` bytes in all.
+    /// Creates a cutter for a stream of text that consists of lines instead of games. Each batch contains whole lines,
+    /// about `batch_size` bytes in all.
     pub(crate) fn of_lines(stream: R, batch_size: usize) -> Cutter<R> {
         Cutter {
             boundary: |text| memrchr(b'\n', text).map(|last| last + 1),

@@ -68,7 +68,7 @@ impl<'a> GameReader<'a> {
 
     /// Sets whether [`next_token`](GameReader::next_token) also returns the moves of variations, enclosed by
     /// [`Token::BeginVariation`](super::Token::BeginVariation) and [`Token::EndVariation`](super::Token::EndVariation).
-    /// By default, variations are skipped.
+    /// By default, or if `wanted` is `false`, variations are skipped.
     pub fn with_variations(mut self, wanted: bool) -> GameReader<'a> {
         self.with_variations = wanted;
         self
@@ -122,8 +122,8 @@ impl<'a> GameReader<'a> {
         self.at
     }
 
-    /// Advances to the next game and reads its tags. Returns `false` if there are no more games. The moves of the
-    /// current game must have been read or skipped to their end.
+    /// Advances to the next game and reads its tags. Returns `true` if there is a next game, and `false` at the end of
+    /// the text. The moves of the current game must have been read or skipped to their end.
     pub fn next_game(&mut self) -> bool {
         self.tags.clear();
         self.first_tag = None;
@@ -173,8 +173,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips the comment, or the escaped line that begins with `%`, at the current offset. Returns `false` if neither
-    /// begins there.
+    /// Skips the comment, or the escaped line that begins with `%`, at the current offset. Returns `true` if something
+    /// was skipped, and `false` if neither begins at the offset.
     ///
     /// # Errors
     ///

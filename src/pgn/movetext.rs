@@ -294,7 +294,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Reads a termination marker such as `1-0`, or castling that is written with zeros. `end` is the offset at which
-    /// its first run of digits ends.
+    /// the first digits of the word end. Returns `None` if the word is to be skipped.
     #[cold]
     fn read_marker(&mut self, end: usize) -> Option<Token<'a>> {
         let offset = self.at;
@@ -440,8 +440,8 @@ fn is_plain(word: &[u8]) -> bool {
     matches!(word, [.., before, b'1'..=b'8' | b'+' | b'#'] if !matches!(before, b'-' | b'/'))
 }
 
-/// Returns `true` if `letter`, which stands in parentheses after a pawn move, names a piece to which the pawn is
-/// promoted. The letters of all [languages](crate::position::PieceLetters) are accepted.
+/// Returns `true` if a letter in parentheses after a move means a promotion: if `pawn_move` is a pawn's move to the
+/// last rank, and `letter` names a piece. The letters of all [languages](crate::position::PieceLetters) are accepted.
 fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
     let square = pawn_move.strip_suffix(b"=").unwrap_or(pawn_move);
     matches!(pawn_move, [b'a'..=b'h' | b'P', ..])

@@ -161,9 +161,9 @@ impl<'a> Tags<'a> {
         name != b"Event" && self.get(name).is_none()
     }
 
-    /// Returns `true` if `tag`, which follows the tags of a game, belongs to the next game. This is the case if one of
-    /// the first tags has the same name, and if `tag` follows a blank line, is named `Event`, or has a new value for a
-    /// tag of the seven-tag roster.
+    /// Returns `true` if `tag`, which follows the tags of a game, belongs to the next game. One of the first tags must
+    /// have the same name. In addition, `tag` must follow a blank line (`blank_line`), be named `Event`, or have a new
+    /// value for a tag of the seven-tag roster.
     pub(super) fn end_before(&self, tag: Tag<'_>, blank_line: bool) -> bool {
         let in_roster = matches!(
             tag.name,
@@ -242,7 +242,7 @@ pub(super) enum NextLines<'a> {
     Other,
 }
 
-/// Examines the lines after the one that contains the offset `at`, to find out whether the tags of a game continue
+/// Examines the lines after the one that contains the offset `at`. The result says whether the tags of a game continue
 /// there.
 pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
     let (mut line, mut may_end_tags) = (at, false);

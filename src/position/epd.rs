@@ -355,7 +355,7 @@ fn are_operations(text: &str) -> bool {
 }
 
 /// Returns the half-move clock and the move number in EPD operations (`hmvc` and `fmvn`), as a FEN contains them. If
-/// only one is given, the other one has its value in the starting position. Returns `None` if neither is given.
+/// only one of the two is given, the other gets its value in the starting position. Returns `None` if neither is given.
 fn counters(operations: &str) -> Option<String> {
     let operand = |opcode| operand(operations, opcode)?.parse::<u32>().ok();
     let (halfmoves, fullmoves) = (operand("hmvc"), operand("fmvn"));

@@ -76,8 +76,9 @@ impl Rules for VariantPosition {
     }
 }
 
-/// Parses a word in SAN as a legal move of standard chess. It is a separate function that is never inlined, so that the
-/// compiler inlines [`Rules::quick_san`] where the type of the position is [`Chess`].
+/// Parses a word in SAN as a legal move of standard chess. Returns `None` in the same cases as [`Rules::quick_san`]. It
+/// is a separate function that is never inlined, so that the compiler inlines [`Rules::quick_san`] where the type of
+/// the position is [`Chess`].
 #[inline(never)]
 fn chess_san(pos: &Chess, word: Word) -> Option<Move> {
     pos.quick_san(word)

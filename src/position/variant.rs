@@ -259,9 +259,9 @@ impl Variant {
     }
 }
 
-/// Returns `true` if the castling rights of a FEN are possible in Chess960 but not in standard chess: the king is not
-/// on the e-file, the rights are given as files of rooks, or the position is a starting position of Chess960. Returns
-/// `false` if they are impossible in both.
+/// Returns `true` if the castling rights in `fen`, which was parsed as `setup`, are possible in Chess960 but not in
+/// standard chess: the king is not on the e-file, the rights are given as files of rooks, or the position is a starting
+/// position of Chess960. Returns `false` if they are impossible in both.
 fn is_chess960(setup: &Setup, fen: &str) -> bool {
     let rights = fen.split(' ').nth(2).unwrap_or_default();
     let names_files = rights

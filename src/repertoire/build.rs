@@ -226,7 +226,7 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
 impl Built {
     /// Creates the repertoire from `met`, the graph of a completed walk. Collects the moves of the repertoire's side,
     /// and the opponent's replies that have an answer. The moves of each position are sorted by their number of games,
-    /// in descending order.
+    /// in descending order. `summary` becomes a part of the result.
     fn of(met: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
         let mut built = Built {
             color,

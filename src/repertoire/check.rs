@@ -292,7 +292,7 @@ impl GameState<'_> {
 }
 
 impl Check<'_> {
-    /// Checks the current game of `reader`. `text` is the text from which the reader reads.
+    /// Checks the current game of `reader`, and returns the outcome. `text` is the text from which the reader reads.
     fn game(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Checked> {
         let tags = reader.tags().clone();
         let how = match self.exact {
@@ -395,14 +395,16 @@ fn name_of(tags: &Tags<'_>, color: Color) -> String {
     tag_text(tags.get(tag).unwrap_or(b"?")).into_owned()
 }
 
-/// Returns `true` if the name of a player matches one of `names`, or if `names` is empty.
+/// Returns `true` if the name of the player with the pieces of `color` matches one of `names`, or if `names` is empty.
+/// `how` determines how names are compared.
 pub(super) fn has_name(tags: &Tags<'_>, color: Color, names: &[String], how: NameMatch) -> bool {
     names.is_empty() || how.matches_any(name_of(tags, color).as_bytes(), names)
 }
 
 impl GameState<'_> {
-    /// Returns the result of the check after the last move of a game. `moves` contains each move and the offset at
-    /// which its text ends. The caller must set the fields that come from the tags and from the result of the game.
+    /// Returns the result of the check after the last move of a game. `start` is the position before the first move,
+    /// and `moves` contains each move and the offset at which its text ends. The caller must set the fields that come
+    /// from the tags and from the result of the game.
     fn checked(self, start: &VariantPosition, moves: &[(Move, usize)]) -> Result<CheckedGame> {
         let mut game = CheckedGame {
             game: 0,

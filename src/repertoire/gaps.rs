@@ -216,8 +216,8 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     })
 }
 
-/// Returns the most likely line of the repertoire after which the source has no further games, or `None` if every line
-/// continues. Of equally likely lines, returns the one whose text sorts first.
+/// Returns the most likely line in the graph `met` after which the source has no further games. Returns `None` if the
+/// source continues after every line. Of equally likely lines, returns the one whose text sorts first.
 fn source_end(find: &FindGaps<'_>, met: &ReachGraph) -> Option<SourceEnd> {
     let ends = (0..).zip(&met.nodes);
     let ends = ends.filter(|(_, node)| node.is_source_end && node.reach > 0.0);
@@ -230,8 +230,8 @@ fn source_end(find: &FindGaps<'_>, met: &ReachGraph) -> Option<SourceEnd> {
     })
 }
 
-/// Describes a position for which the repertoire has no move as a gap. `id` is the number of the position in the graph
-/// `met`.
+/// Returns a [`Gap`] that describes a position for which the repertoire has no move. `id` is the number of the position
+/// in the graph `met`.
 fn gap(find: &FindGaps<'_>, met: &ReachGraph, id: u32) -> Result<Gap> {
     let whole = met.line(id);
     let (last, line) = match whole.split_last() {

@@ -85,8 +85,8 @@ fn san(pos: &VariantPosition, mv: Move) -> String {
     SanPlus::from_move(pos.clone(), mv).to_string()
 }
 
-/// Returns the text of a line of legal moves in SAN with move numbers, such as `1. e4 c5 2. Nf3`, and the position
-/// after its last move.
+/// Returns the text of a line of legal moves from `start` in SAN with move numbers, such as `1. e4 c5 2. Nf3`, and the
+/// position after the last move.
 fn line_text(start: &VariantPosition, moves: &[Move]) -> (String, VariantPosition) {
     let mut pos = start.clone();
     let mut words: Vec<String> = Vec::new();

@@ -539,8 +539,8 @@ impl OpenOptions<'_> {
         Ok(starts)
     }
 
-    /// Loads the active moves of an OOBS database into memory, because looking up every position of many games in the
-    /// database would be slow.
+    /// Loads the active moves of the OOBS database `obs` into memory, because looking up every position of many games
+    /// in the database would be slow. `variants` contains the variant of the database.
     fn moves_of(
         &self,
         obs: &crate::obs::Obs,

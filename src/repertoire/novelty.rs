@@ -305,9 +305,9 @@ impl Lookup<'_> {
     }
 }
 
-/// Marks the positions of `games` that no game of the reference has reached as unknown. If `earlier` is `true`, a
-/// reference game counts only if it was certainly played before the game that contains the position. Positions are
-/// looked up in sorted order, so that each page of the index is read once.
+/// Marks the positions of `games` that no game of the reference has reached as unknown. `first_seen` looks positions up
+/// in the reference. If `earlier` is `true`, a reference game counts only if it was certainly played before the game
+/// that contains the position. Positions are looked up in sorted order, so that each page of the index is read once.
 fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Result<()> {
     let all = games.par_iter().enumerate();
     let mut asked: Vec<Probe> = all
@@ -329,8 +329,8 @@ fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Re
 }
 
 /// Counts the reference games that reached the position before the new move of each game. Writes the counts to
-/// `reached`, which has one element for each of `games`; games without a new move keep `None`. `first` selects the new
-/// move as in [`Reference::first`].
+/// `reached`, which has one element for each of `games`; games without a new move keep `None`. `first_seen` looks
+/// positions up in the reference. `first` selects the new move as in [`Reference::first`].
 fn count_games(
     first_seen: &FirstSeen<'_>,
     games: &[Game],

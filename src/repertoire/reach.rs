@@ -199,8 +199,8 @@ impl Walk<'_> {
         Ok(is_late)
     }
 
-    /// Adds the moves of the position `id`, which is `ply` half-moves from the start, to the graph. Returns `false` if
-    /// it is the turn of the repertoire's side and `answer` returns no move.
+    /// Adds the moves of the position `id` to the graph `met`. The position is `ply` half-moves from the start. Returns
+    /// `false` if it is the turn of the repertoire's side and `answer` returns no move, and otherwise `true`.
     fn expand(
         &self,
         met: &mut ReachGraph,

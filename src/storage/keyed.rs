@@ -115,8 +115,8 @@ impl<const SIZE: usize> Storage<SIZE> {
     }
 }
 
-/// Estimates how many of `len` records have keys below `key`, assuming that their keys are distributed evenly between
-/// `low_key` and `high_key`. `key` must be within these bounds.
+/// Returns an estimate of how many of `len` records have keys below `key`. Assumes that their keys are distributed
+/// evenly between `low_key` and `high_key`. `key` must be within these bounds.
 #[inline]
 fn share(key: u64, low_key: u64, high_key: u64, len: u64) -> u64 {
     let share = u128::from(key - low_key) * u128::from(len) / (u128::from(high_key - low_key) + 1);

@@ -40,7 +40,7 @@ pub(crate) fn properties() -> WriterPropertiesBuilder {
 
 impl<W: Write + Send> TableWriter<W> {
     /// Creates a writer of a Parquet file to `out`. `target` is the path that error messages contain. `schema` is a
-    /// message type in Parquet's schema language.
+    /// message type in Parquet's schema language. `properties` contains settings such as the compression.
     ///
     /// # Errors
     ///

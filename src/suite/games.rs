@@ -93,8 +93,8 @@ impl GameLines {
     }
 
     /// Writes a suite to `file`: the lines that were played in at least `min_game` games or, as EPDs, the positions
-    /// that at least `min_game` games reached. Returns the file, which the caller must commit, and the numbers of
-    /// lines.
+    /// that at least `min_game` games reached. `format` decides between the two. Returns the file, which the caller
+    /// must commit, and the numbers of lines.
     ///
     /// # Errors
     ///
@@ -144,7 +144,8 @@ pub(crate) struct LineCounts {
 }
 
 impl LineCounts {
-    /// Returns an error message that says why a suite made from games has no entries.
+    /// Returns an error message that says why a suite made from games has no entries. The entries would have had the
+    /// format `format` and at least `min_game` games each.
     pub(crate) fn why_empty(&self, suite: &Suite, format: SuiteFormat, min_game: u64) -> String {
         let LineCounts {
             all,

@@ -573,7 +573,8 @@ struct EncounterGame {
 }
 
 /// Forms pairs of games of two players. Each game is paired with the first earlier unpaired game that has the same
-/// `key` and swapped colors. Games whose key is `None` are not paired. In self-play, the colors need not be swapped.
+/// `key` and swapped colors. Games whose key is `None` are not paired. If `is_self_play` is `true`, the colors need not
+/// be swapped.
 fn paired<K: Hash + Eq>(
     games: &[EncounterGame],
     is_self_play: bool,
@@ -593,7 +594,7 @@ fn paired<K: Hash + Eq>(
     pairs
 }
 
-/// Returns an error if the games and players of a match exceed the memory budget in `games`.
+/// Returns an error if the games and players in `results` exceed the memory budget of `games`.
 fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
     let budget = games.memory.bytes;
     match games.inputs.first() {

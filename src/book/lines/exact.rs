@@ -216,9 +216,10 @@ impl LineWalk<'_> {
         Ok(())
     }
 
-    /// Enters a position at `ply` plies from the start, in a search for the lines of `side`. Returns the moves to
-    /// follow, in reverse order, so that the next one is last. Returns no moves if the search has entered the position
-    /// before, according to `seen` or the recorded path.
+    /// Enters the position `at`, which is `ply` plies from the start, in a search for the lines of `side`. `own`
+    /// selects the moves that the search follows for this side. Returns the moves to follow, in reverse order, so that
+    /// the next one is last. Returns no moves if the search has entered the position before, according to `seen` or the
+    /// recorded path.
     fn enter(
         &mut self,
         at: &ListedPosition,

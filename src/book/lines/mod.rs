@@ -66,7 +66,7 @@ pub fn count(book: &Book, meter: &Meter) -> Result<Lines> {
 }
 
 /// Returns the number of lines of `side`, and the number of positions on these lines in which `side` is to move and the
-/// book has moves.
+/// book has moves. `done` receives the progress.
 fn count_lines(
     moves: &PlayableMoves<'_>,
     side: Color,

@@ -302,7 +302,8 @@ fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(out.commit()?)
 }
 
-/// Returns the repertoire of each side, and the files with the games to check, that the arguments name.
+/// Returns the repertoire of each side, or `None` for a side without one, and the files with the games to check.
+/// Returns an error if the arguments do not name a repertoire with its side, or name no games.
 fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), Usage> {
     let usage = |text: &str| Usage(text.to_owned());
     let mut repertoires = ByColor {
@@ -362,7 +363,8 @@ fn numbered(departure: &Departure) -> String {
     }
 }
 
-/// Describes the moves of the repertoire in the position where a game left it. `side` is the side that left.
+/// Returns a text that lists the moves of the repertoire in the position where a game left the repertoire. `side` is
+/// the side that left.
 fn known_moves(side: Side, moves: &[String]) -> String {
     match (side, moves) {
         (_, []) => "no move is known".to_owned(),

@@ -155,7 +155,8 @@ impl Opener {
         })
     }
 
-    /// Creates an opener with the default memory budget and all cores, which accepts files of any variant.
+    /// Creates an opener with the default memory budget and all cores, which accepts files of any variant. `untagged`
+    /// sets the variant of games without a `Variant` tag.
     pub fn with_defaults(untagged: &UntaggedArg, context: Context) -> polybook::Result<Opener> {
         Opener::with_resources((None, untagged), Memory::default(), 0, context)
     }
@@ -236,14 +237,16 @@ impl Opener {
     }
 }
 
-/// Parses the name of a file and a side in the form `FILE:white` or `FILE:black`.
+/// Parses the name of a file and a side in the form `FILE:white` or `FILE:black`. Returns an error message if the text
+/// has another form.
 pub fn with_side(text: &str) -> Result<(PathBuf, Color), &'static str> {
     let of_side = text.rsplit_once(':');
     let of_side = of_side.and_then(|(path, color)| Some((path.into(), color.parse().ok()?)));
     of_side.ok_or("write the side after the file: my.pgn:white")
 }
 
-/// Parses the value of `--reach`, the number N of "one game in N", which is at least 1.
+/// Parses the value of `--reach`, the number N of "one game in N". Returns an error message if the text is not a number
+/// of at least 1.
 fn one_in(text: &str) -> Result<f64, &'static str> {
     match text.parse::<f64>() {
         Ok(number) if number >= 1.0 && number.is_finite() => Ok(number),

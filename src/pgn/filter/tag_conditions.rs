@@ -309,7 +309,7 @@ impl NameMatch {
     }
 }
 
-/// Removes the escapes of PGN: each backslash before a quote or another backslash.
+/// Returns the text without the escapes of PGN: removes each backslash before a quote or another backslash.
 fn without_escapes(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);

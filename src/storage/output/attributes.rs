@@ -129,8 +129,8 @@ pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     Ok(metadata.is_file() && metadata.permissions().readonly())
 }
 
-/// Replaces an error with `Ok(())` if the error means that this user may not perform the operation, or that the file
-/// system does not support the operation. Passes all other results through.
+/// Replaces the error in `done` with `Ok(())` if the error means that this user may not perform the operation, or that
+/// the file system does not support the operation. Passes all other results through.
 #[cfg(unix)]
 fn if_allowed(done: io::Result<()>) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};

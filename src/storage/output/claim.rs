@@ -15,7 +15,7 @@ pub(super) fn file(file: &File) {
     let _ = file.try_lock();
 }
 
-/// Does nothing: on Windows, a file that is open for writing counts as in use anyway.
+/// Does nothing. On Windows, a file that is open for writing is protected from removal anyway.
 #[cfg(windows)]
 pub(super) fn file(_file: &File) {
     // The open handle is the claim.
@@ -56,8 +56,9 @@ pub(super) fn replaced(path: &Path) -> Option<File> {
     Some(replaced)
 }
 
-/// Takes over a temporary file or directory that another process created, so that it can be removed. No third process
-/// can take it over until the returned file is dropped. Returns `None` if the process that created it is still running.
+/// Takes over the temporary file or directory at `path`, which another process created, so that it can be removed.
+/// `is_directory` says which of the two it is. No third process can take it over until the returned file is dropped.
+/// Returns `None` if the process that created it is still running.
 ///
 /// # Errors
 ///

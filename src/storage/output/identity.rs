@@ -84,7 +84,8 @@ pub(crate) fn metadata_if_any(path: &Path) -> io::Result<Option<Metadata>> {
     none_if_absent(fs::metadata(path))
 }
 
-/// Converts the result of examining a path: an error which means that nothing exists at the path becomes `None`.
+/// Converts the result `found` of examining a path: an error which means that nothing exists at the path becomes
+/// `None`.
 fn none_if_absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Err(err) if is_absent(&err) => Ok(None),

@@ -121,7 +121,7 @@ fn is_locked(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Returns `false`. On Windows, a database that SQLite has open cannot be renamed, so locks need not be checked.
+/// Always returns `false`. On Windows, a database that SQLite has open cannot be renamed, so locks need not be checked.
 #[cfg(windows)]
 fn is_locked(_path: &Path) -> io::Result<bool> {
     Ok(false)

@@ -369,14 +369,14 @@ impl AtomicDir {
     /// Creates an output directory that will replace the directory at `target`. If `target` is a symbolic link, the
     /// directory to which the link leads is replaced.
     ///
-    /// If something exists at `target`, `may_replace` is called with its path. It returns the names of the files that
-    /// belong to the old output, or an error if the directory must be kept. No other files are removed. `is_own`
-    /// decides which files of an abandoned temporary directory belong to a killed run and may be removed.
+    /// If something exists at `target`, `may_replace` is called with its path. `may_replace` returns the names of the
+    /// files that belong to the old output, or an error if the directory must be kept. No other files are removed. If
+    /// a killed process has left a temporary directory, `is_own` decides which files in it may be removed.
     ///
     /// # Errors
     ///
     /// Returns an error if the parent directory does not exist or cannot be written, if `target` is read-only, or if
-    /// another run is writing to it. Also returns the errors of `may_replace`.
+    /// another process is writing to it. Also returns the errors of `may_replace`.
     pub fn create_over(
         target: impl AsRef<Path>,
         is_own: IsOwnFile,

@@ -34,7 +34,7 @@ pub struct Finished {
 struct Replaced {
     target: Target,
     path: PathBuf,
-    /// The claim that prevents other runs from removing the old output.
+    /// The claim that prevents other processes from removing the old output.
     _claim: Option<File>,
 }
 
@@ -49,7 +49,8 @@ struct CommitFailure {
 /// The path of an output that is kept because it could not be renamed to its target or removed.
 struct Kept {
     path: PathBuf,
-    /// Whether the output has been renamed. If not, it still has a temporary name, and the next run would remove it.
+    /// Whether the output has been renamed. If not, it still has a temporary name, under which the next process would
+    /// remove it.
     is_renamed: bool,
 }
 
@@ -124,7 +125,7 @@ impl Finished {
 impl Replaced {
     /// Removes the old output. If this fails, leaves the old output to the next process that writes the same target. If
     /// another program may have changed the old output, keeps it under another name instead, and returns a message that
-    /// contains this name.
+    /// contains this name. Otherwise returns `None`.
     fn remove(self) -> Option<String> {
         let target = &self.target;
         let is_changed = if target.is_directory() {
@@ -349,7 +350,8 @@ fn path_of_open(file: &File) -> io::Result<PathBuf> {
     Ok(OsString::from_vec(path.into_bytes()).into())
 }
 
-/// Returns an error: on other systems, the path of an open file is unknown, or its directory cannot be renamed.
+/// Always returns an error. On the systems for which this function is compiled, the path of an open file is unknown, or
+/// its directory cannot be renamed.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 fn path_of_open(_file: &File) -> io::Result<PathBuf> {
     Err(ErrorKind::Unsupported.into())

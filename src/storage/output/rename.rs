@@ -18,7 +18,7 @@ enum Taken {
     Exchange,
 }
 
-/// Renames a file or directory to a name that does not exist yet.
+/// Renames the file or directory at `from` to `to`, a name that does not exist yet.
 ///
 /// # Errors
 ///
@@ -122,8 +122,8 @@ fn put_back(reason: io::Error, back: impl FnOnce() -> io::Result<()>) -> io::Err
     }
 }
 
-/// Renames a file or directory with a single atomic system call. `taken` says what happens if `to` exists. Returns
-/// `None` if the operating system or the file system does not support the call.
+/// Renames the file or directory at `from` to `to` with a single atomic system call. `taken` says what happens if `to`
+/// exists. Returns `None` if the operating system or the file system does not support the call.
 #[cfg(any(target_vendor = "apple", target_os = "linux", target_os = "android"))]
 fn in_one_step(from: &Path, to: &Path, taken: Taken) -> Option<io::Result<()>> {
     use rustix::{

@@ -285,7 +285,7 @@ impl Target {
 const FIXED: &str = "the system does not let you replace it: it may only grow (chattr +a), or it belongs to another user and \
                      is in a shared directory such as /tmp; name another output";
 
-/// Resolves the symbolic links in a path. Nothing has to exist at the resulting path.
+/// Returns the path to which `path` leads, with all symbolic links resolved. Nothing has to exist at the returned path.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     match canonical(path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => match fs::read_link(path) {
@@ -420,7 +420,7 @@ fn is_file_of_standard_output(path: &Path) -> bool {
     (of_stream.dev(), of_stream.ino()) == (of_path.dev(), of_path.ino())
 }
 
-/// Returns `false`, because Windows has no path for the file to which standard output is connected.
+/// Always returns `false`, because Windows has no path for the file to which standard output is connected.
 #[cfg(not(unix))]
 fn is_file_of_standard_output(_path: &Path) -> bool {
     false
@@ -449,7 +449,7 @@ fn is_mount_point(path: &Path) -> io::Result<bool> {
     has_attribute(path, AtFlags::SYMLINK_NOFOLLOW, StatxAttributes::MOUNT_ROOT)
 }
 
-/// Returns `false`, because only Linux mounts single files.
+/// Always returns `false`, because only Linux mounts single files.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn is_mount_point(_path: &Path) -> io::Result<bool> {
     Ok(false)
@@ -470,7 +470,7 @@ pub(crate) fn refuse_append_only(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns `Ok(())`, because systems other than Linux have no append-only directories, or cannot report them.
+/// Always returns `Ok(())`, because systems other than Linux have no append-only directories, or cannot report them.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn refuse_append_only(_directory: &Path) -> io::Result<()> {
     Ok(())
@@ -501,8 +501,8 @@ pub(super) fn is_device(path: &Path) -> io::Result<bool> {
     Ok(is_windows_device(path))
 }
 
-/// Resolves the symbolic links in a path. If nothing exists at the path, resolves only the links in the path of its
-/// parent directory.
+/// Returns the path with its symbolic links resolved. If nothing exists at the path, resolves only the links in the
+/// path of its parent directory.
 fn resolved(path: &Path) -> PathBuf {
     if let Ok(path) = fs::canonicalize(path) {
         return path;

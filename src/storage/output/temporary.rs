@@ -147,8 +147,8 @@ impl Temporary {
         Ok(made)
     }
 
-    /// Renames the temporary file to another temporary name as a test, because some directories allow creating files
-    /// but not renaming them.
+    /// Renames the temporary file to another temporary name, which `builder` chooses, as a test: some directories allow
+    /// creating files but not renaming them.
     fn try_rename(&mut self, builder: &Builder<'_, '_>, target: &Target) -> Result<()> {
         let mut live = live();
         if live.is_closed {
@@ -183,8 +183,9 @@ impl Temporary {
         refused
     }
 
-    /// Creates a temporary file or directory in `parent` and marks it as in use by this process. Error messages say
-    /// that `doing`, a verb phrase, failed for the path `name`.
+    /// Creates a temporary file in `parent`, or a temporary directory if `is_directory` is `true`, and marks it as in
+    /// use by this process. `builder` determines its name and access rights. Error messages say that `doing`, a verb
+    /// phrase, failed for the path `name`.
     pub(super) fn create(
         builder: &Builder<'_, '_>,
         parent: &Path,
@@ -381,8 +382,9 @@ fn left_behind(target: &Target, endings: &[&str]) -> Result<Vec<(PathBuf, bool)>
     Ok(found)
 }
 
-/// Takes over a temporary file or directory of another process, so that it can be removed or restored. Returns `None`
-/// if it is unknown whether the other process is still running.
+/// Takes over the temporary file or directory at `path` from another process, so that it can be removed or restored.
+/// `is_directory` says which of the two it is. Returns `None` if it is unknown whether the other process is still
+/// running.
 ///
 /// # Errors
 ///

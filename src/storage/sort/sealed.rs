@@ -26,7 +26,8 @@ pub(super) enum SealedShard<R> {
 }
 
 impl<R: Record> Sealed<R> {
-    /// Combines groups of consecutive shards, the ordered parts of a store. The groups must be in ascending order.
+    /// Creates the sorted store from groups of consecutive shards, the ordered parts of the store. The groups must be
+    /// in ascending order.
     pub(super) fn new(groups: Vec<Vec<SealedShard<R>>>) -> Sealed<R> {
         Sealed {
             shards: groups.into_iter().flatten().collect(),

@@ -305,7 +305,8 @@ impl<R: Record> Shards<R> {
 struct RecordBudget(AtomicUsize);
 
 impl RecordBudget {
-    /// Reserves memory for `records` records. Returns `false` and reserves nothing if less memory is left.
+    /// Reserves memory for `records` records and returns `true`. Returns `false` and reserves nothing if less memory is
+    /// left.
     fn take(&self, records: usize) -> bool {
         let less = |room: usize| room.checked_sub(records);
         let taken = self

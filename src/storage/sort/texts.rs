@@ -226,7 +226,8 @@ impl TextSorter {
         Ok(())
     }
 
-    /// Writes sorted texts as a run to the temporary file of level number `level`. Runs of the same level share a file.
+    /// Writes sorted texts as a run, a sequence in the temporary file of level number `level`, and returns the run.
+    /// Runs of the same level share a file.
     fn run<'a>(
         &self,
         level: usize,
