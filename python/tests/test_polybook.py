@@ -205,10 +205,11 @@ def test_half_moves_become_a_data_frame(monkeypatch):
     assert list(without.columns) == ["keys", "moves", "results", "games"]
     empty = polybook.positions(FAMOUS, player="nobody").to_frame()
     assert len(empty) == 0 and list(empty.columns) == list(frame.columns)
-    # Without pandas and polars, the frame is a table of pyarrow.
+    # Without pandas and polars, the frame is a table of pyarrow, which looks for pandas when it makes its first table.
+    pyarrow = pytest.importorskip("pyarrow")
+    pyarrow.table({"a": np.zeros(1)})
     for name in ("pandas", "polars"):
         monkeypatch.setitem(sys.modules, name, None)
-    pyarrow = pytest.importorskip("pyarrow")
     table = polybook.positions(FAMOUS).to_frame()
     assert isinstance(table, pyarrow.Table) and table.num_columns == 6
     monkeypatch.setitem(sys.modules, "pyarrow", None)
