@@ -133,8 +133,8 @@ impl PositionRules {
 }
 
 impl Board {
-    /// Creates the data for a request from the explorer's answer. The data contain the transpositions in `answer`, and
-    /// the limits with which the counts of the sources were made.
+    /// Creates the data about the last position of a request. `answer` is the explorer's answer, which contains the
+    /// transpositions. `explorer` determines the limits with which the counts of its sources were made.
     pub(super) fn new(request: &Request, answer: &Answer, explorer: &Explorer) -> Board {
         let filters = &request.query.filters;
         let line = &request.query.line;
@@ -185,7 +185,7 @@ impl Board {
         Ok(())
     }
 
-    /// Adds the times that players took for the moves of `pos`.
+    /// Adds the mean times in `times`, which players took for their moves in the position `pos`.
     pub(super) fn add_times(&mut self, pos: &VariantPosition, times: &Times) {
         let moves = pos.legal_moves().into_iter().filter_map(|mv| {
             Some(MoveClock {
@@ -222,7 +222,8 @@ struct AnnotatedMove {
     annotations: Annotations,
 }
 
-/// The moves of a game or of a pasted text, as far as they can be played, with the tags and the starting position.
+/// The moves of a game or of a pasted text, with its tags and its starting position. If a move cannot be played, the
+/// moves end before it.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub(super) struct Moves {
     /// The variant, by its name in the UCI protocol.
@@ -276,8 +277,8 @@ impl Moves {
         value.map(str::to_owned)
     }
 
-    /// Reads a pasted text: a FEN or EPD, or moves with or without tags, move numbers and comments. If the text cannot
-    /// be read to its end, the result says why.
+    /// Reads a pasted text in the variant `variant`. The text is a FEN, an EPD, or moves with or without tags, move
+    /// numbers and comments. If the text cannot be read to its end, the result says why.
     pub(super) fn of_text(variant: Variant, text: &str) -> Moves {
         let text = text.trim();
         let mut moves = Moves {
@@ -303,7 +304,7 @@ impl Moves {
         moves
     }
 
-    /// Reads the tags and the moves of a game. Returns the reason as the error if the game cannot be read to its end.
+    /// Reads the tags and the moves of a game. If the game cannot be read to its end, returns the reason as an `Err`.
     fn read(&mut self, game_text: &[u8]) -> Result<(), String> {
         let mut game = GameReader::new(game_text).with_untagged_variant(self.variant);
         if !game.next_game() {
@@ -330,8 +331,8 @@ impl Moves {
         self.play(game_text, start)
     }
 
-    /// Plays the moves of a game from `pos`, and stores them with their annotations. Returns the reason as the error if
-    /// not all moves can be played.
+    /// Plays the moves of a game from `pos`, and stores them with their annotations. If not all moves can be played,
+    /// returns the reason as an `Err`.
     fn play(&mut self, game_text: &[u8], mut pos: VariantPosition) -> Result<(), String> {
         let mut game = GameReader::new(game_text);
         game.next_game();

@@ -32,7 +32,7 @@ enum BookFormat {
     Oobs(Box<Obs>, Scaling),
 }
 
-/// The moves of a book in a position, with the name of the book.
+/// The moves of a book in a position, together with the name of the book.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct BookMoves {
     name: String,
@@ -75,8 +75,8 @@ impl BookFile {
         &self.name
     }
 
-    /// Returns the records of a Polyglot book in the last position of a line. If reading fails, for example because
-    /// another program has changed the file, opens the book again and reads once more.
+    /// Returns the records of a Polyglot book for the last position of a line. If reading fails, for example because
+    /// another program has changed the file, opens the file again, stores the new book in `book`, and tries once more.
     fn entries(&self, book: &RwLock<Arc<Book>>, line: &Line) -> Result<Vec<Entry>> {
         let entries_of = |book: &Book| match book.is_for(line.variant()) {
             true => book.moves_of(line.position()),
@@ -90,8 +90,8 @@ impl BookFile {
         })
     }
 
-    /// Returns the legal moves of the book in the last position of a line, in the order of the book, with their shares.
-    /// Returns no moves if the book is for another variant.
+    /// Returns the legal moves of the book in the last position of a line, with their shares in the total weight of the
+    /// position. The moves are in the order of the book. Returns no moves if the book is for another variant.
     ///
     /// # Errors
     ///

@@ -33,14 +33,14 @@ use crate::{
     tree::Source,
 };
 
-/// The maximum value of the parameter `reach`: the repertoire answers positions that at least one in this many games
-/// reaches.
+/// The maximum value of the parameter `reach` of a repertoire. The value N means that the repertoire answers positions
+/// that at least one in N games reaches.
 const MOST_REACH: u32 = 10_000;
 
 impl AppState {
-    /// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the filtered games and returns its
-    /// file. If the request has the parameter `count`, returns the size and the equivalent command instead, and keeps
-    /// the file for a later request. Setting `stop` cancels the work.
+    /// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the games that pass the filters and
+    /// returns its file. If the request has the parameter `count`, returns the size and the equivalent command instead,
+    /// and keeps the file for a later request. Setting `stop` cancels the work.
     pub(super) fn build(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -131,8 +131,8 @@ impl AppState {
         Ok(content)
     }
 
-    /// Answers `/gaps`: returns the positions of the filtered games for which a served repertoire has no move. Setting
-    /// `stop` cancels the work.
+    /// Answers `/gaps`: returns positions for which a served repertoire has no move, found in the games that pass the
+    /// filters. Setting `stop` cancels the work.
     pub(super) fn gaps(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -168,7 +168,7 @@ impl AppState {
         Content::camel_json(&FoundGaps { total, found })
     }
 
-    /// Returns the PGN of a served repertoire to which the lines that a user added are prepended as games.
+    /// Returns the PGN of a served repertoire. The lines that a user has added precede it as games.
     fn edited_pgn(&self, parameters: &Parameters) -> Result<Content, Refusal> {
         let color = side(parameters)?;
         let served = self.served_repertoire(parameters, color)?;
@@ -190,7 +190,7 @@ impl AppState {
         Ok(Content::pgn(bytes))
     }
 
-    /// Returns the served repertoire for `color` that the parameter `repertoire` names.
+    /// Returns the repertoire for `color` that the parameter `repertoire` names, one of those that the server shows.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ pub(super) fn side(parameters: &Parameters) -> Result<Color, Refusal> {
     color.ok_or_else(|| Refusal::bad("side: choose white or black"))
 }
 
-/// Returns the memory budget for a run that writes its temporary files to `directory`.
+/// Returns the memory budget for a run of `make-book` that writes its temporary files to `directory`.
 fn memory(directory: &Path) -> Memory {
     Memory {
         bytes: MEMORY,
@@ -242,8 +242,8 @@ fn memory(directory: &Path) -> Memory {
     }
 }
 
-/// Counts the games of `counting` into a subdirectory of `directory`, and opens the counts as a source of moves. Also
-/// returns the number of counted games. `what` names the product in error messages, and `stop` cancels the run.
+/// Counts games as `counting` describes, into a subdirectory of `directory`. Returns the counts as a source of moves,
+/// and the number of counted games. `what` names the product in error messages. Setting `stop` cancels the run.
 fn counted(
     mut counting: Counting,
     what: &str,

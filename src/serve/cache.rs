@@ -16,11 +16,12 @@ use crate::{
     storage::output::{FileId, TemporaryDir, claim_left_behind, is_absent},
 };
 
-/// The version of the contents of cached indexes. It must be increased when the contents change, so that older indexes
-/// are made again.
+/// The version of the contents of cached indexes. It must be increased when the contents change. Indexes of a lower
+/// version are then made again.
 const GENERATION: u32 = 11;
 
-/// A directory of indexes that were made from PGN files. Each index is named after hashes of its file's path and state.
+/// A directory of indexes that were made from PGN files. The name of an index contains a hash of the path of its PGN
+/// file and a hash of the state of this file.
 #[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,
@@ -137,8 +138,8 @@ impl CachedIndex {
         Ok(unless_damaged(opened)?.is_some())
     }
 
-    /// Removes a damaged or incomplete index. Does nothing if no index exists, or if `is_sound` returns `true` because
-    /// another server has made the index meanwhile.
+    /// Removes a damaged or incomplete index. Does nothing if no index exists, or if `is_sound` returns `true`. That is
+    /// possible because another server may have made the index meanwhile.
     ///
     /// # Errors
     ///
@@ -160,7 +161,8 @@ impl CachedIndex {
         }
     }
 
-    /// Returns a run that makes the index of the PGN file, with games of all variants.
+    /// Returns a [`MakeBook`] that makes the index from the PGN file when it is run. The index contains games of all
+    /// variants.
     pub fn make(&self) -> MakeBook {
         MakeBook::new([Input::file(&self.pgn).with_untagged_variant(self.untagged)])
             .variant(VariantChoice::Auto)
@@ -186,7 +188,7 @@ impl CachedIndex {
     }
 }
 
-/// Converts the error for a damaged or incomplete index to `None`.
+/// Returns the value of `opened`. If it is the error for a damaged or incomplete index, returns `None` instead.
 ///
 /// # Errors
 ///

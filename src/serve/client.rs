@@ -22,13 +22,13 @@ use super::{Refusal, content::Content};
 /// The maximum time that a request waits for a permit to be answered.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The maximum size, in bytes, of an answer that needs no permits while it is sent. The send buffers of the operating
-/// system have about this size.
+/// The maximum size, in bytes, of an answer that can be sent without permits. The send buffers of the operating system
+/// have about this size.
 const SMALL: usize = 64 << 10;
 
 /// The size, in bytes, of the send buffer of a connection. A blocked write continues when a third of the buffer is
-/// free. With the operating system's default of several megabytes, a client that reads slowly could not be
-/// distinguished from one that does not read.
+/// free. The default of several megabytes is too large: a client that reads slowly would look like a client that does
+/// not read.
 const SEND_BUFFER: u32 = 128 << 10;
 
 /// A resource of the server that clients share.
@@ -51,13 +51,13 @@ enum Share {
 /// The maximum amount of each [`Share`] that may be in use, in the order of its variants.
 type ClientLimits = [usize; 6];
 
-/// The limits for all clients together, in the order of the variants of [`Share`].
+/// The limits of the whole server, for all clients together. They are in the order of the variants of [`Share`].
 const OF_SERVER: ClientLimits = [4096, 256, 64, 4, 64 << 20, 8];
-/// The limits for all clients of one IP address, in the order of the variants of [`Share`].
+/// The limits for each IP address, for all its clients together. They are in the order of the variants of [`Share`].
 const OF_ADDRESS: ClientLimits = [256, 32, 2, 2, 16 << 20, Semaphore::MAX_PERMITS];
 
-/// The limits for all clients of one IP address if the server listens only on the local machine. Nothing is limited,
-/// because all clients have the same address.
+/// The limits for each IP address if the server listens only on the local machine. All clients then have the same
+/// address, so nothing is limited.
 const OF_THIS_MACHINE: ClientLimits = [Semaphore::MAX_PERMITS; 6];
 
 /// The semaphores that enforce the limits of the server or of one address, one for each [`Share`].
@@ -118,7 +118,9 @@ impl Clients {
         permit.expect("nobody closes the semaphore")
     }
 
-    /// Registers the client of an accepted connection. Returns the client, and its stream for use in another runtime.
+    /// Registers the client of an accepted connection. `permit` is the permit for the connection, and `stream` is its
+    /// stream. Returns the client, and the stream for use in another runtime.
+    ///
     /// Returns `None` if the address has too many connections, or if the operating system cannot open another file.
     pub(super) fn enter(
         &mut self,
@@ -141,7 +143,7 @@ impl Clients {
         Some((client, stream))
     }
 
-    /// Returns the semaphores of an IP address, which all of its connections share.
+    /// Returns the semaphores that all connections of an IP address share.
     fn share_of(&mut self, address: IpAddr) -> Arc<Capacity> {
         let address = client_network(address);
         if let Some(share) = self.shares.get(&address).and_then(Weak::upgrade) {
@@ -191,8 +193,8 @@ impl Client {
         }
     }
 
-    /// Waits for the permits to answer a request: first the one of the client's address, then the one of the server.
-    /// Dropping the result returns the permits.
+    /// Waits for the permits to answer a request: first for the permit of the client's address, then for the permit of
+    /// the server. Dropping the result returns both permits.
     ///
     /// # Errors
     ///
@@ -203,13 +205,13 @@ impl Client {
         Ok((own, permit))
     }
 
-    /// Waits for the permit of the client's address to read the texts of games, and takes the server's permit if it is
-    /// available. Dropping the result returns the permits.
+    /// Waits for the client's address to get a permit to read the texts of games. Then takes the server's permit,
+    /// without waiting for it. Dropping the result returns both permits.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the address's permit is not available within ten seconds, or the server's permit not at
-    /// once.
+    /// Returns a refusal if the permit of the address is not available within ten seconds, or if the permit of the
+    /// server is not available at once.
     pub(super) async fn text_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let own = in_time(self.share.of(Share::Texts).acquire_owned()).await?;
         let permit = self.server.of(Share::Texts).try_acquire_owned();
@@ -218,7 +220,7 @@ impl Client {
         Ok((own, permit.map_err(too_many)?))
     }
 
-    /// Takes the permits to make a book, without waiting. Dropping the result returns the permits.
+    /// Takes the permits to make a book, without waiting for them. Dropping the result returns the permits.
     ///
     /// # Errors
     ///
@@ -231,8 +233,8 @@ impl Client {
         Ok((own, permit(&self.server).map_err(too_many)?))
     }
 
-    /// Attaches the permits for sending a large content, which are returned after it has been sent. A small content
-    /// needs no permits and is returned unchanged.
+    /// Attaches the permits to send a large answer to `content`. They are returned when the answer has been sent. A
+    /// small answer needs no permits and is returned unchanged.
     ///
     /// # Errors
     ///
@@ -260,7 +262,7 @@ impl Client {
     }
 }
 
-/// Waits for a permit. Returns a refusal if it is not available within ten seconds.
+/// Waits for a permit and returns it. Returns a refusal if the permit is not available within ten seconds.
 pub(super) async fn in_time<T>(
     permit: impl Future<Output = Result<T, AcquireError>>,
 ) -> Result<T, Refusal> {

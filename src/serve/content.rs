@@ -30,7 +30,7 @@ pub(super) struct Content {
     body: Bytes,
 }
 
-/// A body, and a value that is dropped when the body has been sent, such as a permit.
+/// A body together with a value, such as a permit, that is dropped when the body has been sent.
 struct Holding<T> {
     body: Bytes,
     _held: T,
@@ -61,14 +61,15 @@ impl Content {
         Content::json(&with_camel_keys(document))
     }
 
-    /// Serializes a document as a stream of JSON documents (`application/x-ndjson`) that contains only this one.
+    /// Serializes a document as the body of an answer in the format `application/x-ndjson`, a stream of JSON documents.
+    /// The stream contains only this document.
     pub(super) fn line(document: &impl Serialize) -> Result<Content, Refusal> {
         let mut body = written(document)?;
         body.push(b'\n');
         Ok(Content::new("application/x-ndjson", body))
     }
 
-    /// Creates a body that consists of games in PGN. Its bytes are those of the PGN file, in any encoding.
+    /// Creates a body that consists of games in PGN. `body` contains the bytes of the PGN file, in any encoding.
     pub(super) fn pgn(body: Vec<u8>) -> Content {
         Content::new(PGN, body)
     }
@@ -78,7 +79,7 @@ impl Content {
         Content::new("application/octet-stream", body)
     }
 
-    /// Attaches a value to the content, which is dropped when the content has been sent.
+    /// Attaches a value to the content. The value is dropped when the content has been sent.
     pub(super) fn holding(self, held: impl Send + 'static) -> Content {
         let holding = Holding {
             body: self.body,
@@ -115,8 +116,9 @@ impl Content {
         (headers, Body::from(self.body)).into_response()
     }
 
-    /// Creates the response for a content from files that may change at any time: status 304 if the client has the same
-    /// content already, which `asker`, the headers of the request, show. The validator is a hash of the content.
+    /// Creates the response for a content that is made from files which may change at any time. `asker` are the headers
+    /// of the request. If they show that the client already has the content, the response has status 304 and no
+    /// content. The validator (`ETag`) is a hash of the content.
     pub(super) fn answer_from_files(self, asker: &HeaderMap) -> Response {
         let etag = self.etag();
         not_modified(asker, &etag).unwrap_or_else(|| self.into_response(etag))
@@ -149,14 +151,15 @@ fn written(document: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(document).map_err(|err| Refusal::unavailable(err.to_string()))
 }
 
-/// Returns a validator (`ETag`) for a value. It is weak, because the answer may be sent compressed.
+/// Returns a validator (`ETag`) for a value. The validator is weak, because the answer may be sent with or without
+/// compression.
 pub(super) fn etag_of(value: &impl Hash) -> HeaderValue {
     let text = format!("W/\"{:016x}\"", hash(value));
     text.try_into().expect("a number is a header's value")
 }
 
-/// Returns a response with status 304 if the headers of a request show that the client has the answer with this
-/// validator. Returns `None` otherwise.
+/// Returns a response with status 304 if the client already has the answer whose validator is `etag`, according to the
+/// `headers` of its request. Otherwise returns `None`.
 pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Response> {
     let hash = etag.to_str().unwrap_or_default().trim_start_matches("W/");
     let is_known = headers
@@ -172,11 +175,12 @@ pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Re
 /// The maximum total size of the answers in the cache, in bytes.
 const KEPT: u64 = 16 << 20;
 
-/// The typical size of an answer, in bytes, from which the cache estimates how many entries to reserve.
+/// The typical size of an answer in bytes. The cache divides its maximum size by this number to estimate how many
+/// entries to reserve.
 const USUAL: usize = 4 << 10;
 
-/// The number of shards of the cache of answers, each with its own lock. It is so small that the largest answers fit
-/// into one shard.
+/// The number of shards of the cache of answers. Each shard has its own lock. The number is small, so that the largest
+/// answers fit into one shard.
 const PARTS: usize = 8;
 
 /// The key of an answer in the cache: the path and the query string of the request, and the accepted media types.

@@ -35,8 +35,8 @@ struct OpenGame {
 
 impl AppState {
     /// Returns a game as JSON, with its moves and annotations. `number` is the game's number in the explorer, and
-    /// `text` is its PGN. `query` determines which games are counted in each position, and `goes_on` whether to
-    /// continue.
+    /// `text` is its PGN. For each position, the answer states how many games reached it; `query` determines which
+    /// games count. `goes_on` returns `false` to cancel the work.
     pub(super) fn open_game(
         &self,
         number: u64,
@@ -68,9 +68,11 @@ impl AppState {
     }
 }
 
-/// Returns the index of the move after which a game never again reaches a position of another game, or `None` if the
-/// game does not leave the positions of other games. `reached` contains, for each move, the number of games that reach
-/// the position after it, including the game itself, or `None` if it is unknown.
+/// Returns the index of the move with which a game leaves the positions of other games for good: no position after this
+/// move occurs in another game. Returns `None` if there is no such move.
+///
+/// `reached` contains, for each move, the number of games that reach the position after it, including the game itself.
+/// The number is `None` if it is unknown.
 fn novelty(reached: &[Option<u64>]) -> Option<usize> {
     let known = reached
         .iter()

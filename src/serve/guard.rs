@@ -42,15 +42,15 @@ const COSTLY_ROUTES: [&str; 9] = [
     "/scores",
 ];
 
-/// The query parameters that make any route read many games.
+/// The query parameters with which a request on any route reads many games.
 const COSTLY_PARAMETERS: [&str; 2] = ["clocks", "duplicates"];
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
-/// The headers of every answer. The security policy lets the page load only its own files, and forbids inline scripts
-/// and styles. Answers with status 304 have these headers as well, because a browser updates its cached answer with
-/// them.
+/// The headers of every answer. The security policy lets the page load only files of this server, and forbids inline
+/// scripts and styles. Answers with status 304 also have these headers, because a browser updates its cached answer
+/// with them.
 const HEADERS: [(HeaderName, &str); 3] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -61,7 +61,7 @@ const HEADERS: [(HeaderName, &str); 3] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];
 
-/// A filter that refuses requests of foreign pages and adds security headers to answers.
+/// A guard that refuses certain requests from pages of other sites, and adds security headers to answers.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
     pub(super) hosts: Hosts,
@@ -119,8 +119,8 @@ impl Guard {
         headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, readers);
     }
 
-    /// Returns `true` if pages of `origin` may read the answers. `None` means a request without an origin, such as
-    /// one for a script or an image, which only `*` allows.
+    /// Returns `true` if pages of `origin` may read the answers. `None` means that the request names no origin, like a
+    /// request for a script or an image. Such a request is allowed only if every origin (`*`) is.
     fn allows(&self, origin: Option<&HeaderValue>) -> bool {
         let mut allowed = self.origins.iter();
         allowed.any(|allowed| match origin {
@@ -130,8 +130,8 @@ impl Guard {
     }
 }
 
-/// Returns `true` if the `Origin` header is missing or names this server, so that the request does not come from a page
-/// of another site. Old browsers state the site only in this header.
+/// Returns `true` if the `Origin` header is missing or names this server. Then the request does not come from a page of
+/// another site, as far as this header shows. Old browsers state the site only in this header.
 fn has_own_origin(headers: &HeaderMap) -> bool {
     let site = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
     let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
@@ -146,7 +146,7 @@ fn is_costly(uri: &Uri) -> bool {
 }
 
 /// Returns `true` if the `Host` header of a request names this machine. Browsers send `Sec-Fetch-Site` with all
-/// requests to this machine, so such a request without that header does not come from a browser.
+/// requests to this machine. A request to this machine without that header thus does not come from a browser.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)

@@ -42,11 +42,12 @@ use super::{
 /// The maximum size of the headers of a request, in bytes. It is the smallest value that hyper accepts.
 const LONGEST_REQUEST: usize = 8 << 10;
 
-/// The maximum time for the headers of a request to arrive, and for a connection to stay idle between requests.
+/// The maximum time until all headers of a request have arrived, and the maximum time for which a connection may be
+/// idle between requests.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The maximum time that a write waits for a client that does not read. Without this limit, such clients would occupy
-/// connections and memory forever.
+/// The maximum time for which a write waits while the client does not read. Without this limit, clients that do not
+/// read would occupy connections and memory forever.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The number of scheduler ticks after which a thread polls for new events. A client that pipelines requests gets 16
@@ -57,7 +58,7 @@ const EVENT_INTERVAL: u32 = 4;
 /// The maximum time that a shutdown waits for requests that are still being answered.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The services that answer the requests of all connections: the check of requests, the routes and the log.
+/// The services that the requests of all connections share: the guard that checks requests, the routes and the log.
 #[derive(Clone)]
 pub(super) struct Site {
     pub(super) guard: Guard,
@@ -68,7 +69,7 @@ pub(super) struct Site {
 /// An accepted connection on its way to the thread that serves it.
 type AcceptedClient = (Client, net::TcpStream, Watcher);
 
-/// The senders to the threads that serve connections. Dropping them ends the threads.
+/// The channels to the threads that serve connections. A thread ends when its channel is dropped.
 pub(super) type Threads = Vec<UnboundedSender<AcceptedClient>>;
 
 /// Starts `count` threads that serve connections. Each thread has a runtime of its own, because a multi-threaded
@@ -88,7 +89,7 @@ pub(super) fn start(count: usize, site: &Site) -> io::Result<Threads> {
     (0..count).map(start_one).collect()
 }
 
-/// Serves each connection that arrives at this thread, until the sender is dropped.
+/// Serves each connection that `arrivals` receives, until the sender of `arrivals` is dropped.
 async fn serve_arrivals(mut arrivals: UnboundedReceiver<AcceptedClient>, site: Site) {
     while let Some((client, stream, watcher)) = arrivals.recv().await {
         // If the conversion fails, the connection is broken and cannot be answered.
@@ -128,7 +129,7 @@ pub(super) async fn serve(listener: TcpListener, threads: &Threads, stop: &Stop)
     Ok(())
 }
 
-/// Returns a future that serves all requests of one connection. Each request carries the client.
+/// Returns a future that serves all requests of one connection. `client` is attached to each request.
 fn connection(
     client: Client,
     stream: TcpStream,

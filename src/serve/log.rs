@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-/// The maximum number of requests that wait to be logged. Requests beyond it are only counted.
+/// The maximum number of requests that wait to be logged. If more requests arrive, they are only counted.
 const QUEUE_LENGTH: usize = 1024;
 
 /// The maximum time that a shutdown waits for the last entries of the log.
@@ -43,8 +43,8 @@ pub(super) struct Logging {
 }
 
 impl Logging {
-    /// Starts the thread of the log, which calls `log` for each request. The returned receiver is disconnected when the
-    /// thread ends.
+    /// Starts the thread of the log, which calls `log` for each request. Returns the queue of the thread, and a
+    /// receiver that is disconnected when the thread ends.
     pub(super) fn start(log: Log) -> io::Result<(Logging, Receiver<()>)> {
         let (waiting, requests) = mpsc::sync_channel(QUEUE_LENGTH);
         let (ended, end) = mpsc::channel();

@@ -58,7 +58,8 @@ const DEEPEST: u32 = 600;
 /// The interval at which the server checks whether a client that waits for a book is still connected.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The maximum time for making a book, and the maximum time that a request waits while another book is being made.
+/// A time limit. Making a book may take at most this time, and a request may wait at most this time while another book
+/// is being made.
 const MAKING: Duration = Duration::from_secs(60);
 
 /// The error message for PGN files whose number of games differs from that of the index.
@@ -67,8 +68,8 @@ const OTHER_GAMES: &str = "the files contain other games than the index: make th
 /// The end of the error message for a filter that `make-book` does not have.
 const NO_OPTION: &str = "make-book has no such filter; remove it";
 
-/// The speeds that a range of time controls can select exactly, each with its first and last number of seconds for 40
-/// moves.
+/// Speeds that a range of time controls can select exactly. Each speed has the least and the greatest number of seconds
+/// for 40 moves.
 const SECONDS: [(Speed, u32, u32); 4] = [
     (Speed::UltraBullet, 0, 29),
     (Speed::Bullet, 30, 179),
@@ -76,7 +77,7 @@ const SECONDS: [(Speed, u32, u32); 4] = [
     (Speed::Rapid, 480, 1499),
 ];
 
-/// A guard that cancels the run of a request when the request is dropped, by setting the run's stop flag.
+/// A guard that cancels the run of a request. When the request is dropped, the guard sets the run's stop flag.
 struct StopAtEnd(Arc<AtomicBool>);
 
 impl Drop for StopAtEnd {
@@ -118,8 +119,8 @@ pub(super) fn route(making: Product) -> MethodRouter<Arc<AppState>> {
     get(async move |state, client, request| made(state, client, request, making).await)
 }
 
-/// Answers a request for a product. Waits until no other product is being made, makes it on a worker thread, and
-/// cancels the work if the client disconnects or the time is over.
+/// Answers a request for a product, such as a book. Waits until no other product is being made, then makes the product
+/// on a worker thread. Cancels the work if the client disconnects or the time limit is exceeded.
 async fn made(
     State(app): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
@@ -152,11 +153,12 @@ async fn made(
     Ok(content?.answer_from_files(request.headers()))
 }
 
-/// Awaits a future for at most [`MAKING`], while the client is connected.
+/// Awaits a future for at most [`MAKING`], as long as the client is connected.
 ///
 /// # Errors
 ///
-/// Returns the refusal `too_long` if the time is over, and a different one as soon as the client has disconnected.
+/// Returns the refusal `too_long` if the time limit is exceeded. Returns a different refusal as soon as the client has
+/// disconnected.
 async fn while_wanted<T>(
     client: &Client,
     mut future: impl Future<Output = T> + Unpin,
@@ -173,8 +175,8 @@ async fn while_wanted<T>(
     }
 }
 
-/// The identity of a book or repertoire that was made: the path and the parameters of the request, except `count`, and
-/// the states of the files that contain the games.
+/// The identity of a book or repertoire that was made. It consists of the path and the parameters of the request,
+/// except `count`, and of the states of the files that contain the games.
 #[derive(PartialEq)]
 pub(super) struct MadeOf {
     path: String,
@@ -182,8 +184,8 @@ pub(super) struct MadeOf {
     files: FileStates,
 }
 
-/// The states of the files that contain the games: their identities, sizes and modification times. `None` stands for a
-/// pipe or a device.
+/// The states of the files that contain the games, by path. A state is the identity, the size and the modification time
+/// of a file. It is `None` for a pipe or a device.
 pub(super) type FileStates = BTreeMap<PathBuf, Option<FileState>>;
 
 /// Returns the current states of all files that contain games of the explorer's sources. Missing files are left out.
@@ -195,8 +197,8 @@ pub(super) fn states_of_all(explorer: &Explorer) -> FileStates {
     states.collect()
 }
 
-/// Returns the identity, the size and the modification time of the file at `path`, or `None` for a pipe or a device.
-/// Follows links.
+/// Returns the identity, the size and the modification time of the file at `path`, or `None` if it is a pipe or a
+/// device. Follows symbolic links.
 fn state_of(path: &Path) -> Result<Option<FileState>> {
     let path = fs::canonicalize(path).at(path, "open")?;
     if !path.metadata().at(&path, "open")?.is_file() {
@@ -206,7 +208,7 @@ fn state_of(path: &Path) -> Result<Option<FileState>> {
     Ok(state.map(FileState::renamed))
 }
 
-/// Returns the current states of files, after checking that they equal the states in `at_start`.
+/// Checks that the states of `files` still equal their states in `at_start`, and returns the states.
 ///
 /// # Errors
 ///
@@ -268,21 +270,22 @@ impl AppState {
         Ok(states)
     }
 
-    /// Takes the content that an earlier request has made and stored, if it has the identity `of`. Discards it
-    /// otherwise.
+    /// Takes the content that an earlier request has made and stored. If its identity is not `of`, discards the content
+    /// and returns `None`.
     pub(super) fn take_made(&self, of: &MadeOf) -> Option<Content> {
         let last = task::lock(&self.last_made).take();
         last.filter(|(made_of, _)| made_of == of)
             .map(|(_, content)| content)
     }
 
-    /// Stores a content for its download by a later request. Replaces the previously stored content.
+    /// Stores a content with the identity `of`, so that a later request can download it. Replaces the content that was
+    /// stored before.
     pub(super) fn keep_made(&self, of: MadeOf, content: Content) {
         *task::lock(&self.last_made) = Some((of, content));
     }
 }
 
-/// A run that counts the filtered games of PGN files, and what its result is checked against.
+/// A run that counts those games of PGN files that pass the filters, and the data with which its result is compared.
 pub(super) struct Counting {
     pub(super) run: MakeBook,
     pub(super) variant: Variant,
@@ -322,9 +325,9 @@ struct BookPlan {
 }
 
 impl AppState {
-    /// Answers `/book.bin` and `/book.pgn`: makes a book from the filtered games and returns its file. If the request
-    /// has the parameter `count`, returns the size and the equivalent command instead, and keeps the file for a later
-    /// request. Setting `stop` cancels the work.
+    /// Answers `/book.bin` and `/book.pgn`: makes a book from the games that pass the filters and returns its file. If
+    /// the request has the parameter `count`, returns the size and the equivalent command instead, and keeps the file
+    /// for a later request. Setting `stop` cancels the work.
     fn make(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -436,8 +439,8 @@ impl AppState {
         })
     }
 
-    /// Creates the run that counts the filtered games up to `depth` half-moves. Adds the equivalent options of
-    /// `make-book` to `words`.
+    /// Creates the run that counts the games that pass the filters, up to `depth` half-moves of each. Adds the
+    /// equivalent options of `make-book` to `words`.
     ///
     /// # Errors
     ///
@@ -537,7 +540,8 @@ pub(super) fn depth(parameters: &Parameters) -> Result<u32, Refusal> {
     Ok(depth.clamp(1, DEEPEST))
 }
 
-/// Returns the number of moves and the number of positions of a Polyglot book, given as its bytes.
+/// Returns two numbers about a Polyglot book, given as its bytes: the number of its moves, and the number of its
+/// positions.
 fn counts_of(book: &[u8]) -> (usize, usize) {
     let keys = book.chunks_exact(16).map(|record| &record[..8]);
     let keys: Vec<&[u8]> = keys.filter(|key| *key != [0; 8]).collect();
@@ -684,8 +688,8 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     Ok(made)
 }
 
-/// Writes the lines of a book as games with variations, like `polybook tree`, to a file next to `path`. Returns the
-/// path of the file. If `side` is given, follows only lines of this side.
+/// Writes the lines of a book as PGN games with variations, like `polybook tree`, to a file next to `path`. Returns the
+/// path of the new file. If `side` is given, follows only lines of this side. Setting `stop` cancels the work.
 fn lines(
     book: Vec<u8>,
     path: &Path,
@@ -708,7 +712,8 @@ fn lines(
     Ok(path)
 }
 
-/// Reads a file into memory.
+/// Reads a file into memory. `what` names the file in messages, and `advice` says how the user can make the file
+/// smaller.
 ///
 /// # Errors
 ///

@@ -38,11 +38,11 @@ macro_rules! files {
 const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Pairs of characters in minified scripts, each with a shorter equivalent.
+/// Pairs of strings in minified scripts: each string is replaced by its shorter equivalent.
 const PACKED: [(&str, &str); 4] = [(";}", "}"), (",}", "}"), (",)", ")"), (",]", "]")];
 
-/// Keywords in scripts, each with a shorter equivalent. Scripts are modules, and their type check already ensures that
-/// constants do not change.
+/// Pairs of keywords in scripts: each keyword is replaced by its shorter equivalent. `let` can replace `const`, because
+/// the type check of the scripts already ensures that constants do not change.
 const WORDS: [(&str, &str); 4] = [
     ("const", "let"),
     ("false", "!1"),
@@ -209,7 +209,7 @@ fn without_comments(text: &str, begin: &str) -> String {
     [first].into_iter().chain(rest).collect()
 }
 
-/// Splits a script into pieces. The flag of a piece is `true` for code, and `false` for a string or a regular
+/// Splits a script into parts. The flag of a part is `true` for code. It is `false` for a string or a regular
 /// expression, which must not change.
 fn pieces(script: &str) -> Vec<(bool, String)> {
     let mut pieces = Vec::new();
@@ -243,8 +243,8 @@ fn pieces(script: &str) -> Vec<(bool, String)> {
     pieces
 }
 
-/// Reads the rest of a string that `end` terminates, or the rest of a template up to the next code in it. Then `open`
-/// receives an entry for the template.
+/// Reads the rest of a string, up to the terminator `end`. In a template string, stops early if code follows, and adds
+/// an entry for the template to `open`.
 fn read_text(letters: &mut Chars<'_>, open: &mut Vec<usize>, end: &str) -> String {
     let mut text = String::new();
     for letter in letters {
@@ -294,7 +294,7 @@ fn names(text: &str, mark: &str) -> Vec<String> {
     names
 }
 
-/// Replaces each of `names` by a short name wherever it follows `mark` in a text.
+/// Returns `text` with each of `names` replaced by a short name. A name is replaced wherever it follows `mark`.
 fn renamed(text: &str, mark: &str, names: &[String]) -> String {
     let mut parts = text.split(mark);
     let mut renamed = parts.next().unwrap_or_default().to_owned();

@@ -50,7 +50,7 @@ pub struct ServedRepertoire {
     changed: Option<(u64, SystemTime)>,
 }
 
-/// A repertoire with the lines that a user has added to it in a request.
+/// A repertoire to which a user has added lines in a request.
 #[derive(Debug)]
 pub(super) struct EditedRepertoire {
     pub(super) known: Arc<MoveSource>,
@@ -65,7 +65,7 @@ impl Hash for ServedRepertoire {
     }
 }
 
-/// A served repertoire, and what it says about the position of a request.
+/// A repertoire that the server shows, and its report on the position of a request.
 #[derive(Serialize)]
 struct RepertoireReport<'a> {
     #[serde(flatten)]
@@ -103,8 +103,9 @@ impl ServedRepertoire {
         })
     }
 
-    /// Returns the repertoire with the lines in the parameter `edits` added: moves in UCI notation from the starting
-    /// position of the variant, with a semicolon between two lines. Only the moves of the repertoire's side are added.
+    /// Returns a copy of the repertoire to which the lines in the parameter `edits` are added. Lines are separated by
+    /// semicolons. A line consists of moves in UCI notation from the starting position of the variant. Only moves of
+    /// the repertoire's side are added.
     ///
     /// # Errors
     ///
@@ -143,9 +144,9 @@ fn named<S: Serializer>(color: &Color, serializer: S) -> std::result::Result<S::
 }
 
 impl AppState {
-    /// Answers `/repertoire`: returns what each served repertoire says about a position, restricted by the filters. If
-    /// the request has the parameter `repertoire`, reports only on that repertoire, with the lines that the user has
-    /// added.
+    /// Answers `/repertoire`: returns the report of each served repertoire on a position, in the games that pass the
+    /// filters. If the request has the parameter `repertoire`, returns only the report of that repertoire, with the
+    /// lines that the user has added.
     pub(super) fn repertoires(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..

@@ -18,10 +18,12 @@ const PAGE: u32 = 20;
 /// The maximum number of games on a page of a list of games.
 const LONGEST_PAGE: u32 = 200;
 
-/// The maximum number of games that a request for a list may skip. All skipped games must be ranked.
+/// The maximum number of games that a request for a list may skip. The limit is needed because all skipped games must
+/// be ranked.
 pub(super) const MOST_SKIPPED: u32 = 10_000;
 
-/// The number of parameters at the start of [`Parameters::OF_GAMES`] that select a position and filter games.
+/// The number of parameters in [`Parameters::OF_GAMES`] that select a position and filter games. They precede all
+/// others.
 const FILTERS: usize = 18;
 
 /// The names of the parameters of `/book`, the route for the moves of books.
@@ -49,8 +51,8 @@ const OF_FINDING: [&str; 5] = ["repertoire", "side", "depth", "limit", "edits"];
 /// The names of the parameters for the report on a repertoire, in addition to a position and filters.
 const OF_REPORTING: [&str; 3] = ["repertoire", "side", "edits"];
 
-/// The number of parameters at the start of [`Parameters::OF_GAMES`], and of [`OF_BOOKS`], that select a position and a
-/// source.
+/// The number of parameters that select a position and a source. [`Parameters::OF_GAMES`] and [`OF_BOOKS`] begin with
+/// them.
 const PLACE: usize = 4;
 
 /// A route of the server whose requests contain a position or filters.
@@ -308,8 +310,8 @@ fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<String>, Refusa
     names.collect()
 }
 
-/// Returns the date that the parameter `name` contains, a month `YYYY-MM` or a year `YYYY`, or `None` if it is not
-/// given.
+/// Returns the date that the parameter `name` contains, which is a month `YYYY-MM` or a year `YYYY`. Returns `None` if
+/// the parameter is not given.
 fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     let Some(text) = parameters.text(name) else {
         return Ok(None);
@@ -327,8 +329,8 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     date.map(Some).ok_or_else(wrong)
 }
 
-/// Returns the rating groups that a request selects, or `None` for all groups. The `bool` is `true` if games without a
-/// known rating are selected as well.
+/// Returns the rating groups that a request selects, or `None` if it selects all groups. The `bool` is `true` if games
+/// without a known rating are also selected.
 ///
 /// Clients of Lichess's API that do not filter send all groups, because all games on Lichess have ratings. All groups
 /// therefore mean all games.
@@ -395,7 +397,7 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     Ok(page)
 }
 
-/// The parameters that can be given several times: the names of one player.
+/// The parameters that can be given several times. All texts of such a parameter are names of one player.
 const REPEATED: [&str; 2] = ["player", "opponent"];
 
 /// The parameters of a request, with their texts. Each name occurs at most once, except `player` and `opponent`.
@@ -413,7 +415,8 @@ const REPEATED: [&str; 2] = ["player", "opponent"];
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// The names of the parameters that the list of games has. Those before `moves` select a position and filter games.
+    /// The names of the parameters of the list of games. The parameters before `moves` select a position and filter
+    /// games.
     pub const OF_GAMES: [&str; 23] = [
         "variant",
         "fen",
@@ -440,7 +443,7 @@ impl Parameters {
         "fold",
     ];
 
-    /// The names of the parameters that the list of games does not have, but some routes of Lichess's API do.
+    /// The names of the parameters that some routes of Lichess's API have, but the list of games does not.
     pub const OF_OTHERS: [&str; 7] = [
         "topGames",
         "recentGames",
@@ -488,7 +491,8 @@ impl Parameters {
         Err(Refusal::bad(problem))
     }
 
-    /// Splits a query string into the parameters that `is_known` accepts and the names of all others.
+    /// Splits a query string in two: the parameters whose names `is_known` accepts, and the names of all other
+    /// parameters.
     fn split(
         query: &str,
         is_known: impl Fn(&str) -> bool,
@@ -512,7 +516,8 @@ impl Parameters {
         Parameters(others.cloned().collect())
     }
 
-    /// Returns the text of the parameter `name`, or `None` if it is not given. If it is repeated, this is its first text.
+    /// Returns the text of the parameter `name`, or `None` if the parameter is not given. If the parameter is given
+    /// several times, returns its first text.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.texts(name).next()
     }
@@ -523,7 +528,7 @@ impl Parameters {
         found.map(|(_, value)| &**value)
     }
 
-    /// Returns the text of the parameter `name`, which must not be empty, or `None` if it is not given.
+    /// Returns the text of the parameter `name`, or `None` if the parameter is not given. The text must not be empty.
     ///
     /// # Errors
     ///
@@ -535,8 +540,8 @@ impl Parameters {
         }
     }
 
-    /// Returns the number that the parameter `name` contains, or `None` if it is not given. A number that does not fit
-    /// into a `u32` becomes `u32::MAX`, because all routes have lower limits.
+    /// Returns the number that the parameter `name` contains, or `None` if the parameter is not given. A number that
+    /// does not fit into a `u32` becomes `u32::MAX`, which exceeds the limits of all routes.
     ///
     /// # Errors
     ///
@@ -552,8 +557,8 @@ impl Parameters {
         Ok(Some(text.parse().unwrap_or(u32::MAX)))
     }
 
-    /// Returns the boolean that the parameter `name` contains, or `None` if it is not given. Accepts `true`, `1`, `on`,
-    /// `yes` and their opposites, in upper or lower case.
+    /// Returns the boolean that the parameter `name` contains, or `None` if the parameter is not given. Accepts `true`,
+    /// `1`, `on`, `yes` and their opposites, in upper or lower case.
     ///
     /// # Errors
     ///
@@ -580,8 +585,8 @@ impl Parameters {
         text.map(|text| known(name, text, parse)).transpose()
     }
 
-    /// Parses the text of the parameter `name` as a list of values that are separated by commas, each with `parse`.
-    /// Returns `None` if the parameter is not given, and an empty list for an empty text.
+    /// Parses the parameter `name` as a list of values that are separated by commas. `parse` parses one value. Returns
+    /// `None` if the parameter is not given, and an empty list if its text is empty.
     ///
     /// # Errors
     ///
@@ -602,8 +607,8 @@ impl Parameters {
     }
 }
 
-/// Parses a value of the parameter `name`. Returns a refusal that names the parameter and the value if `parse` returns
-/// `None`.
+/// Parses `text`, a value of the parameter `name`, with `parse`. If `parse` returns `None`, returns a refusal that
+/// names the parameter and the value.
 fn known<T>(name: &str, text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Refusal> {
     parse(text).ok_or_else(|| Refusal::bad(format!("{name}: unknown value \"{text}\"")))
 }

@@ -107,7 +107,7 @@ fn cors(origins: &[Origin]) -> CorsLayer {
         .allow_private_network(AllowPrivateNetwork::predicate(is_allowed))
 }
 
-/// Returns a route that `answer` answers from the index, on a worker thread.
+/// Returns a route whose requests `answer` answers. `answer` reads the index, and is called on a worker thread.
 fn index(
     answer: impl Fn(&AppState, &CacheKey) -> Result<Content, Refusal> + Copy + Send + Sync + 'static,
 ) -> MethodRouter<Arc<AppState>> {
@@ -118,7 +118,8 @@ fn index(
     )
 }
 
-/// Answers `/suggest` with names. Waits, without blocking a thread, until the names have been read from the index.
+/// Answers `/suggest` with names of players, events or openings. If the names are still being read from the index,
+/// waits for them without blocking a thread.
 async fn suggest(state: ServerState, client: Asker, request: Request) -> Result<Response, Refusal> {
     let mut names = state.names.clone();
     // An error means that the names were read or could not be read; the answer says which.
@@ -185,7 +186,7 @@ async fn book(
     Ok(content.answer_from_files(request.headers()))
 }
 
-/// Answers a request with `answer`, which reads the index, on a worker thread.
+/// Answers a request by calling `answer`, which reads the index, on a worker thread.
 async fn of_index(
     state: ServerState,
     client: Asker,
@@ -195,8 +196,8 @@ async fn of_index(
     answered(state, client, request, Thread::Worker, answer).await
 }
 
-/// Answers a request with `answer`, which reads the index, on the given thread. Does not call `answer` if the client's
-/// cached answer is still valid, or if the answer is in the server's cache.
+/// Answers a request by calling `answer`, which reads the index, on the thread `thread`. Does not call `answer` if the
+/// client's cached answer is still valid, or if the server's cache contains the answer.
 async fn answered(
     State(app): ServerState,
     Extension(client): Asker,
@@ -223,8 +224,8 @@ async fn answered(
     Ok(content.into_response(etag))
 }
 
-/// Answers a request with `answer`, which reads the texts of games. Few such requests run at the same time. `answer`
-/// must stop when its last argument returns `false`.
+/// Answers a request by calling `answer`, which reads the texts of games. Only a few such requests run at the same
+/// time. `answer` must stop when its last argument, a function, returns `false`.
 async fn of_texts(
     State(app): ServerState,
     Extension(client): Asker,
@@ -273,7 +274,7 @@ impl AppState {
         self.cached(key, Content::json(&found)?)
     }
 
-    /// Returns, for each value of each filter, the number of games that it would select.
+    /// Returns the number of games that each value of each filter would select.
     pub(super) fn facets(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Facets)?.query;
         let facets = self.explorer.facets(&query.line, &query.filters)?;

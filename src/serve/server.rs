@@ -102,8 +102,9 @@ impl Server {
     }
 }
 
-/// Starts a server with these routes on a bound listener. The tuple contains the allowed host names and the allowed
-/// origins. `log` is called for each request, and `threads` is the number of threads that serve connections.
+/// Starts a server with the routes `routes` on a bound listener. `allowed` are the host names that requests may use,
+/// and `origins` are the origins whose pages may read the answers. `log` is called for each request. `threads` is the
+/// number of threads that serve connections.
 pub(super) fn listening(
     listener: TcpListener,
     (allowed, origins): (Vec<String>, Vec<Origin>),
@@ -151,7 +152,7 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Returns the address at which the server listens. If the requested port was 0, it contains the port that the
+    /// Returns the address at which the server listens. If port 0 was requested, the address contains the port that the
     /// operating system chose.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -210,7 +211,7 @@ impl Stop {
     }
 }
 
-/// The response header that tells clients after how many seconds to retry.
+/// The response header that tells a client to retry, with the number of seconds to wait.
 const RETRY: [(HeaderName, &str); 1] = [(header::RETRY_AFTER, "1")];
 
 /// The progress of making an index.

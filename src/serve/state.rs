@@ -35,10 +35,11 @@ use crate::{
 /// threads that answer counts.
 const READERS: usize = 4;
 
-/// The size of a page of games in PGN, in bytes, after which no further game is added.
+/// The size in bytes that limits a page of games in PGN. When a page has reached this size, no further game is added to
+/// it.
 const LONG_PAGE: usize = 7 << 20;
 
-/// The maximum number of games that are read to learn how long moves took, beginning with the newest.
+/// The maximum number of games whose texts are read to learn how long moves took. The newest games are read first.
 const TIMED: usize = 200;
 
 /// The maximum number of years whose results are added up on the thread of the connection. Results of more years are
@@ -86,8 +87,8 @@ struct WithBoard {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A pool of threads that may block on files, with a permit for each thread. All threads are started in advance, so a
-/// request never needs a new one.
+/// A pool of threads that may block on files. Each thread has a permit, so work starts only when a thread is free. All
+/// threads are started in advance, so a request never needs a new one.
 pub(super) struct Workers {
     /// The senders to idle threads; the last one used is at the end. Idle threads wait on their own channels, so they
     /// do not contend for this lock.
@@ -105,16 +106,18 @@ pub(super) enum Thread {
     Worker,
 }
 
-/// Returns `true` if few stored sums are enough to answer a request for counts. A history needs a sum for each month,
-/// transpositions need the sums of the positions after all moves, and a filter on dates needs a sum for each year of
-/// `years`.
+/// Returns `true` if a request for counts can be answered from few stored sums. `years` are the first and the last year
+/// of the games.
+///
+/// A history needs a sum for each month. Transpositions need the sums of the positions after all moves. A filter on
+/// dates needs a sum for each year.
 fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     let has = |name| parameters.text(name).is_some();
     let many_years = years.is_some_and(|[first, last]| last - first > FEW_YEARS);
     !has("history") && !has("transpositions") && !(many_years && (has("since") || has("until")))
 }
 
-/// Calls `work` to compute an answer. If `work` panics, returns a refusal, so that only one request fails.
+/// Computes an answer by calling `work`. If `work` panics, returns a refusal, so that only this request fails.
 pub(super) fn made(work: impl FnOnce() -> Result<Content, Refusal>) -> Result<Content, Refusal> {
     task::caught(|| Ok(work())).unwrap_or_else(|err| Err(err.into()))
 }
@@ -136,8 +139,8 @@ impl Workers {
         })
     }
 
-    /// Computes a content on a worker thread as soon as a thread is free. Does not start if the client has disconnected
-    /// by then.
+    /// Computes an answer by calling `work` on a worker thread, as soon as a thread is free. Does not call `work` if
+    /// the client has disconnected by then.
     ///
     /// # Errors
     ///
@@ -151,8 +154,8 @@ impl Workers {
         self.content_with(permit, client, work).await
     }
 
-    /// Computes a content on a worker thread, for which `permit` was acquired, unless the client has disconnected. The
-    /// permit is held until the content is ready, even if the client disconnects meanwhile.
+    /// Computes an answer by calling `work` on a worker thread, unless the client has disconnected. `permit` is a
+    /// permit of the thread pool. It is held until the answer is ready, even if the client disconnects meanwhile.
     ///
     /// # Errors
     ///
@@ -186,9 +189,10 @@ impl Workers {
 }
 
 impl AppState {
-    /// Creates the state of a server and starts its worker threads. The tuple contains the books, the repertoires and
-    /// the evaluations. `threads` is the number of threads that answer from the index, and `names` is closed when the
-    /// names for suggestions have been read.
+    /// Creates the state of a server and starts its worker threads. `books`, `repertoires` and `evals` are what the
+    /// server shows in addition to the games. `threads` is the number of threads that answer from the index.
+    /// `book_games` is the maximum number of games from which a book is made. `names` is closed when the names for
+    /// suggestions have been read.
     ///
     /// # Errors
     ///
@@ -236,8 +240,8 @@ impl AppState {
         etag_of(&(self.identity, key))
     }
 
-    /// Returns the thread on which the counts of a position are computed: the thread of the connection if the sources
-    /// are counts and few sums are needed, and a worker thread otherwise.
+    /// Returns the thread on which the counts of a position are computed. This is the thread of the connection if the
+    /// sources are counts and few sums are needed. Otherwise, it is a worker thread.
     pub(super) fn thread_for(&self, parameters: &Parameters) -> Thread {
         let source = parameters.text("source");
         match self.explorer.lacks_games(source, "games") {
@@ -246,8 +250,8 @@ impl AppState {
         }
     }
 
-    /// Returns the counts of a position, with the data that the page needs. `goes_on` determines whether to continue
-    /// reading the texts of games for clock times.
+    /// Returns the counts of a position, with the data that the page needs. Clock times are read from the texts of
+    /// games as long as `goes_on` returns `true`.
     pub(super) fn position(
         &self,
         key: &CacheKey,
@@ -295,8 +299,8 @@ impl AppState {
         self.cached(key, Content::json(&list)?)
     }
 
-    /// Returns a page of the games that reach a position, as PGN. The page contains fewer games if their texts are
-    /// long. `goes_on` determines whether to continue reading.
+    /// Returns a page of the games that reach a position, as PGN. If the texts of the games are long, the page contains
+    /// fewer games. Texts are read as long as `goes_on` returns `true`.
     pub(super) fn texts(&self, key: &CacheKey, goes_on: GoesOn<'_>) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
         let (_, numbers) = self.explorer.game_numbers(&request.query, &request.page)?;
@@ -314,8 +318,8 @@ impl AppState {
         Ok(Content::pgn(text))
     }
 
-    /// Returns the PGN of the game with this id, or its moves as JSON if the client prefers JSON. `goes_on` determines
-    /// whether to continue reading.
+    /// Returns the PGN of the game with the id `id`. If the client prefers JSON, returns the moves of the game as JSON
+    /// instead. Texts are read as long as `goes_on` returns `true`.
     pub(super) fn game(
         &self,
         key: &CacheKey,
@@ -389,7 +393,7 @@ impl AppState {
         }
     }
 
-    /// Checks that a source with this name exists. `None` means all sources.
+    /// Checks that a source with the name `source` exists. `None` means all sources and is always accepted.
     ///
     /// # Errors
     ///
