@@ -99,10 +99,14 @@ pub fn filters(json: &Value) -> Filters {
         min_elo: number("minElo"),
         max_elo: number("maxElo"),
         require_elo: false,
-        require_date: false,
+        require_date: json["requireDate"] == true,
         players: text("player").into_iter().collect(),
         color: text("color").map(|name| Color::from_white(name == "white")),
         opponents: text("opponent").into_iter().collect(),
+        opponent_rating: json.get("opponentRating").map(|range| {
+            let range = format!("{}-{}", range[0], range[1]);
+            range.parse().unwrap()
+        }),
         results: texts("results")
             .unwrap_or_default()
             .iter()

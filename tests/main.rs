@@ -49,6 +49,7 @@ mod pgn_as_found;
 mod pgn_as_written;
 #[cfg(target_os = "linux")]
 mod power_cuts;
+mod prepare;
 #[cfg(unix)]
 mod progress;
 mod questions;

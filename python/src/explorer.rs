@@ -176,6 +176,7 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
             Some(_) => return Err(value_error("color is \"white\" or \"black\"")),
         },
         opponents: options.texts("opponent")?,
+        opponent_rating: options.parse("opponent_rating")?,
         results: options.results("result")?,
         eco: options.parse("eco")?,
         opening: options.parse("opening")?,

@@ -7,7 +7,7 @@ use std::{
 
 use clap::ArgGroup;
 use polybook::{
-    explorer::{Explorer, Filters, NameMatch, Page, Query, RatingGroup, Sort, Speed},
+    explorer::{Explorer, Filters, NameMatch, Page, Query, RatingGroup, RatingRange, Sort, Speed},
     index::Index,
     make_book::Totals,
     openings::OpeningFilter,
@@ -160,6 +160,15 @@ pub struct ExplorerFilterArgs {
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     opponent: Vec<String>,
 
+    /// Keep games in which the player's opponent has a rating from LOW to HIGH: 2000-2199, 2000- or -2199
+    #[arg(
+        long,
+        value_name = "LOW-HIGH",
+        requires = "player",
+        allow_hyphen_values = true
+    )]
+    opponent_rating: Option<RatingRange>,
+
     /// Require that names match in full
     #[arg(long, requires = NAMES)]
     exact: bool,
@@ -308,6 +317,7 @@ impl ExplorerFilterArgs {
             players: self.player.clone(),
             color: self.color,
             opponents: self.opponent.clone(),
+            opponent_rating: self.opponent_rating,
             won,
             results: results.collect(),
             eco: self.eco.clone(),

@@ -26,6 +26,7 @@ mod moves;
 mod openings;
 mod pgheader;
 mod position;
+mod prepare;
 mod progress;
 mod repertoire;
 mod resources;
@@ -87,6 +88,7 @@ enum Command {
     Game(game::Args),
     Moves(moves::Args),
     Openings(openings::Args),
+    Prepare(prepare::Args),
     #[cfg(feature = "serve")]
     Serve(serve::Args),
     MergeBook(merge_book::Args),
@@ -179,6 +181,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Game(args) => game::run(&args, context),
         Command::Moves(args) => moves::run(&args, context),
         Command::Openings(args) => openings::run(&args, context),
+        Command::Prepare(args) => prepare::run(&args, context),
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(&args, context),
         Command::MergeBook(args) => merge_book::run(&args, context),

@@ -140,6 +140,11 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let mut answer = explorer.answer(&query)?;
     let has_games = !answer.moves.is_empty();
     check_names(&explorer, &query.filters, has_games, context)?;
+    if !query.filters.players.is_empty() && query.filters.color.is_none() && has_games {
+        context.say(
+            "the moves of the player and of the opponents are in one table: --color white or --color black shows the games with one color\n",
+        );
+    }
     if let Some(line) = explorer.lacking_line(&query.filters) {
         context.say(&line);
     }

@@ -86,6 +86,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE:COLOR", value_parser = with_side)]
     repertoire: Vec<(PathBuf, Color)>,
 
+    /// Your name in the games, for the button "Me" of the page; can be given several times, for several names
+    #[arg(long, value_name = "NAME")]
+    me: Vec<String>,
+
     #[command(flatten)]
     evals: EvalsArg,
 
@@ -191,6 +195,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         explorer,
         books,
         repertoires,
+        me: args.me.clone(),
         evals,
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),

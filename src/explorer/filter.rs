@@ -10,7 +10,7 @@ use super::{
     dates::DateRange,
     duplicate_groups::DuplicateGroups,
     games::{AskedTraits, GameColumns, Traits},
-    query::Filters,
+    query::{Filters, RatingRange},
     source::OpenIndex,
 };
 use crate::{
@@ -161,6 +161,7 @@ struct Players {
     player: Option<Vec<u32>>,
     opponent: Option<Vec<u32>>,
     color: Option<Color>,
+    opponent_rating: Option<RatingRange>,
     won: Option<bool>,
 }
 
@@ -195,6 +196,7 @@ impl<'a> SourceFilter<'a> {
             player,
             opponent,
             color: filters.color,
+            opponent_rating: filters.opponent_rating,
             won: filters.won,
         });
         let dates = DateRange::new(filters);
@@ -467,14 +469,19 @@ impl Players {
     }
 
     /// Returns two answers about game `id`: whether the player of the filter has White, and whether the player has
-    /// Black. Both are `false` if the opponent or the result does not pass the filter.
+    /// Black. Both are `false` if the opponent, the opponent's rating or the result
+    /// does not pass the filter.
     fn colors(&self, games: &GameColumns, id: usize) -> [bool; 2] {
         let [white, black] = games.players[id];
         let winner = games.traits[id].winner();
         let has = |color: Color, player, opponent| {
             let won = |won: bool| winner == Some(if won { color } else { !color });
+            let rating = games.elo[id][usize::from(color.is_white())];
             is_one_of(&self.player, player)
                 && is_one_of(&self.opponent, opponent)
+                && self
+                    .opponent_rating
+                    .is_none_or(|range| range.contains(rating))
                 && self.won.is_none_or(won)
         };
         [

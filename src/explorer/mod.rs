@@ -48,6 +48,7 @@ mod games;
 mod line;
 mod list;
 mod opening_table;
+mod prepare;
 mod query;
 mod source;
 mod sources;
@@ -67,7 +68,11 @@ pub use self::{
     facets::{ColorCount, Facets, RatingScore},
     line::Line,
     opening_table::{OpeningRow, OpeningTable},
-    query::{Filters, Page, Query, Sort, UnknownSort, View},
+    prepare::{
+        AnswerSource, GameResults, GamesHere, PlayerGames, Preparation, PrepareQuery,
+        PreparedAnswer, PreparedLine, PreparedMove, RepertoireMoves, TheirGames,
+    },
+    query::{Filters, Page, Query, RatingRange, RatingRangeError, Sort, UnknownSort, View},
     sources::{Explorer, NeedsGames, SourceFile},
     suggest::{SuggestField, Suggestion},
     times::{MoveTime, Times},

@@ -148,6 +148,8 @@ pub struct Filters {
     pub color: Option<Color>,
     /// The names of the player's opponent or, without a player, of either player. An empty list admits every opponent.
     pub opponents: Vec<String>,
+    /// The range of the rating of the player's opponent, or `None` for every opponent. It has no effect without a player.
+    pub opponent_rating: Option<RatingRange>,
     /// `true` for games that the player won, `false` for games that the player lost, `None` for any result.
     pub won: Option<bool>,
     /// The results; an empty list admits every result.
@@ -192,6 +194,7 @@ impl Filters {
             // `color` has no effect without a player.
             color: _,
             opponents,
+            opponent_rating,
             won,
             results,
             skip_unfinished,
@@ -206,6 +209,7 @@ impl Filters {
         let asked = [
             (!players.is_empty(), "player"),
             (!opponents.is_empty(), "opponent"),
+            (opponent_rating.is_some(), "opponentRating"),
             (won.is_some() || !results.is_empty(), "result"),
             (*skip_unfinished, "unfinished"),
             (eco.is_some(), "eco"),
@@ -245,6 +249,56 @@ impl Filters {
             ..GameFilter::default()
         };
         game_filter.check()
+    }
+}
+
+/// An inclusive range of ratings. Unknown ratings are outside of every range.
+///
+/// ```
+/// use polybook::explorer::RatingRange;
+///
+/// let range: RatingRange = "2000-2199".parse()?;
+/// assert!(range.contains(2199) && !range.contains(2200));
+/// assert!("2500-".parse::<RatingRange>()?.contains(2800) && !"-1999".parse::<RatingRange>()?.contains(0));
+/// # Ok::<(), polybook::explorer::RatingRangeError>(())
+/// ```
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct RatingRange {
+    lowest: u16,
+    highest: u16,
+}
+
+impl RatingRange {
+    /// Returns `true` if a rating is known, that is not 0, and in the range.
+    #[inline]
+    pub fn contains(self, rating: u16) -> bool {
+        rating > 0 && self.lowest <= rating && rating <= self.highest
+    }
+}
+
+/// The error returned if a text is not a [`RatingRange`].
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("\"{0}\" is not a range of ratings: write 2000-2199, 2000- or -2199")]
+pub struct RatingRangeError(String);
+
+impl FromStr for RatingRange {
+    type Err = RatingRangeError;
+
+    fn from_str(text: &str) -> Result<RatingRange, RatingRangeError> {
+        let error = || RatingRangeError(text.to_owned());
+        let (lowest, highest) = text.split_once('-').ok_or_else(error)?;
+        let bound = |bound: &str, open: u16| match bound.trim() {
+            "" => Ok(open),
+            number => number.parse().map_err(|_| error()),
+        };
+        let range = RatingRange {
+            lowest: bound(lowest, 0)?,
+            highest: bound(highest, u16::MAX)?,
+        };
+        match range.lowest <= range.highest && text.trim() != "-" {
+            true => Ok(range),
+            false => Err(error()),
+        }
     }
 }
 

@@ -23,6 +23,7 @@ use super::{
     line::Line,
     list,
     opening_table::{OpeningTable, opening_table},
+    prepare::{Preparation, PrepareQuery, prepare},
     query::{Filters, Page, Query, View},
     source::OpenIndex,
     suggest::{SuggestField, Suggestion, Suggestions, suggest},
@@ -492,6 +493,16 @@ impl Explorer {
     /// only counts.
     pub fn openings(&self, line: &Line, filters: &Filters) -> Result<OpeningTable> {
         task::caught(|| opening_table(self, line, filters))
+    }
+
+    /// Returns an opponent's moves in a position, next to the results and the answers of a player.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged, if the source does not exist, if a source has counts instead of games, or if the
+    /// repertoire cannot be read.
+    pub fn prepare(&self, query: &PrepareQuery<'_>) -> Result<Preparation> {
+        task::caught(|| prepare(self, query))
     }
 
     /// Returns the mean thinking time for each move of a position, calculated from the `most` newest games that pass

@@ -52,6 +52,7 @@ mod gaps;
 mod line_report;
 mod move_source;
 mod novelty;
+mod prepared;
 mod reach;
 mod several_moves;
 
@@ -65,6 +66,7 @@ pub use self::{
     line_report::{KnownMove, LineGap, LineMove, LineReport, Predecessors, along},
     move_source::{MoveSource, OpenOptions, RepertoirePgn},
     novelty::{ComparedGames, NewMove, Reference, last_text, new_moves},
+    prepared::write_prepared,
     reach::Coverage,
     several_moves::{SeveralMoves, several_moves},
 };

@@ -6,6 +6,7 @@
 
 use std::{
     any::Any,
+    cmp::Reverse,
     collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
@@ -345,6 +346,18 @@ impl MoveSource {
             starts: Vec::new(),
             warnings: warnings(&report),
         })
+    }
+
+    /// Returns the moves of a position of which the file is a repertoire, the move with the highest weight first.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read.
+    pub fn own_moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<Move>> {
+        let mut moves = self.moves(pos)?;
+        // The sort is stable, so moves with equal weights stay in their order.
+        moves.sort_by_key(|mv| Reverse(mv.weight));
+        Ok(moves.into_iter().map(|mv| mv.mv).collect())
     }
 
     /// Returns `true` if the file contains positions of `variant`, or of another variant that has the same legal moves.

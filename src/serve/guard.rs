@@ -30,13 +30,14 @@ const FETCH_DEST: &str = "sec-fetch-dest";
 const OWN_HEADER: &str = "x-polybook";
 
 /// The paths of the routes that read many games or write files.
-const COSTLY_ROUTES: [&str; 9] = [
+const COSTLY_ROUTES: [&str; 10] = [
     "/book.bin",
     "/book.pgn",
     "/facets",
     "/games",
     "/gaps",
     "/openings",
+    "/prepare",
     "/repertoire.bin",
     "/repertoire.pgn",
     "/scores",

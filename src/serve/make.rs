@@ -598,6 +598,7 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
         since: filters.since,
         until: filters.until,
         min_plies: filters.min_ply as usize,
+        require_date: filters.require_date,
         ..GameFilter::default()
     };
     if filters.groups.is_some() {
@@ -608,6 +609,9 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     }
     if filters.event.is_some() {
         return refused("event");
+    }
+    if filters.opponent_rating.is_some() {
+        return refused("opponentRating");
     }
     let (players, opponents) = (filters.players.clone(), filters.opponents.clone());
     match (filters.color, players.is_empty(), opponents.is_empty()) {
@@ -638,6 +642,9 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     }
     if let Some(until) = made.until {
         words.add("--until", until);
+    }
+    if made.require_date {
+        words.switch("--require-date");
     }
     made.results = match (filters.won, filters.color) {
         (None, _) => filters.results.clone(),
@@ -759,6 +766,7 @@ mod tests {
                 "player=a&player=b&color=white&opponent=c&opponent=d",
                 "--white a --white b --black c --black d --exact",
             ),
+            ("requireDate=1", "--require-date"),
             (
                 "opponent=Tal&since=2015-05&until=2016",
                 "--player Tal --exact --since 2015.05 --until 2016",

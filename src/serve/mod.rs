@@ -19,6 +19,7 @@ mod http;
 mod log;
 mod make;
 mod page;
+mod prepare;
 mod refusal;
 mod repertoire;
 mod request;

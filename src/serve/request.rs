@@ -24,7 +24,7 @@ pub(super) const MOST_SKIPPED: u32 = 10_000;
 
 /// The number of parameters in [`Parameters::OF_GAMES`] that select a position and filter games. They precede all
 /// others.
-const FILTERS: usize = 18;
+const FILTERS: usize = 20;
 
 /// The names of the parameters of `/book`, the route for the moves of books.
 const OF_BOOKS: [&str; 7] = [
@@ -51,6 +51,9 @@ const OF_FINDING: [&str; 5] = ["repertoire", "side", "depth", "limit", "edits"];
 /// The names of the parameters for the report on a repertoire, in addition to a position and filters.
 const OF_REPORTING: [&str; 3] = ["repertoire", "side", "edits"];
 
+/// The names of the parameters for a preparation, in addition to filters.
+const OF_PREPARING: [&str; 4] = ["me", "lines", "repertoire", "edits"];
+
 /// The number of parameters that select a position and a source. [`Parameters::OF_GAMES`] and [`OF_BOOKS`] begin with
 /// them.
 const PLACE: usize = 4;
@@ -70,6 +73,8 @@ pub enum Route {
     Facets,
     /// `/openings`: the openings of the games of a position.
     Openings,
+    /// `/prepare`: an opponent's moves next to the results of a player.
+    Prepare,
     /// `/scores`: results by rating group.
     Scores,
     /// `/book.bin` and `/book.pgn`: a book made from games.
@@ -129,6 +134,13 @@ impl Request {
             Route::Scores => {
                 let filters = &Parameters::OF_GAMES[..FILTERS];
                 Parameters::parse_only(query, &[filters, &["by"]].concat())
+            }
+            Route::Prepare => {
+                let filters = Parameters::OF_GAMES[..FILTERS].iter();
+                // The names of the players and their roles are parameters of the route.
+                let filters = filters.filter(|name| !["opponent", "result"].contains(name));
+                let own = filters.chain(&OF_PREPARING).copied();
+                Parameters::parse_only(query, &Vec::from_iter(own))
             }
             Route::Repertoire => {
                 let filters = &Parameters::OF_GAMES[..FILTERS];
@@ -256,7 +268,7 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     filters.players = names(parameters, "player")?;
     let color = parameters.choice("color", side)?;
     filters.color = color.flatten();
-    if route == Route::Player {
+    if matches!(route, Route::Player | Route::Prepare) {
         if filters.players.is_empty() {
             return Err(Refusal::bad("player: missing"));
         }
@@ -269,6 +281,18 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
         let problem = "color: it is the player's; name a player too, or leave it out";
         return Err(Refusal::bad(problem));
     }
+    filters.opponent_rating = match parameters.text("opponentRating") {
+        None | Some("") => None,
+        Some(_) if filters.players.is_empty() => {
+            let problem =
+                "opponentRating: it is the rating of the player's opponent; name a player";
+            return Err(Refusal::bad(problem));
+        }
+        Some(text) => Some(
+            text.parse()
+                .map_err(|err| Refusal::bad(format!("opponentRating: {err}")))?,
+        ),
+    };
     filters.event = names(parameters, "event")?.pop();
     filters.won = match parameters.text("result") {
         Some("win") => Some(true),
@@ -298,11 +322,12 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
         ),
     };
     filters.min_ply = parameters.number("minPly")?.unwrap_or(0);
+    filters.require_date = parameters.flag("requireDate")?.unwrap_or(false);
     Ok(filters)
 }
 
 /// Returns the names that the parameter `parameter` contains. A blank name is refused, because it would match every name.
-fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<String>, Refusal> {
+pub(super) fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<String>, Refusal> {
     let names = parameters.texts(parameter).map(|name| match name.trim() {
         "" => Err(Refusal::bad(format!("{parameter}: empty; write a name"))),
         name => Ok(name.to_owned()),
@@ -398,9 +423,10 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
 }
 
 /// The parameters that can be given several times. All texts of such a parameter are names of one player.
-const REPEATED: [&str; 2] = ["player", "opponent"];
+const REPEATED: [&str; 3] = ["player", "opponent", "me"];
 
-/// The parameters of a request, with their texts. Each name occurs at most once, except `player` and `opponent`.
+/// The parameters of a request, with their texts. Each name occurs at most once, except `player`, `opponent`
+/// and `me`.
 ///
 /// ```
 /// use polybook::serve::Parameters;
@@ -417,7 +443,7 @@ pub struct Parameters(Vec<(String, String)>);
 impl Parameters {
     /// The names of the parameters of the list of games. The parameters before `moves` select a position and filter
     /// games.
-    pub const OF_GAMES: [&str; 23] = [
+    pub const OF_GAMES: [&str; 25] = [
         "variant",
         "fen",
         "play",
@@ -430,11 +456,13 @@ impl Parameters {
         "player",
         "color",
         "opponent",
+        "opponentRating",
         "result",
         "eco",
         "opening",
         "event",
         "minPly",
+        "requireDate",
         "duplicates",
         "moves",
         "skip",

@@ -70,6 +70,7 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .route("/facets", index(AppState::facets))
         .route("/scores", index(AppState::scores))
         .route("/openings", index(AppState::openings))
+        .route("/prepare", index(AppState::prepare))
         .route("/repertoire", index(AppState::repertoires))
         .method_not_allowed_fallback(async || Refusal::method())
         .with_state(state);

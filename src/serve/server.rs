@@ -50,6 +50,8 @@ pub struct Server {
     pub books: Vec<BookFile>,
     /// Repertoires whose moves and gaps the page shows.
     pub repertoires: Vec<ServedRepertoire>,
+    /// The names of the user in the games, until the user chooses other ones on the page.
+    pub me: Vec<String>,
     /// Evaluations, which are added to answers about a position.
     pub evals: Option<Evals>,
     /// Host names that requests may use, in addition to the listening address and `localhost`.
@@ -82,7 +84,7 @@ impl Server {
             0 => thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let books = (self.books, self.repertoires, self.evals);
+        let books = (self.books, self.repertoires, self.evals, self.me);
         let (reading, names) = watch::channel(());
         let state = AppState::new(self.explorer, books, threads, self.book_games, names)?;
         let state = Arc::new(state);

@@ -57,6 +57,8 @@ pub(super) struct AppState {
     books: Vec<BookFile>,
     pub(super) repertoires: Vec<ServedRepertoire>,
     evals: Option<Evals>,
+    /// The names of the user in the games.
+    me: Vec<String>,
     /// Answers that depend only on the index. They stay valid as long as the server runs.
     pub(super) cache: ResponseCache,
     /// A hash of everything that answers depend on, for validators.
@@ -190,7 +192,7 @@ impl Workers {
 
 impl AppState {
     /// Creates the state of a server and starts its worker threads. `books`, `repertoires` and `evals` are what the
-    /// server shows in addition to the games. `threads` is the number of threads that answer from the index.
+    /// server shows in addition to the games, and `me` contains the names of the user. `threads` is the number of threads that answer from the index.
     /// `book_games` is the maximum number of games from which a book is made. `names` is closed when the names for
     /// suggestions have been read.
     ///
@@ -199,7 +201,12 @@ impl AppState {
     /// Returns an error if the operating system cannot start the threads.
     pub(super) fn new(
         explorer: Explorer,
-        (books, repertoires, evals): (Vec<BookFile>, Vec<ServedRepertoire>, Option<Evals>),
+        (books, repertoires, evals, me): (
+            Vec<BookFile>,
+            Vec<ServedRepertoire>,
+            Option<Evals>,
+            Vec<String>,
+        ),
         threads: usize,
         book_games: u64,
         names: watch::Receiver<()>,
@@ -216,6 +223,7 @@ impl AppState {
                 books.iter().map(BookFile::name).collect::<Vec<_>>(),
                 &repertoires,
                 evals.as_ref().map(Evals::identity),
+                &me,
                 env!("CARGO_PKG_VERSION"),
             )),
             about: explorer.about(),
@@ -224,6 +232,7 @@ impl AppState {
             books,
             repertoires,
             evals,
+            me,
             cache: response_cache(),
             counters: Workers::start(threads)?,
             readers: Workers::start(READERS)?,
@@ -358,6 +367,7 @@ impl AppState {
         about["variants"] = json!(self.explorer.variants(&Filters::default())?);
         about["books"] = self.books.iter().map(BookFile::name).collect();
         about["repertoires"] = json!(self.repertoires);
+        about["me"] = json!(self.me);
         self.cached(key, Content::json(&about)?)
     }
 
@@ -381,6 +391,7 @@ impl AppState {
             Route::Build if request.parameters.text("repertoire").is_some() => None,
             Route::Build => self.explorer.needs_all_games(source, "repertoires"),
             Route::Openings => self.explorer.needs_all_games(source, "openings"),
+            Route::Prepare => self.explorer.needs_all_games(source, "a preparation"),
             _ => {
                 let clocks = || self.explorer.lacks_games(source, "clocks");
                 let needs = self.explorer.needs_games(filters);

@@ -161,10 +161,12 @@ def passes(game, filters):
     low, high = filters.get("minElo"), filters.get("maxElo")
     players = [folded(name) for name in game.names]
     if "player" in filters:
+        lowest, highest = filters.get("opponentRating", (0, 9999))
         sides = [
             players[side] == folded(filters["player"])
             and folded(filters.get("opponent", players[1 - side])) == players[1 - side]
             and filters.get("color", ["white", "black"][side]) == ["white", "black"][side]
+            and (lowest <= game.elo[1 - side] <= highest and game.elo[1 - side] > 0 or "opponentRating" not in filters)
             for side in (0, 1)
         ]
         if not any(sides):
@@ -182,6 +184,7 @@ def passes(game, filters):
         and len(game.moves) >= filters.get("minPly", 0)
         and all(not elo or (low or 0) <= elo <= (high or 9999) for elo in game.elo)
         and is_between(game.date, filters.get("since"), filters.get("until"))
+        and (game.date[0] > 0 or not filters.get("requireDate"))
     )
 
 
@@ -193,6 +196,8 @@ def random_filters(games, rng, names):
         "player": lambda: rng.choice([str.upper, str.lower, str])(rng.choice(game.names)),
         "color": lambda: rng.choice(["white", "black"]),
         "opponent": lambda: rng.choice(game.names),
+        "opponentRating": lambda: sorted(rng.randrange(1000, 2800) for _ in range(2)),
+        "requireDate": lambda: True,
         "speeds": lambda: rng.sample(["bullet", "blitz", "rapid", "classical", "correspondence"], 3),
         "ratings": lambda: rng.sample([*GROUPS, "unknown"], 5),
         "modes": lambda: [rng.choice(["rated", "casual"])],
@@ -206,7 +211,7 @@ def random_filters(games, rng, names):
         "until": lambda: [years[1], rng.randrange(13), 0],
     }
     chosen = rng.sample(names or sorted(all_filters), rng.randint(1, 3))
-    if "color" in chosen and "player" not in chosen:
+    if {"color", "opponentRating"} & set(chosen) and "player" not in chosen:
         chosen.append("player")
     return {name: all_filters[name]() for name in chosen}
 

@@ -176,4 +176,5 @@ def main():
     print(f"{compared} openings of {len(all_games)} games in {len(cases)} tables")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -222,6 +222,7 @@ class Explorer:
         player: _Texts = (),
         color: Optional[str] = None,
         opponent: _Texts = (),
+        opponent_rating: Optional[str] = None,
         result: _Texts = (),
         eco: Optional[str] = None,
         opening: Optional[str] = None,

@@ -278,7 +278,7 @@ fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
 
 /// Creates an output file for games with comments. Its first line, which readers of PGN skip, will contain the checksum
 /// of the file.
-fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
+pub fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
     let mut out = Output::create(path, force)?;
     if out.is_sealed() {
         out.put(format!("% {UNSEALED}\n"))?;

@@ -1,0 +1,299 @@
+//! `polybook prepare`: an opponent's moves next to a player's results and answers.
+
+use std::{fmt::Write, path::PathBuf};
+
+use polybook::{
+    explorer::{
+        AnswerSource, Line, PlayerGames, Preparation, PrepareQuery, PreparedLine, PreparedMove,
+    },
+    position::Keyed,
+    repertoire::write_prepared,
+    storage::output::is_standard_output,
+};
+use shakmaty::{Color, Position, variant::VariantPosition};
+
+use super::{
+    Context, counted,
+    filters::{ExplorerFilterArgs, check_names, explorer_of},
+    input::check_output,
+    position::{PositionArgs, Searched, UntaggedArg},
+    repertoire::{Opener, pgn_output},
+    terminal::{print, print_json},
+    usage::Usage,
+};
+
+/// Prepare for an opponent: the opponent's moves, your results after them, and your answers
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+--player is you, and --color is your color; the opponent's games are those with the other color. The filters apply to the games
+of both. Names match in part; --exact requires whole names.
+
+If the opponent is to move in the position, the list has the opponent's moves; your games and your score are those of the position
+after each move, by any order of moves. Your answer is the move of the repertoire or, without one, the move that you played most,
+if in at least five games; \"gap\" means that there is none. If you are to move, the list has your moves.
+
+\"Look at these first\" lists the lines with which the opponent is expected to cost you most points: the probability of the line
+times your average score minus your score after it, in at least ten games. Then follow the likeliest lines that end in a gap.
+\"1 in N\" means that one game of N comes to the line: the shares of the opponent's moves and of yours are multiplied, and moves
+of the repertoire share the probability equally. --out writes these lines as games.
+
+Examples:
+  polybook prepare --index games.idx --opponent caruana --player aronian --color black
+  polybook prepare --index games.idx --opponent caruana --player aronian --color black --since 2018 \"1. e4 e5\"
+  polybook prepare --index games.idx --opponent them --player me --player \"my name\" --color white --repertoire white.pgn --out tonight.pgn")]
+pub struct Args {
+    /// An index made with make-book --explorer; several indexes are searched as one
+    #[arg(long, value_name = "DIR", required = true)]
+    index: Vec<PathBuf>,
+
+    #[command(flatten)]
+    position: PositionArgs,
+
+    /// Your repertoire for this color: PGN, a book or an OOBS database
+    #[arg(long, value_name = "REPERTOIRE")]
+    repertoire: Option<PathBuf>,
+
+    #[command(flatten)]
+    untagged: UntaggedArg,
+
+    /// List at most N lines to look at first; at most two of them are gaps
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    lines: usize,
+
+    /// Write the lines to look at first to this file, as PGN with a game for each line
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// Replace the file even if polybook did not write it, or if it was changed since then
+    #[arg(long, requires = "out")]
+    force: bool,
+
+    /// Print a JSON document
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    filters: ExplorerFilterArgs,
+}
+
+pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    let filters = args.filters.filters()?;
+    let Some(color) = filters.color else {
+        let usage = "prepare needs --color white or --color black: the color that you will have";
+        return Err(Usage(usage.to_owned()).into());
+    };
+    if filters.players.is_empty() || filters.opponents.is_empty() {
+        let usage =
+            "prepare needs --opponent NAME and --player NAME: the opponent's name and yours";
+        return Err(Usage(usage.to_owned()).into());
+    }
+    let out = match &args.out {
+        Some(out) if is_standard_output(out) => {
+            let usage = "the list and --out both go to standard output: name a file for the output";
+            return Err(Usage(usage.to_owned()).into());
+        }
+        Some(_) if args.lines == 0 => {
+            let usage = "--lines 0 leaves no lines for --out: leave one of the two out";
+            return Err(Usage(usage.to_owned()).into());
+        }
+        Some(out) => {
+            let inputs: Vec<&PathBuf> = args.index.iter().chain(&args.repertoire).collect();
+            check_output(out, &inputs, false)?;
+            Some((out, pgn_output(out, args.force)?))
+        }
+        None => None,
+    };
+    let explorer = explorer_of(&args.index)?;
+    let variant = args.position.variant_of(explorer.variant());
+    let searched = Searched {
+        file: &args.index[0],
+        only: explorer.variant(),
+    };
+    let pos = args.position.position_in(variant, &searched)?;
+    let opener = Opener::with_defaults(&args.untagged, context)?;
+    let repertoire = match &args.repertoire {
+        Some(path) => {
+            let known = opener.repertoire(path, color)?;
+            if !known.is_for(variant) {
+                anyhow::bail!(
+                    "{}: has no games of {variant}: use --variant with a variant of the repertoire",
+                    path.display()
+                );
+            }
+            Some(known)
+        }
+        None => None,
+    };
+    let moves = |pos: &VariantPosition| match &repertoire {
+        Some(known) => known.own_moves(&Keyed::new(pos.clone())),
+        None => Ok(Vec::new()),
+    };
+    let prepared = explorer.prepare(&PrepareQuery {
+        line: Line::at(variant, pos.clone()),
+        filters: filters.clone(),
+        color,
+        repertoire: repertoire.as_ref().map(|_| &moves as _),
+        lines: args.lines,
+    })?;
+    let has_games = prepared.theirs.results.games > 0 && prepared.yours.results.games > 0;
+    check_names(&explorer, &filters, has_games, context)?;
+    let lines = prepared.lines.as_deref().unwrap_or_default();
+    let names = Names {
+        theirs: filters.opponents.join(" or "),
+        color,
+    };
+    if let Some((path, mut out)) = out {
+        let event = format!("Preparation for {}", names.theirs);
+        write_prepared(&event, &pos, lines, &mut out, path)?;
+        out.commit()?;
+    }
+    if args.json {
+        return print_json(&serde_json::to_value(&prepared)?);
+    }
+    print(&text(&prepared, &pos, &names))?;
+    if let Some(out) = &args.out {
+        let lines = counted(lines.len() as u64, "line");
+        context.say(&format!("{}: {lines}\n", out.display()));
+    }
+    Ok(())
+}
+
+/// The opponent's names and the player's color, as the text shows them.
+struct Names {
+    theirs: String,
+    color: Color,
+}
+
+/// Returns a score as a percentage, or a hyphen if there is none.
+fn percent(score: Option<f64>) -> String {
+    score.map_or("-".to_owned(), |score| format!("{:.1}%", 100.0 * score))
+}
+
+/// Returns the text of the preparation.
+fn text(prepared: &Preparation, pos: &VariantPosition, names: &Names) -> String {
+    // Writing to a `String` does not fail.
+    let mut text = String::new();
+    let color = names.color;
+    let of = |games: &PlayerGames, color| {
+        if games.results.games == 0 {
+            return "no games".to_owned();
+        }
+        let last = games.last_played.as_ref();
+        let last = last.map_or(String::new(), |last| format!(", the last {last}"));
+        let score = percent(games.results.score(color));
+        format!("{score} in {}{last}", counted(games.results.games, "game"))
+    };
+    let rows = [
+        (
+            format!("{} as {}", names.theirs, !color),
+            of(&prepared.theirs, !color),
+        ),
+        (format!("you as {color}"), of(&prepared.yours, color)),
+        ("you against them".to_owned(), of(&prepared.met, color)),
+    ];
+    let width = rows.iter().map(|(whose, _)| whose.chars().count()).max();
+    for (whose, results) in &rows {
+        let _ = writeln!(
+            text,
+            "{whose:width$}  {results}",
+            width = width.unwrap_or(0)
+        );
+    }
+    text.push('\n');
+    if prepared.moves.is_empty() {
+        text.push_str("no moves in this position\n");
+    } else if pos.turn() == color {
+        own_moves(&mut text, prepared, color);
+    } else {
+        their_moves(&mut text, prepared, color);
+    }
+    if let Some(lines) = prepared.lines.as_ref().filter(|lines| !lines.is_empty()) {
+        text.push_str("\nlook at these first\n");
+        let _ = writeln!(
+            text,
+            "{:>7}  {:>10}  {:>6}  line",
+            "1 in", "your games", "score"
+        );
+        for line in lines {
+            let _ = writeln!(text, "{}", line_row(line, pos));
+        }
+    }
+    text
+}
+
+/// Writes the opponent's moves.
+fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
+    let since = prepared.recent_since;
+    let since = since.map_or("recent".to_owned(), |year| format!("since {year}"));
+    let _ = writeln!(
+        text,
+        "{:<9} {:>7}  {:>6}  {since:>10}  {:>10}  {:>6}  {:<7}  opening",
+        "they play", "games", "share", "your games", "score", "answer"
+    );
+    let all: u64 = prepared
+        .moves
+        .iter()
+        .map(|mv| mv.theirs.results.games)
+        .sum();
+    for mv in &prepared.moves {
+        let games = mv.theirs.results.games;
+        let answer = mv.answer.as_ref().map_or("gap", |answer| &answer.san);
+        let row = format!(
+            "{:<9} {games:>7}  {:>6}  {:>10}  {:>10}  {:>6}  {answer:<7}  {}",
+            mv.san,
+            percent((all > 0).then(|| games as f64 / all as f64)),
+            mv.theirs.recent,
+            mv.yours.games,
+            percent(mv.yours.score(color)),
+            opening(mv),
+        );
+        let _ = writeln!(text, "{}", row.trim_end());
+    }
+}
+
+/// Writes the player's moves.
+fn own_moves(text: &mut String, prepared: &Preparation, color: Color) {
+    let _ = writeln!(
+        text,
+        "{:<9} {:>10}  {:>6}  {:>11}  {:>6}  {:<10}  opening",
+        "you play", "your games", "score", "their games", "score", "answer"
+    );
+    for mv in &prepared.moves {
+        let answer = match &mv.answer {
+            Some(answer) if answer.source == AnswerSource::Repertoire => "repertoire",
+            Some(_) => "usual",
+            None => "",
+        };
+        let row = format!(
+            "{:<9} {:>10}  {:>6}  {:>11}  {:>6}  {answer:<10}  {}",
+            mv.san,
+            mv.yours.games,
+            percent(mv.yours.score(color)),
+            mv.theirs.results.games,
+            percent(mv.theirs.results.score(!color)),
+            opening(mv),
+        );
+        let _ = writeln!(text, "{}", row.trim_end());
+    }
+}
+
+fn opening(mv: &PreparedMove) -> &'static str {
+    mv.opening.map_or("", |opening| opening.name)
+}
+
+/// Returns the row of a line to look at first.
+fn line_row(line: &PreparedLine, start: &VariantPosition) -> String {
+    let opening = line.opening.map(|opening| opening.name);
+    let details = opening.into_iter().chain(line.gap.then_some("gap"));
+    let details = match &*Vec::from_iter(details).join(", ") {
+        "" => String::new(),
+        details => format!("  ({details})"),
+    };
+    format!(
+        "{:>7.1}  {:>10}  {:>6}  {}{details}",
+        1.0 / line.chance,
+        line.yours.games,
+        percent(line.score.map(|score| score / 100.0)),
+        line.text(start),
+    )
+}

@@ -1,0 +1,738 @@
+//! Preparation for an opponent: the opponent's moves next to the results of a player and the player's answers.
+
+use std::{cmp::Reverse, ops::AddAssign};
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use shakmaty::{Color, Move, Position, variant::VariantPosition};
+
+use super::{
+    answer::is_zero,
+    dates::{date_of_number, text_of_number},
+    facets::{games_of_stretch, stretches},
+    filter::{SourceFilter, SourceFilters},
+    fold::{Collector, PassingGames, fold},
+    games::GameSummary,
+    line::Line,
+    query::Filters,
+    source::OpenIndex,
+    sources::Explorer,
+    tally::{PlayerTally, ResultSum},
+};
+use crate::{
+    error::{Error, Result},
+    openings::{self, Opening},
+    position::{BookMove, identity},
+};
+
+/// The number of years before the year of the opponent's last game from which games count as recent.
+const RECENT_YEARS: u16 = 2;
+
+/// The fewest games in which the player's most played move is the player's answer.
+const ANSWER_GAMES: u64 = 5;
+
+/// The fewest games of the player from which the score in a position can put a line on the list.
+const SCORED_GAMES: u64 = 10;
+
+/// The largest number of gaps on the list of lines.
+const LISTED_GAPS: usize = 2;
+
+/// Positions that fewer than one game in this many is expected to reach are not looked at.
+const RAREST: f64 = 500.0;
+
+/// The largest number of half-moves of a line.
+const LONGEST_LINE: usize = 40;
+
+/// Returns the moves of the player's repertoire in a position, the preferred one first.
+pub type RepertoireMoves<'a> = &'a (dyn Fn(&VariantPosition) -> Result<Vec<Move>> + Sync);
+
+/// A query for a preparation.
+pub struct PrepareQuery<'a> {
+    /// The position, and the moves that led to it.
+    pub line: Line,
+    /// The filters. `players` and `opponents` name the player who prepares and the opponent; neither list may be empty. The
+    /// other filters apply to the games of both, except `color` and `won`, which are ignored.
+    pub filters: Filters,
+    /// The color of the player. The opponent has the other one.
+    pub color: Color,
+    /// The player's repertoire, or `None` if the player has none.
+    pub repertoire: Option<RepertoireMoves<'a>>,
+    /// The largest number of lines to look at first, or 0 for no list.
+    pub lines: usize,
+}
+
+/// An opponent's moves in a position, next to the results of a player.
+///
+/// The opponent's games are those with the color that the player does not have.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct Preparation {
+    /// All games of the opponent that pass the filters, whatever positions they reached.
+    pub theirs: PlayerGames,
+    /// All games of the player that pass the filters.
+    pub yours: PlayerGames,
+    /// The games of the two against each other.
+    pub met: PlayerGames,
+    /// The numbers of games that reached the position.
+    pub here: GamesHere,
+    /// The first year whose games count as recent: two years before the opponent's last game. `None` if no year is known.
+    pub recent_since: Option<u16>,
+    /// If the opponent is to move, the opponent's moves, otherwise the player's, including those of the repertoire. The moves
+    /// with the most games of the side that moves come first.
+    pub moves: Vec<PreparedMove>,
+    /// The lines to look at first, or `None` if the query asks for none. The lines with the largest expected loss of points
+    /// come first, then the likeliest lines without an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<Vec<PreparedLine>>,
+}
+
+/// The results of some games.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct GameResults {
+    /// The number of games.
+    pub games: u64,
+    /// The number of games that White won.
+    pub white: u64,
+    /// The number of drawn games.
+    pub draws: u64,
+    /// The number of games that Black won.
+    pub black: u64,
+    /// The number of games without a result.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
+}
+
+impl GameResults {
+    fn of(results: ResultSum) -> GameResults {
+        GameResults {
+            games: results.games(),
+            white: results.white(),
+            draws: results.draws(),
+            black: results.black(),
+            unfinished: results.unfinished(),
+        }
+    }
+
+    /// Returns the score of a side from 0 to 1, or `None` if no game has a result.
+    pub fn score(&self, color: Color) -> Option<f64> {
+        let finished = self.white + self.draws + self.black;
+        let wins = color.fold_wb(self.white, self.black);
+        (finished > 0).then(|| (2 * wins + self.draws) as f64 / (2 * finished) as f64)
+    }
+}
+
+/// The games of a player.
+#[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct PlayerGames {
+    /// The results.
+    #[serde(flatten)]
+    pub results: GameResults,
+    /// The mean rating of the player, or `None` if no rating is known.
+    pub rating: Option<u64>,
+    /// The date of the newest game: `2006-01-02`, or only its known parts. `None` if no date is known.
+    pub last_played: Option<String>,
+}
+
+/// The numbers of games that reached a position.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct GamesHere {
+    /// The opponent's games.
+    pub theirs: u64,
+    /// The player's games.
+    pub yours: u64,
+}
+
+/// A move of a preparation.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct PreparedMove {
+    /// The move in UCI notation, with castling as king takes rook.
+    pub uci: String,
+    /// The move in SAN.
+    pub san: String,
+    /// The opening of the position after the move, or `None` if the position has no name.
+    pub opening: Option<Opening>,
+    /// If the opponent is to move, the games in which the opponent played the move here, otherwise the opponent's games that
+    /// reached the position after the move.
+    pub theirs: TheirGames,
+    /// The player's games that reached the position after the move, by any order of moves.
+    pub yours: GameResults,
+    /// If the opponent is to move, the player's answer to the move, otherwise the move itself if it is the player's answer in the
+    /// position. `None` if there is no answer.
+    pub answer: Option<PreparedAnswer>,
+}
+
+/// The opponent's games with a move.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct TheirGames {
+    /// The results.
+    #[serde(flatten)]
+    pub results: GameResults,
+    /// The number of recent games among them.
+    pub recent: u64,
+}
+
+/// The player's answer in a position: the first move of the repertoire there or, without one, the move that the player played
+/// most, if in five games or more.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct PreparedAnswer {
+    /// The move in UCI notation, with castling as king takes rook.
+    pub uci: String,
+    /// The move in SAN.
+    pub san: String,
+    /// The number of the player's games in which it was played in the position.
+    pub games: u64,
+    /// Where the answer comes from.
+    pub source: AnswerSource,
+}
+
+/// Where an answer comes from.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnswerSource {
+    /// The repertoire.
+    Repertoire,
+    /// The player's games.
+    Games,
+}
+
+/// A line to look at first. It ends with a move of the opponent.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct PreparedLine {
+    /// The moves after the position of the query, in UCI notation with castling as king takes rook.
+    pub play: Vec<String>,
+    /// The same moves in SAN.
+    pub san: Vec<String>,
+    /// The opening of the last named position of the line, or `None` if no position has a name.
+    pub opening: Option<Opening>,
+    /// The probability that a game from the position of the query reaches the end of the line, by any order of moves. The shares
+    /// of the opponent's moves and of the player's are multiplied; the moves of the repertoire share the probability equally.
+    pub chance: f64,
+    /// The player's games that reached the end of the line.
+    #[serde(flatten)]
+    pub yours: GameResults,
+    /// The player's score in percent in these games, or `None` if no game has a result.
+    pub score: Option<f64>,
+    /// The points that the player is expected to lose by the line in each game, compared with the player's average score:
+    /// `chance` times the average minus `score`. `None` for a line that is listed because it has no answer.
+    pub loss: Option<f64>,
+    /// Whether the player has no answer at the end of the line.
+    pub gap: bool,
+}
+
+impl PreparedLine {
+    /// Returns the text of the line, which starts in `start`, with move numbers: `1. e4 c5 2. Nf3`.
+    pub fn text(&self, start: &VariantPosition) -> String {
+        let mut text = String::new();
+        let mut number = start.fullmoves().get();
+        let mut turn = start.turn();
+        for san in &self.san {
+            if turn.is_white() {
+                text += &format!("{number}. ");
+            } else if text.is_empty() {
+                text += &format!("{number}... ");
+            }
+            text += san;
+            text.push(' ');
+            number += u32::from(turn.is_black());
+            turn = !turn;
+        }
+        text.pop();
+        text
+    }
+}
+
+/// Returns a preparation. See [`Explorer::prepare`].
+pub(super) fn prepare(explorer: &Explorer, query: &PrepareQuery<'_>) -> Result<Preparation> {
+    let filters = &query.filters;
+    explorer.check_source(filters.source.as_deref())?;
+    if let Some(needs) = explorer.needs_all_games(filters.source.as_deref(), "a preparation") {
+        return Err(Error::file(needs.source(), needs.problem()));
+    }
+    let (player, opponent) = (&filters.players, &filters.opponents);
+    let of = |players: &[String], opponents: &[String], color| {
+        let filters = Filters {
+            players: players.to_vec(),
+            opponents: opponents.to_vec(),
+            color: Some(color),
+            won: None,
+            ..filters.clone()
+        };
+        explorer.filters(&filters)
+    };
+    let (theirs, yours) = (
+        of(opponent, &[], !query.color)?,
+        of(player, &[], query.color)?,
+    );
+    let met = of(player, opponent, query.color)?;
+    // All lists below are filtered.
+    for (_, filter) in theirs.of_sources.iter().chain(&yours.of_sources) {
+        filter.precompute();
+    }
+    let (all_theirs, all_yours) = (
+        player_tally(&theirs, &query.line, !query.color),
+        player_tally(&yours, &query.line, query.color),
+    );
+    let last_year = date_of_number(all_theirs.player.last).year();
+    let recent_since = last_year.map(|year| year.saturating_sub(RECENT_YEARS));
+    let preparing = Preparing {
+        query,
+        theirs: &theirs,
+        yours: &yours,
+        average: all_yours.games().results.score(query.color),
+        recent_since: recent_since.unwrap_or(u16::MAX),
+    };
+    let pos = query.line.position();
+    let [theirs_here, yours_here] = [&theirs, &yours].map(|side| preparing.position(side, pos));
+    let (theirs_here, yours_here) = (theirs_here?, yours_here?);
+    let here = GamesHere {
+        theirs: theirs_here.all.results.games(),
+        yours: yours_here.all.results.games(),
+    };
+    Ok(Preparation {
+        theirs: all_theirs.games(),
+        yours: all_yours.games(),
+        met: player_tally(&met, &query.line, query.color).games(),
+        here,
+        recent_since,
+        moves: match pos.turn() == query.color {
+            true => preparing.own_moves(&yours_here)?,
+            false => preparing.their_moves(&theirs_here)?,
+        },
+        lines: match query.lines {
+            0 => None,
+            _ => Some(preparing.lines()?),
+        },
+    })
+}
+
+/// The games of a player, whatever positions they reached.
+#[derive(Copy, Clone, Default)]
+struct AllGames {
+    results: ResultSum,
+    player: PlayerTally,
+}
+
+impl AllGames {
+    fn games(&self) -> PlayerGames {
+        PlayerGames {
+            results: GameResults::of(self.results),
+            rating: self.player.own.rounded_mean(),
+            last_played: text_of_number(self.player.last),
+        }
+    }
+
+    fn joined(mut self, other: AllGames) -> AllGames {
+        self.results += other.results;
+        self.player += other.player;
+        self
+    }
+}
+
+/// Returns the passing games that have the variant of a line. The player has the color `color` in all of them.
+fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGames {
+    let of_source = |(source, filter): &(&OpenIndex, SourceFilter<'_>)| {
+        let of_stretch = |stretch| {
+            let mut sum = AllGames::default();
+            games_of_stretch(filters, source, filter, stretch, |id, variant| {
+                if variant == line.variant() {
+                    let game = source.game(id);
+                    sum.results.add(game.result());
+                    sum.player.add(&game, color);
+                }
+            });
+            sum
+        };
+        let sums = stretches(source).map(of_stretch);
+        sums.reduce(AllGames::default, AllGames::joined)
+    };
+    let sums = filters.of_sources.iter().map(of_source);
+    sums.fold(AllGames::default(), AllGames::joined)
+}
+
+/// Some games of a position: their results, and how many of them are recent.
+#[derive(Copy, Clone, Default)]
+struct RecentTally {
+    results: ResultSum,
+    recent: u64,
+}
+
+impl RecentTally {
+    fn add(&mut self, game: &GameSummary, recent_since: u16) {
+        self.results.add(game.result());
+        self.recent += u64::from(game.year() >= recent_since);
+    }
+
+    fn games(&self) -> TheirGames {
+        TheirGames {
+            results: GameResults::of(self.results),
+            recent: self.recent,
+        }
+    }
+}
+
+impl AddAssign for RecentTally {
+    fn add_assign(&mut self, other: RecentTally) {
+        self.results += other.results;
+        self.recent += other.recent;
+    }
+}
+
+/// The games of one player that reached a position.
+struct PositionGames {
+    /// All games, including games that end in the position.
+    all: RecentTally,
+    /// The games with each move.
+    moves: FxHashMap<BookMove, RecentTally>,
+    recent_since: u16,
+}
+
+impl Collector for PositionGames {
+    fn add_games(
+        &mut self,
+        source: &OpenIndex,
+        _filter: &SourceFilter<'_>,
+        passing: &PassingGames<'_>,
+    ) {
+        for (id, mv) in passing.iter() {
+            let game = source.game(id);
+            self.all.add(&game, self.recent_since);
+            if mv != BookMove::NONE {
+                let tally = self.moves.entry(mv).or_default();
+                tally.add(&game, self.recent_since);
+            }
+        }
+    }
+
+    fn join(&mut self, other: PositionGames) {
+        self.all += other.all;
+        for (mv, more) in other.moves {
+            *self.moves.entry(mv).or_default() += more;
+        }
+    }
+}
+
+impl PositionGames {
+    /// Returns the moves with their games, the most played first.
+    fn by_games(&self) -> Vec<(BookMove, RecentTally)> {
+        let mut moves = Vec::from_iter(self.moves.iter().map(|(mv, tally)| (*mv, *tally)));
+        moves.sort_by_cached_key(|(mv, tally)| (Reverse(tally.results.games()), mv.to_string()));
+        moves
+    }
+
+    fn games_with(&self, mv: Move) -> u64 {
+        let tally = self.moves.get(&mv.into());
+        tally.map_or(0, |tally| tally.results.games())
+    }
+}
+
+/// The player's answers in a position.
+struct Answers {
+    moves: Vec<Move>,
+    source: AnswerSource,
+}
+
+/// A position on the way to the lines to look at.
+struct Node {
+    pos: VariantPosition,
+    /// The moves of the likeliest path to the position.
+    moves: Vec<Move>,
+    /// The part of `chance` that the likeliest path contributes.
+    path_chance: f64,
+    /// The probability of the position, which is the sum over all paths of the same length.
+    chance: f64,
+    opening: Option<Opening>,
+}
+
+/// The filtered games of both players, from which a preparation is made.
+struct Preparing<'a> {
+    query: &'a PrepareQuery<'a>,
+    theirs: &'a SourceFilters<'a>,
+    yours: &'a SourceFilters<'a>,
+    /// The player's score from 0 to 1 in all games, or `None` if no game has a result.
+    average: Option<f64>,
+    recent_since: u16,
+}
+
+impl Preparing<'_> {
+    /// Returns the games of a player that reached a position.
+    fn position(&self, side: &SourceFilters<'_>, pos: &VariantPosition) -> Result<PositionGames> {
+        let line = Line::at(self.query.line.variant(), pos.clone());
+        let new = || PositionGames {
+            all: RecentTally::default(),
+            moves: FxHashMap::default(),
+            recent_since: self.recent_since,
+        };
+        let mut games = fold(side, &[line.subject()], new)?;
+        // An illegal move belongs to another position with the same hash.
+        games.moves.retain(|mv, _| mv.to_move(pos).is_some());
+        Ok(games)
+    }
+
+    /// Returns the player's answers in a position, the preferred one first, or `None` if there is none. `games` are the
+    /// player's games of the position.
+    fn answers(&self, pos: &VariantPosition, games: &PositionGames) -> Result<Option<Answers>> {
+        if let Some(repertoire) = self.query.repertoire {
+            let moves = repertoire(pos)?;
+            if !moves.is_empty() {
+                return Ok(Some(Answers {
+                    moves,
+                    source: AnswerSource::Repertoire,
+                }));
+            }
+        }
+        let most = games.by_games().into_iter().next();
+        let most = most.filter(|(_, tally)| tally.results.games() >= ANSWER_GAMES);
+        let usual = most.and_then(|(mv, _)| mv.to_move(pos));
+        Ok(usual.map(|mv| Answers {
+            moves: vec![mv],
+            source: AnswerSource::Games,
+        }))
+    }
+
+    /// Returns the opponent's moves in the position of the query.
+    fn their_moves(&self, here: &PositionGames) -> Result<Vec<PreparedMove>> {
+        let pos = self.query.line.position();
+        let prepared = |(mv, tally): (BookMove, RecentTally)| {
+            let legal = mv
+                .to_move(pos)
+                .expect("moves that are not legal were left out");
+            let next = after(pos, legal);
+            let yours = self.position(self.yours, &next)?;
+            let answers = self.answers(&next, &yours)?;
+            let answer = answers.map(|answers| {
+                let first = answers.moves[0];
+                prepared_answer(&next, first, yours.games_with(first), answers.source)
+            });
+            Ok(PreparedMove {
+                theirs: tally.games(),
+                yours: GameResults::of(yours.all.results),
+                answer,
+                ..named_move(pos, legal, &next)
+            })
+        };
+        here.by_games().into_iter().map(prepared).collect()
+    }
+
+    /// Returns the player's moves in the position of the query.
+    fn own_moves(&self, here: &PositionGames) -> Result<Vec<PreparedMove>> {
+        let pos = self.query.line.position();
+        let answers = self.answers(pos, here)?;
+        let played = here.by_games().into_iter();
+        let mut moves: Vec<Move> = played.filter_map(|(mv, _)| mv.to_move(pos)).collect();
+        for answer in answers.iter().flat_map(|answers| &answers.moves) {
+            if !moves.contains(answer) {
+                moves.push(*answer);
+            }
+        }
+        let prepared = |mv: Move| {
+            let next = after(pos, mv);
+            let (theirs, yours) = (
+                self.position(self.theirs, &next)?,
+                self.position(self.yours, &next)?,
+            );
+            let answers = answers
+                .as_ref()
+                .filter(|answers| answers.moves.contains(&mv));
+            Ok(PreparedMove {
+                theirs: theirs.all.games(),
+                yours: GameResults::of(yours.all.results),
+                answer: answers
+                    .map(|answers| prepared_answer(pos, mv, here.games_with(mv), answers.source)),
+                ..named_move(pos, mv, &next)
+            })
+        };
+        moves.into_iter().map(prepared).collect()
+    }
+
+    /// Returns the lines to look at first.
+    fn lines(&self) -> Result<Vec<PreparedLine>> {
+        let mut met = self.met_lines()?;
+        let gaps = LISTED_GAPS.min(self.query.lines);
+        let by_play = |a: &PreparedLine, b: &PreparedLine| a.play.cmp(&b.play);
+        let loss = |line: &PreparedLine| line.loss.unwrap_or(0.0);
+        met.sort_by(|a, b| loss(b).total_cmp(&loss(a)).then_with(|| by_play(a, b)));
+        let mut listed: Vec<PreparedLine> = Vec::new();
+        let mut others: Vec<PreparedLine> = Vec::new();
+        for line in met {
+            let is_related = |other: &PreparedLine| {
+                line.play.starts_with(&other.play) || other.play.starts_with(&line.play)
+            };
+            if listed.len() < self.query.lines - gaps
+                && loss(&line) > 0.0
+                && !listed.iter().any(is_related)
+            {
+                listed.push(line);
+            } else if line.gap {
+                others.push(line);
+            }
+        }
+        others.sort_by(|a, b| b.chance.total_cmp(&a.chance).then_with(|| by_play(a, b)));
+        let others = others.into_iter().take(gaps);
+        listed.extend(others.map(|gap| PreparedLine { loss: None, ..gap }));
+        Ok(listed)
+    }
+
+    /// Returns the lines to all positions that may be met and have an opponent's move before them, if they can be on the list:
+    /// those with enough games of the player for a score, and those without an answer.
+    fn met_lines(&self) -> Result<Vec<PreparedLine>> {
+        let mut lines: Vec<PreparedLine> = Vec::new();
+        let mut level = vec![Node {
+            pos: self.query.line.position().clone(),
+            moves: Vec::new(),
+            path_chance: 1.0,
+            chance: 1.0,
+            opening: self.query.line.opening(),
+        }];
+        for _ in 0..=LONGEST_LINE {
+            level.retain(|node| node.chance * RAREST >= 1.0);
+            let expanded = level.par_iter().map(|node| self.expanded(node));
+            let expanded = expanded.collect::<Result<Vec<_>>>()?;
+            let mut next: Vec<Node> = Vec::new();
+            let mut numbers: FxHashMap<u64, usize> = FxHashMap::default();
+            for (line, children) in expanded {
+                lines.extend(line);
+                for child in children {
+                    let number = *numbers.entry(identity(&child.pos)).or_insert(next.len());
+                    match next.get_mut(number) {
+                        None => next.push(child),
+                        Some(node) => node.join(child),
+                    }
+                }
+            }
+            level = next;
+        }
+        Ok(lines)
+    }
+
+    /// Returns the line to a node if it can be on the list, and the nodes after its moves.
+    fn expanded(&self, node: &Node) -> Result<(Option<PreparedLine>, Vec<Node>)> {
+        let pos = &node.pos;
+        if pos.turn() != self.query.color {
+            let theirs = self.position(self.theirs, pos)?;
+            return Ok((None, node.children(&shares(&theirs, pos))));
+        }
+        let yours = self.position(self.yours, pos)?;
+        let answers = self.answers(pos, &yours)?;
+        let is_gap = answers.is_none() && !pos.legal_moves().is_empty();
+        let line = self.line_to(node, &yours, is_gap);
+        let line = line.filter(|line| is_gap || line.loss.is_some());
+        let children = match answers {
+            None => Vec::new(),
+            Some(Answers {
+                moves,
+                source: AnswerSource::Repertoire,
+            }) => {
+                let share = 1.0 / moves.len() as f64;
+                node.children(&Vec::from_iter(moves.into_iter().map(|mv| (mv, share))))
+            }
+            Some(_) => node.children(&shares(&yours, pos)),
+        };
+        Ok((line, children))
+    }
+
+    /// Returns the line to a node, or `None` if the node is the position of the query.
+    fn line_to(&self, node: &Node, yours: &PositionGames, gap: bool) -> Option<PreparedLine> {
+        if node.moves.is_empty() {
+            return None;
+        }
+        let mut pos = self.query.line.position().clone();
+        let (mut play, mut san) = (Vec::new(), Vec::new());
+        for mv in &node.moves {
+            let named = BookMove::from(*mv);
+            play.push(named.to_string());
+            san.push(named.san(&pos).unwrap_or_default());
+            pos.play_unchecked(*mv);
+        }
+        let yours = GameResults::of(yours.all.results);
+        let score = yours.score(self.query.color);
+        let has_score = yours.games >= SCORED_GAMES;
+        let loss = score.zip(self.average).filter(|_| has_score);
+        Some(PreparedLine {
+            play,
+            san,
+            opening: node.opening,
+            chance: rounded(node.chance),
+            yours,
+            score: score.map(|score| (10_000.0 * score).round() / 100.0),
+            loss: loss.map(|(score, average)| rounded(node.chance * (average - score))),
+            gap,
+        })
+    }
+}
+
+impl Node {
+    /// Returns the nodes after moves, which are given with their shares.
+    fn children(&self, moves: &[(Move, f64)]) -> Vec<Node> {
+        let child = |(mv, share): &(Move, f64)| {
+            let pos = after(&self.pos, *mv);
+            let mut moves = self.moves.clone();
+            moves.push(*mv);
+            Node {
+                opening: openings::name_of(&pos).or(self.opening),
+                pos,
+                moves,
+                path_chance: self.path_chance * share,
+                chance: self.chance * share,
+            }
+        };
+        moves.iter().map(child).collect()
+    }
+
+    /// Adds another path to the same position.
+    fn join(&mut self, other: Node) {
+        let chance = self.chance + other.chance;
+        if other.path_chance > self.path_chance {
+            *self = other;
+        }
+        self.chance = chance;
+    }
+}
+
+/// Returns the moves of some games with their shares of all games that continue from the position.
+fn shares(games: &PositionGames, pos: &VariantPosition) -> Vec<(Move, f64)> {
+    let moves = games.by_games();
+    let all: u64 = moves.iter().map(|(_, tally)| tally.results.games()).sum();
+    let share = |(mv, tally): (BookMove, RecentTally)| {
+        Some((mv.to_move(pos)?, tally.results.games() as f64 / all as f64))
+    };
+    moves.into_iter().filter_map(share).collect()
+}
+
+/// Returns the position after a legal move.
+fn after(pos: &VariantPosition, mv: Move) -> VariantPosition {
+    let mut next = pos.clone();
+    next.play_unchecked(mv);
+    next
+}
+
+/// Returns a move with its names, without games. `next` is the position after the move.
+fn named_move(pos: &VariantPosition, mv: Move, next: &VariantPosition) -> PreparedMove {
+    let mv = BookMove::from(mv);
+    PreparedMove {
+        uci: mv.to_string(),
+        san: mv.san(pos).unwrap_or_default(),
+        opening: openings::name_of(next),
+        theirs: TheirGames::default(),
+        yours: GameResults::default(),
+        answer: None,
+    }
+}
+
+fn prepared_answer(
+    pos: &VariantPosition,
+    mv: Move,
+    games: u64,
+    source: AnswerSource,
+) -> PreparedAnswer {
+    let mv = BookMove::from(mv);
+    PreparedAnswer {
+        uci: mv.to_string(),
+        san: mv.san(pos).unwrap_or_default(),
+        games,
+        source,
+    }
+}
+
+/// Returns a number rounded to six decimal places.
+fn rounded(number: f64) -> f64 {
+    (1e6 * number).round() / 1e6
+}

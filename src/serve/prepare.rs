@@ -1,0 +1,63 @@
+//! Preparations for an opponent.
+
+use shakmaty::variant::VariantPosition;
+
+use super::{
+    Refusal, Request,
+    content::{CacheKey, Content},
+    request::{Route, names},
+    state::AppState,
+};
+use crate::{
+    explorer::{Filters, PrepareQuery},
+    position::Keyed,
+};
+
+/// The maximum number of lines of a preparation.
+const MOST_LINES: u32 = 50;
+
+impl AppState {
+    /// Answers `/prepare`. The request names the opponent as `player`, with the color of the opponent, and the player who
+    /// prepares as `me`.
+    pub(super) fn prepare(&self, key: &CacheKey) -> Result<Content, Refusal> {
+        let Request {
+            query, parameters, ..
+        } = self.request(key, Route::Prepare)?;
+        let both = || Refusal::bad("color: write white or black: the color of the opponent");
+        let color = !query.filters.color.ok_or_else(both)?;
+        let me = names(&parameters, "me")?;
+        if me.is_empty() {
+            return Err(Refusal::bad(
+                "me: missing; write the names of the player who prepares",
+            ));
+        }
+        let repertoire = match parameters.text("repertoire") {
+            None => None,
+            Some(name) => {
+                let served = self.served_repertoire(&parameters, color)?;
+                let variant = query.line.variant();
+                if !served.known.is_for(variant) {
+                    let problem = format!("repertoire: {name} has no games of {variant}");
+                    return Err(Refusal::bad(problem));
+                }
+                Some(served.edited(&parameters)?)
+            }
+        };
+        let moves = |pos: &VariantPosition| match &repertoire {
+            Some(edited) => edited.known.own_moves(&Keyed::new(pos.clone())),
+            None => Ok(Vec::new()),
+        };
+        let prepared = self.explorer.prepare(&PrepareQuery {
+            line: query.line,
+            filters: Filters {
+                players: me,
+                opponents: query.filters.players,
+                ..query.filters
+            },
+            color,
+            repertoire: repertoire.as_ref().map(|_| &moves as _),
+            lines: parameters.number("lines")?.unwrap_or(0).min(MOST_LINES) as usize,
+        })?;
+        self.cached(key, Content::camel_json(&prepared)?)
+    }
+}

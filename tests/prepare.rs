@@ -1,0 +1,363 @@
+//! Preparations for an opponent: `polybook prepare` and `/prepare`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+use crate::common::{fails, ok, ok_json, python, run, run_python, sample, served::Served, temp};
+
+/// Writes `games.pgn`, the games of an engine against itself with the names of five players and dates of ten years, and makes an
+/// index of it for the explorer, `idx`.
+pub fn games_of_five(dir: &Path) -> PathBuf {
+    let text = fs::read_to_string(sample("selfplay.pgn")).unwrap();
+    let names = ["Ann", "Anna B.", "Carl", "Dora", "Carlo"];
+    let mut games = String::new();
+    for (number, game) in text.split("[Event ").skip(1).enumerate() {
+        let white = names[number % 5];
+        let black = names[(number / 5 + number + 1) % 5];
+        let mut lines: Vec<String> = game.lines().map(str::to_owned).collect();
+        for line in &mut lines {
+            if line.starts_with("[White ") {
+                *line = format!("[White \"{white}\"]\n[WhiteElo \"{}\"]", 1500 + number);
+            } else if line.starts_with("[Black ") {
+                *line = format!("[Black \"{black}\"]");
+            } else if line.starts_with("[Date ") {
+                *line = format!("[Date \"{}.01.??\"]", 2011 + number % 10);
+            }
+        }
+        games += &format!("[Event {}\n\n", lines.join("\n"));
+    }
+    let path = dir.join("games.pgn");
+    fs::write(&path, games).unwrap();
+    ok(dir, "make-book -q --explorer idx games.pgn");
+    path
+}
+
+/// Returns the arguments of `polybook prepare --json` for a case of `tests/python/prepare.py`.
+fn arguments(case: &Value) -> Vec<String> {
+    let mut args: Vec<String> = "prepare --index idx --json --exact"
+        .split(' ')
+        .map(str::to_owned)
+        .collect();
+    for option in ["player", "opponent"] {
+        for name in case[option].as_array().unwrap() {
+            args.extend([format!("--{option}"), name.as_str().unwrap().to_owned()]);
+        }
+    }
+    for option in ["color", "moves", "since", "lines"] {
+        match &case[option] {
+            Value::Null => {}
+            Value::String(text) => args.extend([format!("--{option}"), text.clone()]),
+            other => args.extend([format!("--{option}"), other.to_string()]),
+        }
+    }
+    if case["repertoire"].is_array() {
+        args.extend(["--repertoire".to_owned(), "mine.pgn".to_owned()]);
+    }
+    args
+}
+
+#[test]
+fn preparations_are_those_that_python_chess_finds() {
+    let Some(python) = python(&["chess"]) else {
+        return;
+    };
+    let dir = temp();
+    let games = games_of_five(dir.path());
+    let repertoire = ["e4 e5 Nf3 Nc6", "d4 d5 c4 e6", "d4 Nf6 c4 e6", "c4 e5"];
+    let text = repertoire.map(|line| format!("[Result \"*\"]\n\n{line} *\n\n"));
+    fs::write(dir.path().join("mine.pgn"), text.concat()).unwrap();
+    let (ann, carl) = (json!(["Ann", "Anna B."]), json!(["Carl", "Carlo"]));
+    let mut cases = vec![
+        json!({ "player": ann, "opponent": carl, "color": "white", "lines": 7 }),
+        json!({ "player": ann, "opponent": carl, "color": "black", "lines": 7 }),
+        json!({ "player": ["Dora"], "opponent": ["Ann"], "color": "black", "lines": 20 }),
+        json!({ "player": ann, "opponent": carl, "color": "black", "lines": 12, "since": 2014 }),
+        json!({ "player": ann, "opponent": carl, "color": "black", "lines": 9, "repertoire": repertoire }),
+        json!({ "player": ["Carl"], "opponent": ["Dora"], "color": "black", "lines": 1, "since": 2020 }),
+    ];
+    for color in ["white", "black"] {
+        for moves in ["e4", "d4 d5", "d4 Nf6 c4"] {
+            let case = json!({ "player": carl, "opponent": ann, "color": color, "lines": 5, "moves": moves });
+            cases.push(case);
+        }
+    }
+    for case in &mut cases {
+        case["prepared"] = ok_json(dir.path(), &arguments(case));
+    }
+    let path = dir.path().join("cases.json");
+    fs::write(&path, Value::from(cases).to_string()).unwrap();
+    run_python(
+        &python,
+        "prepare.py",
+        &[&sample("opening_names.txt"), &path, &games],
+    );
+}
+
+/// Games of `Me`, alias `My Name`, and of `Them`, who met twice.
+const GAMES: &str = r#"[White "Them"]
+[Black "Me"]
+[Date "2020.05.??"]
+[Result "1-0"]
+[WhiteElo "2100"]
+
+1. e4 e5 2. Nf3 1-0
+
+[White "Them"]
+[Black "My Name"]
+[Date "2021.??.??"]
+[Result "1/2-1/2"]
+[WhiteElo "2200"]
+
+1. e4 c5 1/2-1/2
+
+[White "Them"]
+[Black "X"]
+[Date "2018.01.01"]
+[Result "0-1"]
+
+1. d4 d5 0-1
+
+[White "Me"]
+[Black "Them"]
+[Result "1-0"]
+
+1. e4 e5 1-0
+"#;
+
+#[test]
+fn preparations_over_http_are_those_of_the_command() {
+    let dir = temp();
+    fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
+    fs::write(dir.path().join("mine.pgn"), "1. e4 c6 *\n\n1. d4 d5 *\n").unwrap();
+    ok(dir.path(), "make-book -q --explorer idx games.pgn");
+    let command =
+        "prepare --index idx --json --exact --opponent them --player me --color black --lines 3";
+    let alias = [
+        &command.split(' ').collect::<Vec<_>>()[..],
+        &["--player", "my name"],
+    ]
+    .concat();
+    let alone = ok_json(dir.path(), command);
+    let both = ok_json(dir.path(), &alias[..]);
+    assert_eq!(
+        both["theirs"],
+        json!({ "games": 3, "white": 1, "draws": 1, "black": 1, "rating": 2150, "last_played": "2021" })
+    );
+    assert_eq!(
+        (&alone["yours"]["games"], &both["yours"]["games"]),
+        (&json!(1), &json!(2))
+    );
+    assert_eq!(both["met"], both["yours"]);
+    assert_eq!(both["recent_since"], 2019);
+    let e4 = &both["moves"][0];
+    assert_eq!(
+        (&e4["san"], &e4["theirs"]["games"], &e4["theirs"]["recent"]),
+        (&json!("e4"), &json!(2), &json!(2))
+    );
+    // Two games are too few for an answer.
+    assert_eq!(
+        (&e4["yours"]["games"], &e4["answer"]),
+        (&json!(2), &Value::Null)
+    );
+    let lines: Vec<&Value> = both["lines"].as_array().unwrap().iter().collect();
+    assert_eq!(lines.len(), 2, "{both}");
+    assert_eq!(
+        (&lines[0]["play"], &lines[0]["gap"]),
+        (&json!(["e2e4"]), &json!(true))
+    );
+    let of_repertoire = [&alias[..], &["--repertoire", "mine.pgn"]].concat();
+    let answered = ok_json(dir.path(), &of_repertoire[..]);
+    assert_eq!(
+        answered["moves"][0]["answer"],
+        json!({ "uci": "c7c6", "san": "c6", "games": 0, "source": "repertoire" })
+    );
+    assert_eq!(answered["lines"], json!([]));
+
+    let served = Served::start(dir.path(), "-q idx --repertoire mine.pgn:black");
+    let asked = "/prepare?player=Them&color=white&me=me&me=My+Name";
+    assert_eq!(
+        served.json(&format!("{asked}&lines=3")),
+        in_camel_case(&both)
+    );
+    let answer = served.json(&format!("{asked}&lines=3&repertoire=mine"));
+    assert_eq!(answer, in_camel_case(&answered));
+    let edited = served.json(&format!(
+        "{asked}&repertoire=mine&edits=e2e4,c7c6,d2d4,d7d5&play=e2e4,c7c6,d2d4"
+    ));
+    assert_eq!(edited["moves"][0]["answer"]["source"], "repertoire");
+    assert_eq!(edited.get("lines"), None);
+    for (query, part) in [
+        ("player=Them&color=white", "me: missing"),
+        ("player=Them&me=Me", "color: missing"),
+        (
+            "player=Them&me=Me&color=both",
+            "color: write white or black",
+        ),
+        ("color=white&me=Me", "player: missing"),
+        ("player=Them&color=white&me=Me&me=", "me: empty"),
+        (
+            "player=Them&color=white&me=Me&result=win",
+            "result: unknown parameter",
+        ),
+        (
+            "player=Them&color=white&me=Me&repertoire=x",
+            "none for black is called",
+        ),
+        (
+            "player=Them&color=black&me=Me&repertoire=mine",
+            "this server has none for white",
+        ),
+    ] {
+        let reply = served.get(&format!("/prepare?{query}"));
+        assert_eq!(reply.status, 400, "{query}");
+        assert!(reply.text().contains(part), "{query}: {}", reply.text());
+    }
+}
+
+/// Returns a document with the names of fields in camel case.
+fn in_camel_case(document: &Value) -> Value {
+    match document {
+        Value::Array(all) => all.iter().map(in_camel_case).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| {
+                let mut words = name.split('_');
+                let mut camel = words.next().unwrap_or_default().to_owned();
+                for word in words {
+                    camel += &word[..1].to_uppercase();
+                    camel += &word[1..];
+                }
+                (camel, in_camel_case(value))
+            });
+            Value::Object(fields.collect())
+        }
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn lines_to_look_at_are_written_as_games() {
+    let dir = temp();
+    fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
+    ok(dir.path(), "make-book -q --explorer idx games.pgn");
+    let command = "prepare -q --exact --index idx --opponent them --player me --color black --out tonight.pgn";
+    let text = ok(dir.path(), command);
+    assert!(text.contains("\nlook at these first\n"), "{text}");
+    let tonight = dir.path().join("tonight.pgn");
+    let games = fs::read_to_string(&tonight).unwrap();
+    assert!(games.starts_with("% polybook checksum "), "{games}");
+    assert!(
+        games.contains("[Event \"Preparation for them\"]"),
+        "{games}"
+    );
+    assert!(
+        games.contains("1. e4 {1 in 1.5, 1 game of yours, 0.0%, no answer} *"),
+        "{games}"
+    );
+    // polybook replaces its own file, and no other.
+    ok(dir.path(), command);
+    fs::write(&tonight, games.replace("1. e4", "1. d4")).unwrap();
+    let error = fails(dir.path(), command, 1);
+    assert!(
+        error.contains("tonight.pgn") && error.contains("--force"),
+        "{error}"
+    );
+    ok(dir.path(), &format!("{command} --force"));
+    assert_eq!(fs::read_to_string(&tonight).unwrap(), games);
+    for (command, status, part) in [
+        (
+            "prepare --index idx --opponent them --player me",
+            2,
+            "--color",
+        ),
+        (
+            "prepare --index idx --player me --color black",
+            2,
+            "--opponent",
+        ),
+        (
+            "prepare --exact --index idx --opponent thim --player me --color black",
+            1,
+            "did you mean \"Them\"?",
+        ),
+        (
+            "prepare --index idx --opponent them --player me --color black --lines 0 --out x.pgn",
+            2,
+            "--lines 0",
+        ),
+        (
+            "prepare --index idx --opponent them --player me --color black --out games.idx.gz",
+            1,
+            "without compression",
+        ),
+    ] {
+        let error = fails(dir.path(), command, status);
+        assert!(error.contains(part), "{command}: {error}");
+    }
+}
+
+#[test]
+fn moves_of_a_player_with_both_colors_are_said_to_be_mixed() {
+    let dir = temp();
+    fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
+    ok(dir.path(), "make-book -q --explorer idx games.pgn");
+    for (color, is_said) in [("", true), (" --color white", false)] {
+        let command = format!("moves --index idx --player them --exact{color}");
+        let output = run(dir.path(), &command);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(
+            error.contains("--color white or --color black"),
+            is_said,
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn games_are_filtered_by_the_rating_of_the_opponent() {
+    let dir = temp();
+    fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
+    ok(dir.path(), "make-book -q --explorer idx games.pgn");
+    for (range, games) in [("2100-2100", 1), ("2101-", 1), ("-2200", 2), ("2300-", 0)] {
+        // Only the opponents of these names have ratings.
+        let command = format!(
+            "games --index idx --json --exact --player me --player x --opponent-rating {range}"
+        );
+        let names = ["--player", "my name"];
+        let args = [&command.split(' ').collect::<Vec<_>>()[..], &names].concat();
+        assert_eq!(ok_json(dir.path(), &args[..])["total"], games, "{range}");
+    }
+    for (command, part) in [
+        ("games --index idx --opponent-rating 2000-", "--player"),
+        (
+            "games --index idx --player me --opponent-rating 2000",
+            "write 2000-2199",
+        ),
+        (
+            "games --index idx --player me --opponent-rating 9-1",
+            "write 2000-2199",
+        ),
+    ] {
+        let error = fails(dir.path(), command, 2);
+        assert!(error.contains(part), "{command}: {error}");
+    }
+    let served = Served::start(dir.path(), "-q idx");
+    let games = |query: &str| served.json(&format!("/games?{query}&limit=0"))["total"].clone();
+    assert_eq!(games("player=me&opponentRating=2000-"), 1);
+    assert_eq!(
+        (games("player=me"), games("player=me&requireDate=1")),
+        (json!(2), json!(1))
+    );
+    for query in ["opponentRating=2000-", "player=me&opponentRating=-"] {
+        let reply = served.get(&format!("/games?{query}"));
+        assert_eq!(reply.status, 400, "{query}");
+        assert!(
+            reply.text().starts_with("opponentRating: "),
+            "{}",
+            reply.text()
+        );
+    }
+}

@@ -1,0 +1,252 @@
+"""Calculates the preparations of polybook prepare from PGN files, using only python-chess.
+
+prepare.py NAMES CASES GAMES.pgn...
+
+NAMES is the table of names. CASES is a JSON document: a list of objects with `prepared`, a document of
+`polybook prepare --json`, and what it was asked with: `player` and `opponent` (lists of whole names), `color`, `moves`, `since` (a
+year), `lines`, and `repertoire` (a list of lines in SAN, without variations).
+"""
+
+import json
+import math
+import sys
+
+import chess
+import chess.pgn
+
+from explorer import Game, folded, games_of, is_between, uci
+from openings import named_positions
+
+RESULTS = {"1-0": "white", "1/2-1/2": "draws", "0-1": "black", "*": "unfinished"}
+LONGEST, RAREST = 40, 500
+
+
+class Played:
+    """A game with the last move that it played in each of its positions, None if it ended there."""
+
+    def __init__(self, game):
+        self.game = game
+        self.moves = {board.epd(): move and uci(board, move) for board, move in game.walk()}
+
+
+def results(games):
+    counts = {name: 0 for name in ("games", "white", "draws", "black")}
+    for played in games:
+        counts["games"] += 1
+        name = RESULTS[played.game.result]
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def score(counts, color):
+    finished = counts["white"] + counts["draws"] + counts["black"]
+    return (2 * counts[color] + counts["draws"]) / (2 * finished) if finished else None
+
+
+def by_games(games, epd):
+    """Returns the moves that games played in a position with their games, the most played first."""
+    moves = {}
+    for played in games:
+        if played.moves.get(epd):
+            moves.setdefault(played.moves[epd], []).append(played)
+    return sorted(moves.items(), key=lambda item: (-len(item[1]), item[0]))
+
+
+def pushed(board, text):
+    board = board.copy(stack=False)
+    move = chess.Move.from_uci(text)
+    board.push(board._from_chess960(False, move.from_square, move.to_square, move.promotion))
+    return board
+
+
+def check_player(shown, games, color):
+    counts = results(games)
+    assert {name: shown[name] for name in counts} == counts, (shown, counts)
+    ratings = [played.game.elo[color == "black"] for played in games]
+    ratings = [rating for rating in ratings if rating]
+    mean = (2 * sum(ratings) + len(ratings)) // (2 * len(ratings)) if ratings else None
+    assert shown["rating"] == mean, (shown, mean)
+    last = max((played.game.date for played in games), default=(0, 0, 0))
+    text = "-".join(f"{part:0{width}}" for part, width in zip(last, (4, 2, 2)) if part)
+    assert shown["last_played"] == (text or None), (shown, text)
+
+
+class Preparation:
+    def __init__(self, case, all_games, names):
+        self.case, self.names = case, names
+        self.color = case["color"]
+        self.other = "black" if self.color == "white" else "white"
+        passing = [
+            played
+            for played in all_games
+            if is_between(played.game.date, (case["since"],) if "since" in case else None, None)
+        ]
+
+        def of(players, color):
+            side = color == "black"
+            wanted = [folded(name) for name in players]
+            return [played for played in passing if folded(played.game.names[side]) in wanted]
+
+        self.yours = of(case["player"], self.color)
+        self.theirs = of(case["opponent"], self.other)
+        self.met = [played for played in self.yours if played in self.theirs]
+        self.average = score(results(self.yours), self.color)
+        self.repertoire = {}
+        for line in case.get("repertoire", []):
+            board = chess.Board()
+            for san in line.split():
+                move = board.parse_san(san)
+                if board.turn == (self.color == "white"):
+                    moves = self.repertoire.setdefault(board.epd(), [])
+                    if uci(board, move) not in moves:
+                        moves.append(uci(board, move))
+                board.push(move)
+
+    def answers(self, epd):
+        """Returns the player's answers in a position, and where they come from."""
+        if epd in self.repertoire:
+            return self.repertoire[epd], "repertoire"
+        most = by_games(self.yours, epd)[:1]
+        return [move for move, games in most if len(games) >= 5], "games"
+
+    def check(self):
+        shown = self.case["prepared"]
+        check_player(shown["theirs"], self.theirs, self.other)
+        check_player(shown["yours"], self.yours, self.color)
+        check_player(shown["met"], self.met, self.color)
+        years = [played.game.date[0] for played in self.theirs]
+        since = max(years, default=0) - 2
+        assert shown["recent_since"] == (since if since > 0 else None), shown["recent_since"]
+        board = chess.Board()
+        for san in self.case.get("moves", "").split():
+            board.push_san(san)
+        epd = board.epd()
+        here = [[played for played in side if epd in played.moves] for side in (self.theirs, self.yours)]
+        assert shown["here"] == {"theirs": len(here[0]), "yours": len(here[1])}, shown["here"]
+        is_own = board.turn == (self.color == "white")
+        self.check_moves(shown["moves"], board, is_own, since)
+        self.check_lines(shown["lines"], board)
+        return len(shown["moves"]) + len(shown["lines"])
+
+    def check_moves(self, shown, board, is_own, since):
+        epd = board.epd()
+        moves = by_games(self.yours if is_own else self.theirs, epd)
+        own, source = self.answers(epd)
+        if is_own:
+            moves += [(move, []) for move in own if move not in dict(moves)]
+        assert [row["uci"] for row in shown] == [move for move, _ in moves]
+        for row, (move, games) in zip(shown, moves):
+            after = pushed(board, move)
+            to = after.epd()
+            theirs = [played for played in self.theirs if to in played.moves] if is_own else games
+            counts = results(theirs) | {"recent": sum(played.game.date[0] >= since for played in theirs)}
+            assert {name: row["theirs"][name] for name in counts} == counts, (row, counts)
+            counts = results(played for played in self.yours if to in played.moves)
+            assert {name: row["yours"][name] for name in counts} == counts, (row, counts)
+            name = self.names.get(to)
+            assert (row["opening"] and (row["opening"]["eco"], row["opening"]["name"])) == name, row
+            assert board.parse_san(row["san"]) == pushed_move(board, move), row
+            answer, of = (move if move in own else None, source) if is_own else self.first_answer(to)
+            if answer is None:
+                assert row["answer"] is None, row
+            else:
+                played = dict(by_games(self.yours, epd if is_own else to)).get(answer, [])
+                found = [row["answer"][key] for key in ("uci", "games", "source")]
+                assert found == [answer, len(played), of], (row, answer)
+
+    def first_answer(self, epd):
+        answers, source = self.answers(epd)
+        return (answers[0] if answers else None), source
+
+    def check_lines(self, shown, board):
+        """Compares the lines to look at with those of all positions that may be met."""
+        met = []
+        level = {board.epd(): (board, (), 1.0, 1.0)}
+        for _ in range(LONGEST + 1):
+            children = {}
+            for epd, (board, play, path, chance) in level.items():
+                if chance * RAREST < 1:
+                    continue
+                moves = by_games(self.theirs, epd)
+                if board.turn == (self.color == "white"):
+                    answers, source = self.answers(epd)
+                    if play:
+                        met.append(self.line(board, play, chance, not answers))
+                    moves = by_games(self.yours, epd) if answers else []
+                    if source == "repertoire":
+                        moves = [(move, [None]) for move in answers]
+                total = sum(len(games) for _, games in moves)
+                for move, games in moves:
+                    after, share = pushed(board, move), len(games) / total
+                    child = (after, play + (move,), path * share, chance * share)
+                    before = children.get(after.epd())
+                    if before:
+                        likelier = child if child[2] > before[2] else before
+                        child = (*likelier[:3], before[3] + child[3])
+                    children[after.epd()] = child
+            level = children
+        most_gaps = min(2, self.case["lines"])
+        expected = []
+        for line in sorted(met, key=lambda line: (-(line["loss"] or 0), line["play"])):
+            related = (
+                line["play"][: len(other["play"])] == other["play"]
+                or other["play"][: len(line["play"])] == line["play"]
+                for other in expected
+            )
+            if len(expected) < self.case["lines"] - most_gaps and (line["loss"] or 0) > 0 and not any(related):
+                expected.append(line)
+        gaps = [line for line in met if line["gap"] and line not in expected]
+        gaps.sort(key=lambda line: (-line["chance"], line["play"]))
+        expected += [line | {"loss": None} for line in gaps[:most_gaps]]
+        assert [line["play"] for line in shown] == [line["play"] for line in expected], (shown, expected)
+        for line, wanted in zip(shown, expected):
+            for name in ("games", "white", "draws", "black", "gap"):
+                assert line[name] == wanted[name], (name, line, wanted)
+            for name, margin in (("chance", 2e-6), ("loss", 2e-6), ("score", 0.0051)):
+                a, b = line[name], wanted[name]
+                assert a is b is None or math.isclose(a, b, abs_tol=margin), (name, line, wanted)
+            assert (line["opening"] and (line["opening"]["eco"], line["opening"]["name"])) == wanted["opening"], line
+
+    def line(self, board, play, chance, is_gap):
+        epd = board.epd()
+        counts = results(played for played in self.yours if epd in played.moves)
+        reached = score(counts, self.color)
+        at, opening = chess.Board(), None
+        for san in self.case.get("moves", "").split():
+            at.push_san(san)
+            opening = self.names.get(at.epd(), opening)
+        for move in play:
+            at = pushed(at, move)
+            opening = self.names.get(at.epd(), opening)
+        has_loss = counts["games"] >= 10 and None not in (reached, self.average)
+        return counts | {
+            "play": list(play),
+            "chance": chance,
+            "score": reached and 100 * reached,
+            "loss": round(chance * (self.average - reached), 6) if has_loss else None,
+            "gap": is_gap and any(board.legal_moves),
+            "opening": opening,
+        }
+
+
+def pushed_move(board, text):
+    move = chess.Move.from_uci(text)
+    return board._from_chess960(False, move.from_square, move.to_square, move.promotion)
+
+
+def main():
+    names = named_positions(sys.argv[1])
+    with open(sys.argv[2], encoding="utf-8") as file:
+        cases = json.load(file)
+    all_games = []
+    for path in sys.argv[3:]:
+        # A game with an illegal move is not counted.
+        for game in (game for game in games_of(path) if not game.errors):
+            all_games.append(Played(Game(len(all_games), game)))
+    compared = sum(Preparation(case, all_games, names).check() for case in cases)
+    assert compared > 0
+    print(f"{compared} moves and lines of {len(all_games)} games in {len(cases)} preparations")
+
+
+if __name__ == "__main__":
+    main()
