@@ -32,7 +32,7 @@ A SOURCE is a Polyglot book, an OOBS database, an index, counts, a PGN file, or 
 first source that knows a position answers. An index of a PGN file is kept in the cache of serve. ENGINE, with its arguments
 after --, plays in positions that no source knows; without it, the answer is bestmove (none).
 
-A program that speaks UCI sets the options below, except --exact, --result and --opening, under the names Play, Seed, MinScore,
+A program that speaks UCI sets the options below, except --exact and --result, under the names Play, Seed, MinScore,
 MinGames, MaxPly, Fallback, Player, Color and so on. MultiPV sets how many moves an answer lists.
 
 Examples:

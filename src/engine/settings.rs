@@ -287,7 +287,7 @@ macro_rules! options {
 /// All UCI options of polybook. If there is a second engine, the first [`RULES`] options exist only if the second
 /// engine declares them as well, because it must know the variants that are played. If the second engine declares one
 /// of the first [`SHARED`] options, both engines get the same value.
-static OPTIONS: [Definition; 23] = options! {
+static OPTIONS: [Definition; 24] = options! {
     "UCI_Chess960", "check", "", s => Always(&mut s.is_chess960);
     "UCI_Variant", "combo", "", s => Choice(&mut s.variant, &VARIANTS);
     "UCI_ShowWDL", "check", "", s => Always(&mut s.show_wdl);
@@ -311,6 +311,7 @@ static OPTIONS: [Definition; 23] = options! {
     "Rating", "string", "", s => RatingsOption(&mut s.filters);
     "Speed", "string", "", s => ListOption(&mut s.filters.speeds);
     "Eco", "string", "", s => Maybe(&mut s.filters.eco, "");
+    "Opening", "string", "", s => Maybe(&mut s.filters.opening, "");
 };
 
 const RULES: usize = 2;
@@ -436,6 +437,7 @@ mod tests {
             ("Rating", "2200,2500,unknown"),
             ("Speed", "blitz,rapid"),
             ("Eco", "B20-B99"),
+            ("Opening", "Sicilian Defense"),
         ];
         assert_eq!(values.len(), own.len());
         for (name, value) in values {
