@@ -113,6 +113,16 @@ fn the_openings_say_where_points_are_lost() {
 }
 
 #[test]
+fn an_opponent_is_prepared_for() {
+    let dir = temp();
+    crate::prepare::games_of_five(dir.path());
+    fs::write(dir.path().join("mine.pgn"), "1. e4 e5 2. Nf3 Nc6 *\n").unwrap();
+    let args = args!["-q", "idx", "--me", "Ann", "--repertoire", "mine.pgn:black"];
+    let served = Served::start(dir.path(), args);
+    run_node("prepare.mjs", &[served.url().as_ref()]);
+}
+
+#[test]
 fn the_board_is_used_with_a_mouse() {
     let dir = temp();
     let served = samples(dir.path());

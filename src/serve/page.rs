@@ -50,7 +50,7 @@ const WORDS: [(&str, &str); 4] = [
     ("undefined", "void 0"),
 ];
 
-const FILES: [File; 54] = files! {
+const FILES: [File; 57] = files! {
     "/" "index.html" "text/html; charset=utf-8";
     "/icon.svg" "icon.svg" "image/svg+xml";
     "/dialogs.css" "dialogs.css" STYLE;
@@ -81,11 +81,14 @@ const FILES: [File; 54] = files! {
     "/keys.js" "keys.js" SCRIPT;
     "/line.js" "line.js" SCRIPT;
     "/makebook.js" "makebook.js" SCRIPT;
+    "/me.js" "me.js" SCRIPT;
+    "/medialog.js" "medialog.js" SCRIPT;
     "/moves.js" "moves.js" SCRIPT;
     "/navigation.js" "navigation.js" SCRIPT;
     "/openings.js" "openings.js" SCRIPT;
     "/panelview.js" "panelview.js" SCRIPT;
     "/pieces.js" "pieces.js" SCRIPT;
+    "/prepare.js" "prepare.js" SCRIPT;
     "/readtext.js" "readtext.js" SCRIPT;
     "/recovery.js" "recovery.js" SCRIPT;
     "/repertoire.js" "repertoire.js" SCRIPT;

@@ -157,7 +157,31 @@
  */
 /** @typedef {{ name: string, games: number | null, notCounted?: number, years?: [number, number] | null, variant: string, files: string[], counts?: boolean }} Source */
 /** @typedef {{ read: number, of: number | null, done?: number | null }} Indexing `done` is the completed part of reading and writing together, from 0 to 1. */
-/** @typedef {{ version: string, games: number | null, notCounted?: number, years: [number, number] | null, sources: Source[], variants?: Record<string, number>, books: string[], repertoires?: ServedRepertoire[], indexing?: Indexing | null }} About */
+/** @typedef {{ games: number, white: number, draws: number, black: number, unfinished?: number }} Results `draws` does not contain the unfinished games. */
+/** @typedef {Results & { rating: number | null, lastPlayed: string | null }} PlayerGames */
+/**
+ * A move of a preparation.
+ * @typedef {object} PreparedMove
+ * @property {string} uci
+ * @property {string} san
+ * @property {Opening | null} opening
+ * @property {Results & { recent: number }} theirs
+ * @property {Results} yours
+ * @property {(WrittenMove & { games: number, source: "repertoire" | "games" }) | null} answer
+ */
+/** @typedef {Results & { play: string[], san: string[], opening: Opening | null, chance: number, score: number | null, loss: number | null, gap: boolean }} PreparedLine */
+/**
+ * An opponent's moves next to the results of the user.
+ * @typedef {object} Preparation
+ * @property {PlayerGames} theirs
+ * @property {PlayerGames} yours
+ * @property {PlayerGames} met
+ * @property {{ theirs: number, yours: number }} here
+ * @property {number | null} recentSince
+ * @property {PreparedMove[]} moves
+ * @property {PreparedLine[]} [lines]
+ */
+/** @typedef {{ version: string, games: number | null, notCounted?: number, years: [number, number] | null, sources: Source[], variants?: Record<string, number>, books: string[], repertoires?: ServedRepertoire[], me?: string[], indexing?: Indexing | null }} About */
 
 /** The current request of one kind. Starting the next one aborts the previous one. */
 export class Asking {

@@ -5,12 +5,13 @@ import { byId, fill } from "./dom.js";
 import { board } from "./elements.js";
 import { sum } from "./format.js";
 import { changeShown } from "./history.js";
+import { isMe } from "./me.js";
 import { refresh } from "./navigation.js";
 import { largestGap } from "./repertoire.js";
 import { blackBelow, chosenRepertoire, session } from "./session.js";
 import { squares } from "./squares.js";
-import { analysis, commonPlies, ucis } from "./state.js";
-import { gameStrip, plainStrip, playerStrip, positionStrip } from "./strips.js";
+import { analysis, commonPlies, nameText, ucis } from "./state.js";
+import { gameStrip, plainStrip, playerStrip, positionStrip, preparationStrip } from "./strips.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
 
@@ -43,12 +44,13 @@ export function drawBoard(counts) {
 
 /** Shows the names and scores of both sides. */
 export function drawStrips() {
-  const { answer: counts, opened, report, view } = session;
+  const { answer: counts, opened, prepared, report, view } = session;
   const strip = (/** @type {"white" | "black"} */ color) => {
     if (!counts) return plainStrip(color);
     if (opened) return gameStrip(opened, color, commonPlies(view.play, ucis(opened.moves)));
     const { player, color: side = "both" } = view.filters;
-    return player ? playerStrip(counts, color, player, side) : positionStrip(counts, color, report?.color === color ? report.name : "");
+    if (prepared) return preparationStrip(color, color === side ? nameText(player) : "You", (color === side ? prepared.theirs : prepared.yours).rating);
+    return player ? playerStrip(counts, color, isMe(player) ? "You" : nameText(player), side) : positionStrip(counts, color, report?.color === color ? report.name : "");
   };
   const isTurned = blackBelow();
   fill(byId("strip-top"), ...strip(isTurned ? "white" : "black"));
@@ -60,11 +62,11 @@ export function drawStrips() {
  * @param {string} uci The move, or an empty string if the user points at no row.
  */
 export function drawArrows(uci) {
-  const { answer, report } = session;
+  const { answer, prepared, report } = session;
   if (!answer) return;
   const total = sum(answer) || 1;
   const often = answer.moves.filter((move) => sum(move) >= LEAST_SHARE * total).slice(0, MOST_ARROWS);
-  const gap = largestGap(report);
+  const gap = prepared ? "" : largestGap(report);
   const arrow = (/** @type {string} */ uci, /** @type {number} */ share, full = false) => ({ uci, share, full, isGap: uci === gap });
   const arrows = often.map((move) => arrow(move.uci, sum(move) / total));
   if (gap && !arrows.some((one) => one.isGap)) arrows.splice(MOST_ARROWS - 1, 1, arrow(gap, LEAST_SHARE));

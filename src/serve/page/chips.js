@@ -3,6 +3,7 @@
 
 import { button, byId, fill, icon, span } from "./dom.js";
 import { counted, dateWords, number } from "./format.js";
+import { nameText } from "./state.js";
 
 /** @typedef {import("./state.js").Filters} Filters */
 
@@ -76,17 +77,19 @@ const RESULTS = /** @type {Record<string, string>} */ ({
  * @returns {{ field: string, text: string, names: string[] }[]}
  */
 export function filterWords(filters, variant) {
-  const { player, color, opponent, result, since, until, ratings, speeds, event, eco, opening, minPly, duplicates } = filters;
+  const { player, color, opponent, opponentRating, requireDate, result, since, until, ratings, speeds, event, eco, opening, minPly, duplicates } = filters;
   const chip = (/** @type {string} */ field, /** @type {string} */ text, names = [field]) => ({ field, text, names });
   const range = since && until ? (since === until ? dateWords(since) : `${dateWords(since)}–${dateWords(until)}`) : since ? `since ${dateWords(since)}` : `until ${dateWords(until)}`;
   const speedWords = SPEEDS.filter(([name]) => speeds?.split(",").includes(name)).map(([, label]) => label);
   return [
     ...(variant ? [chip("variant", VARIANTS.find(([name]) => name === variant)?.[1] ?? variant)] : []),
-    ...(player ? [chip("player", player, ["player", "color"])] : []),
+    ...(player ? [chip("player", nameText(player), ["player", "color"])] : []),
     ...(color ? [chip("color", color === "white" ? "White" : "Black")] : []),
-    ...(opponent ? [chip("opponent", `against ${opponent}`)] : []),
+    ...(opponent ? [chip("opponent", `against ${nameText(opponent)}`)] : []),
+    ...(opponentRating ? [chip("opponentRating", `opponent rated ${opponentRating.replace(/^-/, "up to ").replace(/-$/, "+").replace("-", "–")}`)] : []),
     ...(result ? [chip("result", result.split(",").map((one) => RESULTS[one] ?? one).join(", "))] : []),
     ...(since || until ? [chip("since", range, ["since", "until"])] : []),
+    ...(requireDate ? [chip("requireDate", "with a date")] : []),
     ...(ratings !== undefined ? [chip("ratings", ratingsWords(ratings))] : []),
     ...(speeds !== undefined ? [chip("speeds", speedWords.join(", ") || "no speed")] : []),
     ...(event ? [chip("event", event)] : []),
@@ -108,19 +111,27 @@ let removed = -1;
  * @param {HTMLElement} place
  * @param {Filters} filters
  * @param {string} variant
- * @param {{ hasGames: boolean, hasVariants: boolean }} sources
- * @param {{ edit: (field: string) => void, remove: (names: string[]) => void, clear: () => void }} on
+ * @param {{ hasGames: boolean, hasVariants: boolean, isMe: boolean, isPreparing: boolean }} shown `isMe` says whether the player is
+ *   the user.
+ * @param {{ edit: (field: string) => void, remove: (names: string[]) => void, clear: () => void, openMe: () => void, leavePreparation: () => void }} on
  */
-export function showChips(place, filters, variant, { hasGames, hasVariants }, on) {
+export function showChips(place, filters, variant, { hasGames, hasVariants, isMe, isPreparing }, on) {
   const words = filterWords(filters, variant);
   const chips = words.map(({ field, text, names }, index) => {
-    const edit = button({ title: "Change this filter", "data-focus": `edit-${field}` }, [text], () => on.edit(field));
+    const isMine = isMe && field === "player";
+    const edit = isMine
+      ? button({ title: text, "data-focus": "edit-player" }, [icon("user"), "Me"], on.openMe)
+      : button({ title: "Change this filter", "data-focus": `edit-${field}` }, [text], () => on.edit(field));
     const remove = button({ "aria-label": `Remove the filter ${text}`, "data-focus": `remove-${field}` }, [icon("close")], () => {
       removed = index;
       on.remove(names);
     });
-    return span("chip", edit, remove);
+    return span(isMine ? "chip me" : "chip", edit, remove);
   });
+  if (isPreparing) {
+    const leave = button({ "aria-label": "End the preparation", "data-focus": "end-preparation" }, [icon("close")], on.leavePreparation);
+    chips.push(span("with-answers", "with my answers:"), span("chip me", button({ title: "Your names", "data-focus": "my-names" }, [icon("user"), "Me"], on.openMe), leave));
+  }
   const offer = (/** @type {string} */ field, /** @type {string} */ label) =>
     button({ class: "chip offer", "data-focus": `offer-${field}` }, [icon("plus"), label], () => on.edit(field));
   const isSet = (/** @type {string} */ field) => words.some((one) => one.field === field);

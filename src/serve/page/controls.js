@@ -6,6 +6,7 @@ import { closeOnPressOutside, openBook, openFilters } from "./dialogs.js";
 import { byId, copy, icon, on } from "./dom.js";
 import { board, menu, notice, searchField, widest } from "./elements.js";
 import { listen } from "./keys.js";
+import { openMe } from "./medialog.js";
 import { changeFilters, go, goHome, leave, play, refresh, walk } from "./navigation.js";
 import { table } from "./panelview.js";
 import { goToRead } from "./readtext.js";
@@ -24,6 +25,7 @@ export function connectControls() {
     flip,
     fen: () => void copy(session.answer?.polybook.fen ?? "", "FEN"),
     link: () => void share(),
+    me: openMe,
     book: () => void openBook("book"),
     mark: () => void openBook("repertoire"),
     clock: toggleTimes,
@@ -32,7 +34,7 @@ export function connectControls() {
     more: () => menu.showModal(),
   });
   for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-act], [data-icon]"))) {
-    const { act = "", icon: picture = act } = element.dataset;
+    const { act = "", icon: picture = act === "me" ? "user" : act } = element.dataset;
     element.prepend(icon(picture));
     on(element, "click", () => {
       if (!act || element.getAttribute("aria-disabled") === "true") return;
@@ -65,6 +67,7 @@ function listenToKeys() {
     { keys: ["/"], does: "search players, events and openings, or paste a FEN or moves", act: () => searchField.focus() },
     { keys: ["f"], does: "flip the board", act: flip },
     { keys: ["F"], does: "open the filters", act: () => openFilters() },
+    { keys: ["m"], does: "open your names", act: openMe },
     { keys: ["b"], does: "make a book", act: () => void openBook("book") },
     { keys: ["r"], does: "make a repertoire", act: () => void openBook("repertoire") },
     { keys: ["g"], does: "go to the games", act: () => void goToGames() },

@@ -12,7 +12,8 @@ import { drawViews, table, trendsAreBelow } from "./panelview.js";
 import { showGaps } from "./repertoireview.js";
 import { comeBack, leaveForGame } from "./returning.js";
 import { hasCounts, hasOnlyCounts, session } from "./session.js";
-import { put, question, ucis } from "./state.js";
+import { preparingNames } from "./me.js";
+import { joined, put, question, ucis } from "./state.js";
 import { showSpark, showTrends } from "./trends.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -53,7 +54,8 @@ export async function showDetails(counts, signal) {
   const result = filtered ? "" : view.list;
   const list = result ? put(new URLSearchParams(of), { result }) : of;
   const counted = hasCounts() ? undefined : sum(tabled);
-  const listed = games.show({ question: list, hasGames, sans, player, open: view.game, sort: view.sort, result, choosesResult: !filtered && !opened, counted }).then(() => {
+  if (session.prepared) return showPreparedGames("theirs", sans);
+  const listed = games.show({ question: list, hasGames, sans, player, whose: undefined, open: view.game, sort: view.sort, result, choosesResult: !filtered && !opened, counted }).then(() => {
     if (!signal.aborted && !session.opened) comeBack(table.buttons()[0]);
   });
   const gaps = showGaps(signal).then(() => {
@@ -62,6 +64,26 @@ export async function showDetails(counts, signal) {
   if (!opened && view.tab === "openings" && hasGames) await showOpenings(of, signal);
   if (!opened) await trends(of, sans, signal);
   await Promise.all([listed, gaps]);
+}
+
+/**
+ * Lists the games of the position in a preparation.
+ * @param {string} whose "theirs" or "yours".
+ * @param {Map<string, string>} sans
+ * @returns {Promise<void>}
+ */
+function showPreparedGames(whose, sans) {
+  const { prepared, view } = session;
+  if (!prepared || prepared.lines) return Promise.resolve();
+  const { player = "", color, ...others } = view.filters;
+  const isTheirs = whose === "theirs";
+  const names = isTheirs ? player : joined(preparingNames());
+  const filters = { ...others, player: names, color: (color === "white") === isTheirs ? "white" : "black" };
+  const choose = (/** @type {string} */ chosen) => void showPreparedGames(chosen, sans);
+  return games.show({
+    question: question({ ...view, filters }), hasGames: true, sans, player: names, open: "", sort: view.sort, result: "", choosesResult: false,
+    counted: undefined, whose: { chosen: whose, theirs: prepared.here.theirs, yours: prepared.here.yours, choose },
+  });
 }
 
 /**

@@ -7,7 +7,7 @@ import { RATINGS, SPEEDS, VARIANTS, ratingRange } from "./chips.js";
 import { button, dialogTop, div, field, fill, icon, make, on, p, segments, span, toggle } from "./dom.js";
 import { counted, number } from "./format.js";
 import { suggestionWords } from "./search.js";
-import { filterQuestion } from "./state.js";
+import { filterQuestion, nameText } from "./state.js";
 import { Combobox, marked } from "./suggest.js";
 import { Years } from "./years.js";
 
@@ -103,12 +103,14 @@ export class FiltersDialog {
     const results = /** @type {[string, string][]} */ (
       ofPlayer ? [["", "Any"], ["win", "Won"], ["draw", "Drawn"], ["loss", "Lost"]] : [["", "Any"], ["1-0", "White won"], ["1/2-1/2", "Draw"], ["0-1", "Black won"]]
     );
+    const rated = ofPlayer ? [this.#opponentRating()] : [];
     return [
       pair(this.#name("player", "Player", "Any player", "player"), this.#name("opponent", "Opponent", "Any opponent", "player")),
       pair(
-        field("color", "Color", "of the player", this.#segments("color", "Color of the player", [["white", "White"], ["black", "Black"], ["", "Either"]])),
+        field("color", "Color", "of the player", this.#segments("color", "Color of the player", [["white", "White"], ["black", "Black"]])),
         field("result", "Result", ofPlayer ? "for the player" : "", this.#segments("result", "Result", results)),
       ),
+      ...rated,
     ];
   }
 
@@ -117,6 +119,8 @@ export class FiltersDialog {
     return [
       pair(this.#name("event", "Event", "Any event", "event"), this.#name("eco", "Opening", "Name or ECO code: B90-B99", "opening")),
       pair(this.#variants(variant), this.#least()),
+      toggle("requireDate", "Only games with a date", "Otherwise games without a year pass every choice of years", Boolean(this.#choice.filters.requireDate), (isOn) =>
+        this.#set("requireDate", isOn ? "true" : "")),
       toggle("duplicates", "Count duplicates once", "Games with the same players, result and moves count as one", this.#choice.filters.duplicates === "once", (isOn) =>
         this.#set("duplicates", isOn ? "once" : "")),
     ];
@@ -150,7 +154,8 @@ export class FiltersDialog {
   #name(name, label, placeholder, kind) {
     const { filters } = this.#choice;
     const input = make("input", { name, placeholder, "aria-label": label });
-    input.value = filters[name] ?? "";
+    const given = () => (kind === "player" ? nameText(filters[name]) : (filters[name] ?? ""));
+    input.value = given();
     const note = p("note wrong");
     const isOpening = kind === "opening";
     const asked = (/** @type {string} */ text, /** @type {number} */ limit, /** @type {AbortSignal} */ signal) => suggestions(kind, text, filters.source, limit, signal);
@@ -162,7 +167,7 @@ export class FiltersDialog {
       input.value = text;
       wrong("");
       if (isFirst) delete filters.result;
-      if (name === "player" && !text) delete filters.color;
+      if (name === "player" && !text) for (const other of ["color", "opponentRating"]) delete filters[other];
       this.#set(name, text);
       if (!isFirst) return;
       // The results now refer to the player.
@@ -170,14 +175,14 @@ export class FiltersDialog {
       this.#focus("player");
     };
     const find = async (/** @type {string} */ text, /** @type {AbortSignal} */ signal) => {
-      if (text === filters[name] || code(text)) return [];
+      if (text === given() || code(text)) return [];
       const found = await asked(text, 6, signal);
       const isNear = found.every(({ distance }) => distance > 0);
       const options = found.map((one) => ({ content: marked(one.name, text), more: suggestionWords(one), take: () => take(valueOf(one)) }));
       return [{ message: isNear ? `No ${kind} “${text}”.${found.length ? " Did you mean:" : ""}` : "", options }];
     };
     const check = async (/** @type {string} */ text) => {
-      if (text === (filters[name] ?? "")) return wrong("");
+      if (text === given()) return wrong("");
       if (!text || code(text)) return take(code(text));
       const found = await asked(text, 3, AbortSignal.timeout(5000)).catch(() => []);
       if (input.value.trim() !== text) return;
@@ -242,6 +247,20 @@ export class FiltersDialog {
     return field("variant", "Variant", "", select);
   }
 
+  #opponentRating() {
+    const input = make("input", { name: "opponentRating", placeholder: "Any rating, or 2000-2199", "aria-label": "Rating of the opponent" });
+    input.value = this.#choice.filters.opponentRating ?? "";
+    const note = p("note wrong");
+    on(input, "input", () => {
+      const text = input.value.trim().replace("–", "-");
+      const [, low = "", high = ""] = /^(\d{0,4})-(\d{0,4})$/.exec(text) ?? [];
+      const isRange = Boolean(low || high) && !(low && high && Number(low) > Number(high));
+      complain(input, note, text && !isRange ? "Enter a range of ratings, such as 2000-2199 or 2000-." : "");
+      this.#set("opponentRating", isRange ? text : "");
+    });
+    return field("opponentRating", "Opponent rated", "", input, note);
+  }
+
   #least() {
     const input = make("input", { name: "minPly", inputmode: "numeric", placeholder: "Any length", "aria-label": "Minimum number of moves" });
     const plies = Number(this.#choice.filters.minPly);
@@ -292,7 +311,7 @@ export class FiltersDialog {
   #showCounts(facets, isNew) {
     const { player, source } = this.#choice.filters;
     if (isNew) {
-      const whose = player ? ` of ${player}` : "";
+      const whose = player ? ` of ${nameText(player)}` : "";
       fill(this.#submit, `Show ${counted(facets.games)}`, span("whose", whose));
     }
     for (const name of /** @type {const} */ (["ratings", "speeds"])) {

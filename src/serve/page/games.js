@@ -4,7 +4,7 @@
 import { Asking, ask, askFile, words } from "./api.js";
 import { button, div, fill, icon, make, p, save, segments, small, span, toast } from "./dom.js";
 import { counted, dateWords, number } from "./format.js";
-import { put } from "./state.js";
+import { namesIn, put } from "./state.js";
 
 /** @typedef {import("./api.js").Game} Game */
 /** @typedef {import("./api.js").GameList} GameList */
@@ -18,7 +18,9 @@ import { put } from "./state.js";
  * @property {boolean} choosesResult Whether the list offers the results: not if a filter chooses one.
  * @property {number | undefined} counted The number of games in the counts of the position, if the same sources have them.
  * @property {Map<string, string>} sans The moves of the position in SAN, by their UCI notation.
- * @property {string} player The player whose results are shown, or an empty string.
+ * @property {string} player The names of the player whose results are shown, one on each line, or an empty string.
+ * @property {{ chosen: string, theirs: number, yours: number, choose: (whose: string) => void } | undefined} whose In a preparation,
+ *   the choice between the opponent's games and the user's.
  * @property {string} open The id of the open game.
  * @property {string} sort The order that the user chose, or an empty string: then a player's games are sorted by date, other games by rating.
  */
@@ -126,7 +128,7 @@ export class GamesList {
       [icon("save"), "PGN"],
       () => void this.#save(listed),
     );
-    fill(this.#head, make("h3", "", "Games"), ...this.#results(listed), div({ id: "games-tools" }, order, download));
+    fill(this.#head, make("h3", "", "Games"), ...(listed.whose ? [whoseGames(listed.whose)] : this.#results(listed)), div({ id: "games-tools" }, order, download));
     if (!this.#games.length) {
       fill(this.#place, p("card none", "No games reached this position."));
       return;
@@ -172,7 +174,7 @@ export class GamesList {
    * @param {Listed} listed
    */
   #unfold(game, { question, player }) {
-    const [one, other] = player && same(game.black.name, player) ? [game.black, game.white] : [game.white, game.black];
+    const [one, other] = namesIn(player).some((name) => same(name, game.black.name)) ? [game.black, game.white] : [game.white, game.black];
     const skip = game.match?.skip ?? 0;
     const match = { ...(game.event && { event: game.event }), player: one.name, opponent: other.name, limit: 100, sort: "recent", skip };
     return this.#add(async (signal) => {
@@ -248,6 +250,11 @@ export class GamesList {
   }
 }
 
+/** @param {{ chosen: string, theirs: number, yours: number, choose: (whose: string) => void }} whose */
+function whoseGames({ chosen, theirs, yours, choose }) {
+  return segments({ "aria-label": "Whose games" }, [["theirs", "Theirs ", small(number(theirs))], ["yours", "Yours ", small(number(yours))]], chosen, choose);
+}
+
 /** @param {Game} game */
 function pointsOf({ winner, unfinished }) {
   if (unfinished) return ["–", "–"];
@@ -265,10 +272,11 @@ function point(text) {
  * @param {string} player
  */
 function outcome(game, player) {
-  if (game.unfinished) return "open";
-  if (!game.winner) return player ? "even" : "draw";
-  if (!player) return game.winner;
-  return same(game[game.winner].name, player) ? "win" : "loss";
+  const { winner, unfinished } = game;
+  if (unfinished) return "open";
+  if (!winner) return player ? "even" : "draw";
+  if (!player) return winner;
+  return namesIn(player).some((name) => same(name, game[winner].name)) ? "win" : "loss";
 }
 
 /**

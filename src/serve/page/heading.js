@@ -46,13 +46,14 @@ export function showOpening(place, answer, isStart) {
  * @param {HTMLElement} place
  * @param {Answer} answer
  * @param {string} player
- * @param {string} color "white", "black", or an empty string for both.
+ * @param {string} color "white" or "black".
  * @param {{ white: number, black: number }} colors The number of the player's games with each color.
  * @param {boolean} isStart
  * @param {(color: string) => void} choose
  * @param {((result: string) => void) | undefined} list Lists the games with a result.
+ * @param {HTMLElement} mine The button that makes the player the user, or prepares for the player.
  */
-export function showPlayer(place, answer, player, color, colors, isStart, choose, list) {
+export function showPlayer(place, answer, player, color, colors, isStart, choose, list, mine) {
   const games = sum(answer);
   const points = (answer.wins ?? 0) + drawn(answer) / 2;
   const scored = finished(answer);
@@ -65,7 +66,8 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
   fill(
     place,
     make("h2", { title: player }, span("family", player)),
-    segments({ "aria-label": "Color of the player" }, [option("white", "White", colors.white), option("black", "Black", colors.black), ["", "Both"]], color, choose),
+    segments({ "aria-label": "Color of the player" }, [option("white", "White", colors.white), option("black", "Black", colors.black)], color, choose),
+    mine,
     p("opening-name", isStart ? "" : positionName(answer, isStart)),
     yearsPlace(place),
     div("card figures",

@@ -27,6 +27,7 @@ import { marks } from "./repertoire.js";
  * @property {Book[]} books
  * @property {RepertoireContext | undefined} repertoire
  * @property {boolean} ofPlayer Whether to show the player's results instead of White's and Black's.
+ * @property {string} side The heading of the moves.
  * @property {string} gameMove The next move of the open game.
  * @property {(uci: string) => void} play
  * @property {(uci: string) => void} point
@@ -138,6 +139,16 @@ export class MovesTable {
     }
     this.#point = context.point;
     fill(this.#place, card);
+  }
+
+  /**
+   * Shows other elements in the place of the table. Rows of them have the attribute `data-uci`.
+   * @param {(uci: string) => void} point Called with the move of the row at which the user points.
+   * @param {Child[]} content
+   */
+  replace(point, ...content) {
+    this.#point = point;
+    fill(this.#place, ...content);
   }
 
   /** Returns the buttons of the moves, in the order of the rows. */
@@ -266,7 +277,7 @@ function sortedRows(rows, columns, ofPlayer, { key, ascending }) {
  * @param {Sort} sort
  * @param {(key: string) => void} choose
  */
-function headings(answer, { ofPlayer, repertoire }, columns, sort, choose) {
+function headings(answer, { ofPlayer, repertoire, side }, columns, sort, choose) {
   const cell = (/** @type {string} */ key, /** @type {string} */ title, /** @type {string} */ label, /** @type {Child[]} */ ...content) => {
     const isSorted = key === sort.key;
     const isUsual = key === "games" && !sort.ascending;
@@ -276,7 +287,7 @@ function headings(answer, { ofPlayer, repertoire }, columns, sort, choose) {
   };
   const [long, short] = ofPlayer ? ["Win / draw / loss, %", "W / D / L, %"] : ["White / draw / black, %", "W / D / B, %"];
   const row = div({ role: "row", class: "row" },
-    cell("san", "", repertoire?.isOwn ? "You play" : "Move"),
+    cell("san", "", side),
     cell("name", "", repertoire && !repertoire.isOwn ? "Your answer" : "Opening"),
     cell("games", "", "Games", "Games", answer.polybook.transpositions?.length ? small("+ transposed") : ""),
     cell("results", ofPlayer ? "Sorts by the share of losses" : "Sorts by White's score", long, span("long", long), span({ class: "short", "aria-hidden": "true" }, short)),

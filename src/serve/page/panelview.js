@@ -12,12 +12,15 @@ import { counted, number, plyNumber, sum } from "./format.js";
 import { markEvaluation, markMove, showEvaluations, showGameHeading, showGameMoves, showLastShared } from "./game.js";
 import { positionName, resultWords, showOpening, showPlayer } from "./heading.js";
 import { firstPly, showLine } from "./line.js";
+import { isMe, myNames } from "./me.js";
+import { add, openMe } from "./medialog.js";
 import { MovesTable } from "./moves.js";
-import { backToGame, changeFilters, clearFilters, closeGame, go, goInGame, goToPly, listResult, removeFilters } from "./navigation.js";
+import { backToGame, changeFilters, clearFilters, closeGame, go, goInGame, goToPly, listResult, play, removeFilters } from "./navigation.js";
+import { preparationHeading, preparationLines, preparationTable } from "./prepare.js";
 import { currentGaps, drawRepertoire, repertoireContext } from "./repertoireview.js";
 import { chosenSource, hasCounts, hasOnlyCounts, hasVariants, session, sourceGames, uncountedGames } from "./session.js";
 import { drawSources } from "./sources.js";
-import { commonPlies, narrowing, ucis } from "./state.js";
+import { commonPlies, joined, nameText, namesIn, narrowing, ucis } from "./state.js";
 import { chosenView, showViews } from "./views.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -30,6 +33,8 @@ export const table = new MovesTable(byId("moves"));
 let wasAlone = false;
 /** The game whose heading, moves and evaluations are on the page. */
 let drawnGame = /** @type {OpenGame | undefined} */ (undefined);
+/** The position whose rare moves the user unfolded in a preparation. */
+let unfolded = "";
 
 /**
  * Shows the counts of a position, and everything else that arrived together with them.
@@ -65,23 +70,30 @@ export function draw(counts, books, signal) {
   const isEmpty = !sum(tabled) && ![...books, ...(report ? [report] : [])].some(({ moves }) => moves.length);
   const pruned = minGame ? p("none", `Positions with fewer than ${minGame} counted moves were left out.`) : "";
   const ended = isEmpty && maxPly ? p("none", `Counts end at move ${(maxPly + 1) >> 1}.`) : "";
-  fill(byId("results"), isEmpty || ofPlayer ? "" : bar(tabled, false, opened ? undefined : listOfResult(), !opened), pruned, ended);
-  if (isEmpty) void explain(counts, signal);
-  else {
+  if (session.prepared) {
+    fill(byId("results"));
+    drawPreparation(counts);
+  } else fill(byId("results"), isEmpty || ofPlayer ? "" : bar(tabled, false, opened ? undefined : listOfResult(), !opened), pruned, ended);
+  if (isEmpty && !session.prepared) void explain(counts, signal);
+  else if (!session.prepared) {
     const gameMove = isInGame ? (gameLine[tabledPlay.length]?.uci ?? "") : "";
     const playFrom = (/** @type {string} */ uci) => void go({ play: [...tabledPlay, uci] });
     // The board shows another position than the table.
     const pointAt = lastShared ? () => undefined : drawArrows;
     const list = opened || !listOfResult() ? undefined : (/** @type {string} */ result, /** @type {string} */ uci) => listResult(result, uci);
-    table.show(tabled, { books, repertoire: lastShared ? undefined : repertoireContext(), ofPlayer, gameMove, play: playFrom, point: pointAt, list });
+    const repertoire = lastShared ? undefined : repertoireContext();
+    const isMoving = tabled.polybook.fen.split(" ")[1] === filters.color?.[0];
+    const own = ofPlayer ? (isMe(filters.player) ? ["You play", "They play"] : ["Move", "Reply"])[Number(!isMoving)] : repertoire?.isOwn ? "You play" : "Move";
+    table.show(tabled, { books, repertoire, ofPlayer, side: own ?? "Move", gameMove, play: playFrom, point: pointAt, list });
   }
   drawTally(total, isStart);
   drawSources();
   drawViews();
-  showChips(byId("chips"), filters, view.variant, { hasGames: !isCounts, hasVariants: hasVariants() }, { edit: openFilters, remove: removeFilters, clear: clearFilters });
+  const leavePreparation = () => void go({ tab: "", flip: "" }, { push: true });
+  showChips(byId("chips"), filters, view.variant, { hasGames: !isCounts, hasVariants: hasVariants(), isMe: isMe(filters.player), isPreparing: Boolean(session.prepared) }, { edit: openFilters, remove: removeFilters, clear: clearFilters, openMe, leavePreparation });
   const last = line.at(-1)?.san;
   say(`${last ? `${last}. ` : ""}${positionName(counts, isStart)}, ${resultWords(counts, ofPlayer)}`);
-  const names = opened ? `${opened.white.name} – ${opened.black.name}` : (filters.player ?? "");
+  const names = opened ? `${opened.white.name} – ${opened.black.name}` : nameText(filters.player);
   document.title = [last && line.map(({ san }) => san).slice(-4).join(" "), names, "polybook"].filter(Boolean).join(" · ");
 }
 
@@ -96,9 +108,45 @@ function drawHeading(counts, ofPlayer, isStart) {
   const { player, color = "" } = view.filters;
   if (opened) {
     if (drawnGame !== opened) showGameHeading(place, opened, closeGame);
+  } else if (session.prepared) {
+    place.className = "heading of-player preparing";
+    fill(place, ...preparationHeading(session.prepared, nameText(player), ownColor(), (chosen) => changeFilters({ ...session.view.filters, color: chosen === "white" ? "black" : "white" })));
   } else if (ofPlayer && player) {
-    showPlayer(place, counts, player, color, colors, isStart, (chosen) => changeFilters({ ...session.view.filters, color: chosen }), listOfResult());
+    showPlayer(place, counts, isMe(player) ? (namesIn(player)[0] ?? "") : nameText(player), color, colors, isStart, (chosen) => changeFilters({ ...session.view.filters, color: chosen }), listOfResult(), mineButton(player));
   } else showOpening(place, counts, isStart);
+}
+
+/** Returns the color of the user in a preparation. */
+function ownColor() {
+  return session.view.filters.color === "white" ? "black" : "white";
+}
+
+/**
+ * Returns the button of a player: it opens the names of the user, prepares for another player, or says that the player is the user.
+ * @param {string} player
+ */
+function mineButton(player) {
+  const names = myNames();
+  const attributes = { class: "small mine-button", "data-focus": "mine" };
+  if (isMe(player)) return button(attributes, [icon("user"), `me${names.length > 1 ? ` · ${names.length} names` : ""}`], openMe);
+  if (names.length) return button(attributes, [icon("swords"), "Prepare"], () => void go({ tab: "prepare", me: joined(names), list: "", flip: "" }, { push: true }));
+  return button(attributes, [icon("user"), "This is me"], () => void Promise.all(namesIn(player).map(add)).then(() => go({})));
+}
+
+/**
+ * Shows the moves of a preparation, and the lines to look at first.
+ * @param {Answer} counts
+ */
+function drawPreparation(counts) {
+  const { prepared, view } = session;
+  if (!prepared) return;
+  const { fen } = counts.polybook;
+  const isOwn = fen.split(" ")[1] === ownColor()[0];
+  const unfold = () => {
+    unfolded = fen;
+    drawPreparation(counts);
+  };
+  table.replace(drawArrows, preparationTable(prepared, ownColor(), isOwn, unfolded === fen, play, unfold), preparationLines(prepared, ownColor(), firstPly(view.fen), (line) => void go({ play: [...view.play, ...line] }, { push: true })));
 }
 
 /**
@@ -144,7 +192,12 @@ function drawGame(counts, common, isInGame) {
  * @param {boolean} isStart
  */
 function drawTally(total, isStart) {
-  const { about, view } = session;
+  const { about, prepared, view } = session;
+  if (prepared) {
+    const { theirs, yours } = prepared.here;
+    fill(byId("tally"), b(number(theirs)), ` games of ${nameText(view.filters.player)}, `, b(number(yours)), " of yours");
+    return;
+  }
   const known = sourceGames();
   const all = known ?? total;
   const isFiltered = narrowing(view.filters).length > 0 || view.variant !== "";
@@ -162,7 +215,10 @@ function drawTally(total, isStart) {
 export function drawViews() {
   const gaps = session.report ? (currentGaps()?.total ?? "") : undefined;
   const has = { trends: !trendsAreBelow(), openings: !hasOnlyCounts(), gaps };
-  document.body.classList.toggle("with-trends", !has.trends);
+  const isPreparing = Boolean(session.prepared);
+  document.body.classList.toggle("prepares", isPreparing);
+  document.body.classList.toggle("prepares-start", Boolean(session.prepared?.lines));
+  document.body.classList.toggle("with-trends", !has.trends && !isPreparing);
   document.body.classList.toggle("without-games", hasOnlyCounts());
   showViews(byId("views"), chosenView(session.view.tab, has), has, (tab) => void go({ tab }, { push: true }));
 }

@@ -24,6 +24,7 @@ let news = { text: "", at: "" };
 /**
  * Returns the parameters that select a repertoire with the edits of the user.
  * @param {ServedRepertoire} repertoire
+ * @returns {Record<string, string>}
  */
 export function repertoireQuestion(repertoire) {
   const { lines } = editsOf(repertoire);

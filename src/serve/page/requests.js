@@ -8,9 +8,13 @@ import { sharedPlies } from "./game.js";
 import { session } from "./session.js";
 import { commonPlies, filterQuestion, narrowing, put, question, sourceOnly, ucis } from "./state.js";
 
+/** The number of lines of a preparation to look at first. */
+const LINES = 7;
+
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").Facets} Facets */
 /** @typedef {import("./api.js").OpenGame} OpenGame */
+/** @typedef {import("./api.js").Preparation} Preparation */
 /** @typedef {import("./state.js").View} View */
 
 /**
@@ -23,7 +27,6 @@ import { commonPlies, filterQuestion, narrowing, put, question, sourceOnly, ucis
 export async function count(of, isPlayer, signal) {
   const parameters = put(question(of), { moves: 100, recentGames: 0, transpositions: "true" });
   if (!isPlayer) put(parameters, { topGames: 0 });
-  else if (!of.filters.color) put(parameters, { color: "both" });
   const route = isPlayer ? "player" : "lichess";
   try {
     if (session.timed) return await ask(route, put(new URLSearchParams(parameters), { clocks: "true" }), signal);
@@ -57,6 +60,36 @@ export async function countColors(signal) {
   if (session.colors.key === key) return;
   const facets = /** @type {Facets} */ (await ask("facets", parameters, signal));
   session.colors = { key, white: 0, black: 0, ...facets.colors };
+}
+
+/**
+ * Chooses the color with more games if the view names a player without a color: a table of both colors would mix the player's own
+ * moves with the replies of the opponents.
+ * @param {AbortSignal} signal
+ */
+export async function chooseColor(signal) {
+  const { filters } = session.view;
+  if (!filters.player || filters.color) return;
+  await countColors(signal);
+  if (signal.aborted) return;
+  const color = session.colors.black > session.colors.white ? "black" : "white";
+  session.view = { ...session.view, filters: { ...session.view.filters, color } };
+}
+
+/**
+ * Requests the preparation for the player of a view.
+ * @param {View} of
+ * @param {string[]} me The names of the user.
+ * @param {Record<string, string>} repertoire The parameters of the user's repertoire.
+ * @param {AbortSignal} signal
+ * @returns {Promise<Preparation>}
+ */
+export function prepare(of, me, repertoire, signal) {
+  const parameters = question(of);
+  for (const name of ["opponent", "result"]) parameters.delete(name);
+  for (const name of me) parameters.append("me", name);
+  const { side: _, ...others } = repertoire;
+  return ask("prepare", put(parameters, { ...others, ...(!of.play.length && !of.fen && { lines: LINES }) }), signal);
 }
 
 /**

@@ -6,6 +6,7 @@ import { readView } from "./state.js";
 /** @typedef {import("./api.js").About} About */
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").OpenGame} OpenGame */
+/** @typedef {import("./api.js").Preparation} Preparation */
 /** @typedef {import("./api.js").Repertoire} Repertoire */
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
 /** @typedef {import("./state.js").View} View */
@@ -16,6 +17,7 @@ import { readView } from "./state.js";
  * @property {View | undefined} shown The view that the page shows.
  * @property {Answer | undefined} answer The counts of the position that the page shows.
  * @property {Repertoire | undefined} report The report of the chosen repertoire about this position.
+ * @property {Preparation | undefined} prepared The opponent's moves next to the user's results, if the view is a preparation.
  * @property {WrittenMove[]} known The longest line that the user visited, or the line of the open game. Going forward replays the
  *   moves after the position that is shown.
  * @property {string} knownStart The variant and the starting position of `known`.
@@ -35,6 +37,7 @@ export const session = /** @type {Session} */ ({
   shown: undefined,
   answer: undefined,
   report: undefined,
+  prepared: undefined,
   known: [],
   knownStart: "",
   opened: undefined,
@@ -88,13 +91,13 @@ export function servedVariant() {
 }
 
 /**
- * Returns true if Black is at the bottom: because the user turned the board, because the player has Black, or because all served
- * repertoires are for Black.
+ * Returns true if Black is at the bottom: because the user turned the board, because the player has Black (in a preparation, the
+ * user), or because all served repertoires are for Black.
  */
 export function blackBelow() {
   const { about, view } = session;
   const { flip, filters } = view;
-  if (flip || filters.player) return flip ? flip === "1" : filters.color === "black";
+  if (flip || filters.player) return flip ? flip === "1" : filters.color === (view.tab === "prepare" ? "white" : "black");
   return Boolean(about.repertoires?.length) && !about.repertoires?.some(({ color }) => color === "white");
 }
 

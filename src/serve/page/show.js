@@ -6,11 +6,12 @@ import { showDetails } from "./details.js";
 import { byId } from "./dom.js";
 import { notice } from "./elements.js";
 import { pushNext, writeView } from "./history.js";
+import { preparingNames } from "./me.js";
 import { walkAhead } from "./navigation.js";
 import { draw } from "./panelview.js";
 import { fail } from "./recovery.js";
 import { repertoireQuestion } from "./repertoireview.js";
-import { count, countColors, openGame, sharedLine } from "./requests.js";
+import { chooseColor, count, countColors, openGame, prepare, sharedLine } from "./requests.js";
 import { fenProblem } from "./search.js";
 import { chosenRepertoire, session } from "./session.js";
 import { put, question, ucis } from "./state.js";
@@ -38,16 +39,21 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
     if (wrong) throw new Refused(wrong, 400);
     const isPlayer = Boolean(filters.player) && !id;
     const game = await openGame(opens, signal);
+    if (isPlayer) await chooseColor(signal);
+    if (signal.aborted) return;
+    const me = preparingNames();
     const { about, view, opened, lastShared } = session;
     const play = sharedLine(game);
     const chosen = chosenRepertoire();
+    const isOurs = chosen && chosen.color !== view.filters.color;
     const isAlone = play.length < view.play.length;
     const isKnown = lastShared && game === opened && ucis(lastShared.polybook.line).join() === play.join();
-    const [counts, shared, books, known] = await Promise.all([
+    const [counts, shared, books, known, prepared] = await Promise.all([
       count(view, isPlayer, signal),
       !isAlone ? undefined : isKnown ? lastShared : count({ ...view, play }, isPlayer, signal),
       about.books.length ? ask("book", question({ ...view, filters: {} }), signal) : { books: [] },
       chosen ? ask("repertoire", put(question(view), repertoireQuestion(chosen)), signal) : { repertoires: [] },
+      me.length ? prepare(view, me, isOurs ? repertoireQuestion(chosen) : {}, signal) : undefined,
       isPlayer ? countColors(signal) : undefined,
     ]);
     if (signal.aborted) return;
@@ -58,6 +64,7 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
     writeView();
     session.answer = counts;
     session.report = /** @type {{ repertoires: Repertoire[] }} */ (known).repertoires[0];
+    session.prepared = prepared;
     if (!keeps) notice.clear();
     draw(counts, /** @type {{ books: Book[] }} */ (books).books, signal);
     walkAhead();

@@ -10,14 +10,19 @@
  * @property {Filters} filters
  * @property {string} game The id of the open game, or an empty string.
  * @property {string} tab The chosen view of the position, or an empty string for the moves.
+ * @property {string} me The names of the user for whom a preparation is made, one on each line, or an empty string for the stored
+ *   ones.
  * @property {string} list The result of the games to list, as in the filter, or an empty string for all. The counts ignore it.
  * @property {string} sort The order of the games that the user chose: "rating" or "recent", or an empty string.
  * @property {string} repertoire The name of the chosen repertoire, or an empty string for the first one of the side at the bottom.
  * @property {string} flip How the user turned the board: "1" for Black below, "0" for White below, or an empty string.
  */
 
+/** The filters whose values are the names of one player, one name on each line. In the address, each name is a parameter. */
+const PLAYERS = ["player", "opponent"];
+
 /** The names of the filters, in their order in the address. */
-export const FILTERS = "player color opponent result since until ratings speeds event eco opening minPly duplicates source".split(" ");
+export const FILTERS = "player color opponent opponentRating result since until requireDate ratings speeds event eco opening minPly duplicates source".split(" ");
 
 /**
  * @param {string} search The query string of an address.
@@ -29,7 +34,7 @@ export function readView(search) {
   /** @type {Filters} */
   const filters = {};
   for (const name of FILTERS) {
-    const value = parameters.get(name);
+    const value = PLAYERS.includes(name) ? joined(parameters.getAll(name)) : parameters.get(name);
     // An empty list selects no game, so it is a filter, too.
     if (value || (value === "" && ["ratings", "speeds"].includes(name))) filters[name] = value;
   }
@@ -40,6 +45,7 @@ export function readView(search) {
     filters,
     game: text("game"),
     tab: text("view"),
+    me: joined(parameters.getAll("me")),
     list: text("list"),
     sort: text("sort"),
     repertoire: text("repertoire"),
@@ -54,8 +60,36 @@ export function readView(search) {
 export function filterQuestion({ variant, filters }) {
   const parameters = new URLSearchParams();
   if (variant) parameters.set("variant", variant);
-  for (const name of FILTERS) if (filters[name] !== undefined) parameters.set(name, filters[name] ?? "");
+  for (const name of FILTERS) {
+    const value = filters[name];
+    if (value === undefined) continue;
+    for (const one of PLAYERS.includes(name) ? namesIn(value) : [value]) parameters.append(name, one);
+  }
   return parameters;
+}
+
+/**
+ * Joins names of one player to a text with one name on each line.
+ * @param {string[]} names
+ */
+export function joined(names) {
+  return names.filter(Boolean).join("\n");
+}
+
+/**
+ * Returns the names in a text with one name on each line.
+ * @param {string | undefined} text
+ */
+export function namesIn(text) {
+  return (text ?? "").split("\n").filter(Boolean);
+}
+
+/**
+ * Returns the names in a text with one name on each line as one text for people.
+ * @param {string | undefined} text
+ */
+export function nameText(text) {
+  return namesIn(text).join(" / ");
 }
 
 /**
@@ -77,6 +111,7 @@ export function address(view) {
   const parameters = question(view);
   const others = { game: view.game, view: view.tab, list: view.list, sort: view.sort, repertoire: view.repertoire, flip: view.flip };
   for (const [name, value] of Object.entries(others)) if (value) parameters.set(name, value);
+  if (view.tab === "prepare") for (const name of namesIn(view.me)) parameters.append("me", name);
   const text = parameters.toString().replaceAll("%2C", ",").replaceAll("%2F", "/");
   return text ? `?${text}` : location.pathname;
 }
@@ -149,5 +184,6 @@ export function withoutFilters(all, names) {
   const filters = Object.fromEntries(Object.entries(all).filter(([name]) => !names.includes(name)));
   // A win or a loss refers to the player.
   if (!filters.player && /win|loss|^draw$/.test(filters.result ?? "")) delete filters.result;
+  if (!filters.player) delete filters.opponentRating;
   return filters;
 }

@@ -43,6 +43,16 @@ export function playerStrip(answer, color, player, side) {
 }
 
 /**
+ * Returns the strip of a side in a preparation.
+ * @param {Color} color
+ * @param {string} name
+ * @param {number | null} rating The mean rating, or null if none is known.
+ */
+export function preparationStrip(color, name, rating) {
+  return strip(color, [b(name)], rating ? [span("quiet", `average ${rating}`)] : []);
+}
+
+/**
  * Returns the strip of a player in the open game.
  * @param {OpenGame} game
  * @param {Color} color

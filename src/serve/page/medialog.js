@@ -1,0 +1,128 @@
+// @ts-check
+// The dialog with the names of the user. Games under any of these names count as the user's.
+
+import { ask, suggestions } from "./api.js";
+import { button, byId, dialogTop, div, fill, icon, make, p, small, span } from "./dom.js";
+import { say } from "./elements.js";
+import { counted } from "./format.js";
+import { myNames, setMyNames } from "./me.js";
+import { go } from "./navigation.js";
+import { countGames } from "./requests.js";
+import { suggestionWords } from "./search.js";
+import { session } from "./session.js";
+import { joined, put, sourceOnly } from "./state.js";
+import { Combobox, marked } from "./suggest.js";
+
+/** @typedef {import("./api.js").Facets} Facets */
+
+const dialog = /** @type {HTMLDialogElement} */ (byId("me"));
+const note = p("note wrong");
+
+/** Opens the dialog. */
+export function openMe() {
+  note.textContent = "";
+  build();
+  dialog.showModal();
+  dialog.querySelector("input")?.focus();
+}
+
+/** Builds the dialog for the current names. */
+function build() {
+  const names = myNames();
+  const rows = names.map((name) => {
+    const facts = small();
+    void describe(name, facts);
+    const remove = button({ class: "plain icon-only", "aria-label": `Remove ${name}` }, [icon("close")], () => change(names.filter((other) => other !== name), `Removed ${name}`));
+    return make("li", "", span("", name), facts, remove);
+  });
+  const input = make("input", { "aria-label": "A name in the games", placeholder: "Lichess, Chess.com or over the board" });
+  const field = div("field", p("label", names.length ? "Add a name " : "Your name ", span("", "as the games spell it")), div("combobox", input), note);
+  const show = button({ class: "main", disabled: names.length ? undefined : "" }, ["Show my games"], () => {
+    dialog.close();
+    void go({ tab: "", me: "", list: "", game: "", flip: "", filters: { ...sourceOnly(session.view.filters), player: joined(names) } }, { push: true });
+  });
+  void countMine(names, show);
+  fill(
+    dialog,
+    dialogTop(dialog, names.length ? "This is me" : "Which player is you?"),
+    div("body",
+      ...(rows.length ? [make("ul", { class: "card names", "aria-label": "Your names" }, ...rows)] : []),
+      field,
+      p("quiet", "Games under any of these names count as yours. The list stays in this browser. A link that you share names the players, not “me”."),
+    ),
+    div("bottom", ...(names.length ? [button("", ["Forget me"], () => change([], "Your names are forgotten"))] : []), show),
+  );
+  new Combobox(input, find, (text) => void add(text));
+}
+
+/**
+ * Stores other names, and shows them.
+ * @param {string[]} names
+ * @param {string} news
+ */
+function change(names, news) {
+  setMyNames(names);
+  note.textContent = "";
+  build();
+  say(news);
+  dialog.querySelector("input")?.focus();
+}
+
+/**
+ * Suggests names that are not in the list yet.
+ * @param {string} text
+ * @param {AbortSignal} signal
+ */
+async function find(text, signal) {
+  const found = await suggestions("player", text, session.view.filters.source, 6, signal);
+  const mine = myNames();
+  const options = found.filter(({ name }) => !mine.includes(name)).map((one) => ({ content: marked(one.name, text), more: suggestionWords(one), take: () => void add(one.name) }));
+  return [{ message: options.length ? "" : `No other player is called “${text}”.`, options }];
+}
+
+/**
+ * Adds a name, unless no game contains it, or it played against another name of the user.
+ * @param {string} text
+ */
+export async function add(text) {
+  const mine = myNames();
+  const { source } = session.view.filters;
+  const found = (await suggestions("player", text, source, 1)).find(({ name }) => name.toLowerCase() === text.toLowerCase());
+  if (!found) {
+    note.textContent = `No player has the whole name “${text}”.`;
+    return;
+  }
+  for (const other of mine) {
+    const together = new URLSearchParams({ player: found.name, opponent: other, ...(source && { source }) });
+    const games = await countGames(together, AbortSignal.timeout(5000));
+    if (games) {
+      note.textContent = `${found.name} and ${other} played ${counted(games)} against each other, so they are two players.`;
+      return;
+    }
+  }
+  if (!mine.includes(found.name)) change([...mine, found.name], `Added ${found.name}. ${counted(found.games)}`);
+}
+
+/**
+ * Shows the number of games of a name, and their years.
+ * @param {string} name
+ * @param {HTMLElement} place
+ */
+async function describe(name, place) {
+  const found = await suggestions("player", name, session.view.filters.source, 1).catch(() => []);
+  const exact = found.find((one) => one.name.toLowerCase() === name.toLowerCase());
+  place.textContent = exact ? suggestionWords(exact) : "no games here";
+}
+
+/**
+ * Writes the number of games of all names on a button.
+ * @param {string[]} names
+ * @param {HTMLElement} place
+ */
+async function countMine(names, place) {
+  if (!names.length) return;
+  const parameters = put(new URLSearchParams(sourceOnly(session.view.filters)), {});
+  for (const name of names) parameters.append("player", name);
+  const facets = /** @type {Facets | undefined} */ (await ask("facets", parameters).catch(() => undefined));
+  if (facets) place.textContent = `Show my ${counted(facets.games)}`;
+}

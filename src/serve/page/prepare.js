@@ -1,0 +1,172 @@
+// @ts-check
+// The elements of a preparation: its heading, the opponent's moves next to the user's results and answers, and the lines to look at
+// first.
+
+import { bar } from "./bars.js";
+import { b, button, div, icon, make, on, p, segments, small, span } from "./dom.js";
+import { counted, dateWords, number, percent, plyNumber } from "./format.js";
+
+/** @typedef {import("./api.js").Preparation} Preparation */
+/** @typedef {import("./api.js").PreparedLine} PreparedLine */
+/** @typedef {import("./api.js").PreparedMove} PreparedMove */
+/** @typedef {import("./api.js").Results} Results */
+/** @typedef {import("./dom.js").Child} Child */
+/** @typedef {"white" | "black"} Color */
+
+/** The quantile of the normal distribution that leaves 10 % on each side, as in the openings. */
+const QUANTILE = 1.2816;
+/** The number of games from which a score is marked as weaker, if its range misses the average. */
+const ENOUGH = 10;
+/** The number of rows that are always shown, and the share of games below which rows are folded. */
+const [SHOWN, RARE] = [7, 0.005];
+/** The number of games below which a score is not shown. */
+const FEW = 5;
+
+/**
+ * Returns the number of games with a result, and the points of a color in them.
+ * @param {Results} results
+ * @param {Color} color
+ */
+function scored({ white, draws, black }, color) {
+  const wins = color === "white" ? white : black;
+  return { games: white + draws + black, wins, points: wins + draws / 2 };
+}
+
+/**
+ * Returns the score of a color as text.
+ * @param {Results} results
+ * @param {Color} color
+ */
+function scoreText(results, color) {
+  const { games, points } = scored(results, color);
+  return games ? `${Math.round((100 * points) / games)}%` : "–";
+}
+
+/**
+ * Returns true if chance alone is an unlikely reason for a score below the average.
+ * @param {Results} results
+ * @param {Preparation} prepared
+ * @param {Color} color
+ */
+function isWeak(results, prepared, color) {
+  const { games, wins, points } = scored(results, color);
+  const all = scored(prepared.yours, color);
+  if (games < ENOUGH || !all.games) return false;
+  const average = all.points / all.games;
+  const mean = (points + 2 * average) / (games + 2);
+  const variance = Math.max(0.02, (wins + results.draws / 4 + 1) / (games + 2) - mean * mean);
+  return mean + QUANTILE * Math.sqrt(variance / (games + 2)) < average;
+}
+
+/**
+ * Returns the heading of a preparation.
+ * @param {Preparation} prepared
+ * @param {string} opponent
+ * @param {Color} color The user's color.
+ * @param {(color: string) => void} choose
+ */
+export function preparationHeading({ theirs, yours, met }, opponent, color, choose) {
+  const other = color === "white" ? "black" : "white";
+  const figure = (/** @type {string} */ label, /** @type {string} */ value, /** @type {string} */ more) =>
+    div("", make("dt", { title: label }, label), make("dd", "", value, ...(more ? [" ", small(more)] : [])));
+  const of = (/** @type {Results} */ results, /** @type {Color} */ side) => /** @type {[string, string]} */ ([scoreText(results, side), `in ${counted(results.games)}`]);
+  return [
+    make("h2", { title: opponent }, span("family", `Prepare for ${opponent}`)),
+    segments({ "aria-label": "Your color" }, [["white", "as White"], ["black", "as Black"]], color, choose),
+    div("card figures",
+      make("dl", "",
+        figure(opponent, ...of(theirs, other)),
+        figure("You", ...of(yours, color)),
+        figure("You against them", ...of(met, color)),
+        figure("Last met", dateWords(met.lastPlayed?.slice(0, 7)) || "–", ""),
+      ),
+    ),
+  ];
+}
+
+/**
+ * Returns the table of the moves of a preparation.
+ * @param {Preparation} prepared
+ * @param {Color} color The user's color.
+ * @param {boolean} isOwn Whether the user is to move.
+ * @param {boolean} isUnfolded
+ * @param {(uci: string) => void} play
+ * @param {() => void} unfold
+ */
+export function preparationTable(prepared, color, isOwn, isUnfolded, play, unfold) {
+  const { moves, recentSince } = prepared;
+  const all = isOwn ? Math.max(1, ...moves.map(({ theirs }) => theirs.games)) : moves.reduce((sum, { theirs }) => sum + theirs.games, 0) || 1;
+  const own = moves.reduce((sum, { yours }) => sum + yours.games, 0) || 1;
+  const isRare = (/** @type {PreparedMove} */ { theirs, yours, answer }) => !answer && (isOwn ? yours.games / own < 2 * RARE && theirs.games < ENOUGH : theirs.games / all < RARE);
+  const rare = moves.findIndex((move, index) => index >= SHOWN || isRare(move));
+  const end = isUnfolded || rare < 0 || moves.length - rare < 2 ? moves.length : rare;
+  const rest = moves.slice(end);
+  const head = isOwn ? ["You play", "Opening", "They score", "You score", "Repertoire"] : ["They play", "Opening", "Games", "You score", "Answer"];
+  const kinds = ["san", "name", "his", "mine", "act"];
+  const heads = head.map((label, index) => div({ role: "columnheader", class: kinds[index] }, label));
+  const rows = moves.slice(0, end).map((move, index) => row(move, index, prepared, { color, isOwn, all, recentSince, play }));
+  const games = rest.reduce((sum, { theirs, yours }) => sum + (isOwn ? yours : theirs).games, 0);
+  const more = rest.length ? [button({ class: "more", "aria-expanded": "false", "data-focus": "more" }, [icon("down"), counted(rest.length, "more move"), span("quiet", ` · ${counted(games)}`)], unfold)] : [];
+  const label = isOwn ? "Your moves, their results and yours" : "Their moves, your results and answers";
+  return moves.length
+    ? div("card moves prep", div({ role: "table", "aria-label": label }, div({ role: "rowgroup", class: "head" }, div({ role: "row", class: "row" }, ...heads)), div({ role: "rowgroup", class: "body" }, ...rows)), ...more)
+    : p("card none", `None of ${isOwn ? "your" : "their"} games continues from this position.`);
+}
+
+/**
+ * @param {PreparedMove} move
+ * @param {number} index
+ * @param {Preparation} prepared
+ * @param {{ color: Color, isOwn: boolean, all: number, recentSince: number | null, play: (uci: string) => void }} context
+ */
+function row(move, index, prepared, { color, isOwn, all, recentSince, play }) {
+  const { uci, san, opening, theirs, yours, answer } = move;
+  const other = color === "white" ? "black" : "white";
+  const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => div({ role: "cell", class: kind }, ...content);
+  const share = isOwn ? scoreText(theirs, other) : percent(theirs.games / all);
+  const recent = isOwn ? "games of theirs" : recentSince ? `${number(theirs.recent)} since ${recentSince}` : "";
+  const his = cell("his", span("", number(theirs.games)), span("quiet", share), small(recent));
+  his.style.setProperty("--share", `${((100 * theirs.games) / all).toFixed(1)}%`);
+  const { wins, games } = scored(yours, color);
+  const draws = yours.draws + (yours.unfinished ?? 0);
+  const results = { ...yours, draws, wins, losses: games - wins - yours.draws };
+  const mine = yours.games
+    ? cell(`mine${isWeak(yours, prepared, color) ? " weaker" : ""}`, bar(results, true, undefined), b(yours.games < FEW ? "" : scoreText(yours, color)), small(counted(yours.games)))
+    : cell("mine", small("no game"));
+  const dots = color === "black" && !isOwn ? "…" : "";
+  const tag = answer ? span({ class: "tag", title: answer.source === "repertoire" ? "In your repertoire" : `Played in ${counted(answer.games)} of yours` }, ...(isOwn ? [icon("mark"), "yours"] : [`${dots}${answer.san}`])) : isOwn ? "" : span("tag gap", "Gap");
+  const words = isOwn ? "" : answer ? `; answer ${answer.san}` : "; no answer";
+  const label = `${san}, ${isOwn ? `they score ${share} in ${number(theirs.games)}` : `${counted(theirs.games)}, ${share}`}; ${yours.games ? `you score ${scoreText(yours, color)} in ${number(yours.games)}` : "no game of yours"}${words}`;
+  const press = button({ "aria-label": label, tabindex: index ? -1 : 0, "data-focus": `move ${uci}` }, [san], () => play(uci));
+  const element = div({ role: "row", class: "row", "data-uci": uci }, div({ role: "rowheader", class: "san" }, press), cell("name", opening?.name ?? ""), his, mine, cell("act", tag));
+  on(element, "click", (event) => {
+    if (!(event.target instanceof Element && event.target.closest("button"))) play(uci);
+  });
+  return element;
+}
+
+/**
+ * Returns the list of the lines to look at first.
+ * @param {Preparation} prepared
+ * @param {Color} color The user's color.
+ * @param {number} first The number of the first half-move.
+ * @param {(line: string[]) => void} open
+ */
+export function preparationLines(prepared, color, first, open) {
+  const { lines = [] } = prepared;
+  if (!lines.length) return "";
+  const items = lines.map((line) => {
+    const words = line.san.map((san, index) => ((first + index) % 2 === 0 || index === 0 ? `${plyNumber(first + index)} ${san}` : san));
+    const cut = words.length < 5 ? 0 : words.length - 1;
+    const games = 1 / line.chance;
+    const often = `1 game in ${number(games < 9.5 ? Number(games.toFixed(1)) : Math.round(games))}`;
+    const score = line.gap ? "No answer yet" : `You score ${scoreText(line, color)}`;
+    return make("li", "", button({ "data-focus": `line ${line.play.join()}` }, [
+      span("", ...(cut ? [span("quiet", `${words.slice(0, cut).join(" ")} `)] : []), b(words.slice(cut).join(" ")), small(line.opening?.name ?? "")),
+      span("often", often),
+      span(line.gap ? "yours gap" : isWeak(line, prepared, color) ? "yours weaker" : "yours", score, small(`in ${counted(line.games)}${line.gap ? " of yours" : ""}`)),
+      icon("forward"),
+    ], () => open(line.play)));
+  });
+  return div("card look", make("h3", "", "Look at these first"), p("quiet", "What you are likely to meet, by the points it costs you; then what you have no answer to"), make("ul", "", ...items));
+}
