@@ -178,7 +178,7 @@ impl<'a> ConvertBook<'a> {
     }
 }
 
-/// A source of those moves of a book whose weight is greater than 0, because only these are played.
+/// A source of the moves that are played from a book: the moves whose weight is greater than 0.
 struct PlayedMoves<'a>(&'a Book);
 
 impl Source for PlayedMoves<'_> {

@@ -54,8 +54,8 @@ use crate::{
 pub use self::{book::ConvertBook, table::TableFormat};
 pub use crate::suite::{EvalRange, Suite, SuiteFormat, read_starts};
 
-/// A conversion of an OOBS database to a Polyglot book, a table or an opening suite. The default options are those of
-/// [`MakeBook`](crate::MakeBook). Inactive rows, whose moves must not be played, are skipped.
+/// A conversion of an OOBS database to a Polyglot book, a table or an opening suite. The default options are the same
+/// as for [`MakeBook`](crate::MakeBook). Inactive rows, whose moves must not be played, are skipped.
 #[derive(Debug)]
 pub struct Convert {
     /// The database.
@@ -83,7 +83,8 @@ pub struct Convert {
     pub meter: Arc<Meter>,
 }
 
-/// The result of a conversion: the number of records written, and what was left out.
+/// The result of a conversion: the number of records that were written, and the numbers of rows and moves that were
+/// left out.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Converted {
     /// The number of records of the book, of lines or positions of the suite, or of rows of the table.
@@ -267,8 +268,8 @@ impl Convert {
         })
     }
 
-    /// Combines two move filters, so that a move must pass both: the filter of the conversion, or `default` if none was
-    /// set, and the filter by which the moves of the database were selected.
+    /// Combines two move filters, so that a move must pass both. The first is the filter of the conversion, or
+    /// `default` if none was set. The second is the filter that the database states for its moves.
     fn narrowed(&self, default: MoveFilter) -> MoveFilter {
         let mut filter = self.move_filter.clone().unwrap_or(default);
         filter.narrowed_by(&self.obs.info().move_filter);
@@ -276,7 +277,7 @@ impl Convert {
     }
 }
 
-/// A source of moves for a walk: the moves of a database that pass a move filter, with their results.
+/// A source for a walk. It returns the moves of a database that pass a move filter, with their results.
 struct CountedMoves<'a> {
     finder: Finder<'a>,
     filter: MoveFilter,

@@ -55,7 +55,7 @@ pub(super) struct ParquetRows {
 }
 
 impl ParquetRows {
-    /// Begins a file with columns of these names.
+    /// Begins a Parquet file in `file`. `names` are the names of its columns.
     pub(super) fn begin<'a>(
         file: AtomicFile,
         names: impl Iterator<Item = &'a str>,
@@ -86,8 +86,9 @@ impl ParquetRows {
         })
     }
 
-    /// Appends a row: a JSON document that has the names of the columns. Keys of positions, which are texts of 16 hex digits
-    /// there, become signed numbers with the same bits, as in [counts](crate::counts).
+    /// Appends a row. `row` is a JSON document whose fields have the names of the columns. A position key is a text of
+    /// 16 hex digits in the document. In the file, it is a signed number with the same bits, as in
+    /// [counts](crate::counts).
     pub(super) fn push(&mut self, row: &Value) -> Result<()> {
         for (name, column) in &mut self.columns {
             let value = &row[&**name];

@@ -143,7 +143,7 @@ impl ClassRecord {
         }
     }
 
-    /// Returns `true` if both records have the same position, move and class. Their results may differ.
+    /// Returns `true` if both records have the same position, move and class. Their results need not be the same.
     #[inline]
     pub(crate) fn has_class_of(self, other: ClassRecord) -> bool {
         self.0 >> 23 == other.0 >> 23

@@ -36,8 +36,8 @@ const MOST_OF_MOVE: usize = 1 << 16;
 const MOST_CLASSES: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
 /// The maximum number of rows in a directory of counts that may lack rows for games which end in a position. A larger
-/// directory without such rows was written by a program that did not count endings. In a smaller directory, every game
-/// may end in a position from which it moved earlier; such an ending has no row.
+/// directory that lacks them was written by a program that did not count endings. In a smaller directory, every game
+/// may end in a position from which it moved earlier, and such an ending has no row.
 const MOST_WITHOUT_ENDS: u64 = 10_000;
 
 /// Counts of several directories that are added up by class (speed, rating group and month) while they are read.
@@ -382,8 +382,8 @@ impl RowSource<'_> {
     }
 }
 
-/// Calls `f` with the rows of `shards`, sorted by position key, move and class, and with equal classes of a move added
-/// up. The counts must be of standard chess, not of a variant.
+/// Calls `f` with the rows of `shards`, sorted by position key, move and class. Rows of a move with equal classes are
+/// added up. The counts must be counts of standard chess. A shard is a 256th of the range of keys.
 ///
 /// # Errors
 ///
@@ -425,8 +425,8 @@ pub(super) fn for_each_class_row(
     open.map_or(Ok(()), |last| f(&row_of(last)))
 }
 
-/// Returns an iterator over the rows of `shards`, sorted by key, move and identity. Several rows of a move may have the
-/// same class.
+/// Returns an iterator over the rows of `shards`, sorted by key, move and identity. Rows of a move with equal classes
+/// are not added up. A shard is a 256th of the range of keys.
 pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedRows<'_> {
     let Some(keys) = &counts.keys else {
         let records = shards.flat_map(|shard| counts.records.records(shard));
@@ -488,8 +488,8 @@ fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     }
 }
 
-/// Calls `f` with the rows of one shard of counts of variants, sorted by key, move and identity. A shard is a 256th of
-/// the range of keys. `keys` contains the pairs of a key and an identity, and `finder` finds the moves of an identity.
+/// Calls `f` with the rows of one shard, a 256th of the range of keys, sorted by key, move and identity. The counts are
+/// counts of variants. `keys` contains the pairs of a key and an identity, and `finder` finds the moves of an identity.
 ///
 /// # Errors
 ///

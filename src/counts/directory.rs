@@ -141,8 +141,8 @@ impl CountsDirectory {
         &self.parts
     }
 
-    /// Returns the file that lists the positions in which games started, or `None` if the directory contains no such
-    /// file. [`Part::read_starts`] reads it.
+    /// Returns the file that lists the positions in which games started, or `None` if the directory does not contain
+    /// it. [`Part::read_starts`] reads the file.
     pub fn starts(&self) -> Option<&Part> {
         self.starts.as_ref()
     }

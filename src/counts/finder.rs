@@ -278,7 +278,8 @@ impl Finder<'_> {
         self.shards.iter().map(|parts| parts.positions).sum()
     }
 
-    /// Replaces `parts` with the range of records to search for each key, in the order of `keys`.
+    /// Replaces the content of `parts`. For each of `keys`, in their order, `parts` gets the range of records in which
+    /// the key can be found.
     ///
     /// Nearly every look-up waits for memory. The loops are short, so that the processor runs many iterations at once
     /// and the waits overlap.
@@ -329,8 +330,8 @@ impl VisitedBits {
         black_box(words.fold(0, |all, word| all | word.load(Ordering::Relaxed)));
     }
 
-    /// Marks a position as visited. Returns `true` if it was not visited before. Any number of threads may call this at
-    /// the same time.
+    /// Marks a position as visited. Returns `true` if the position was not visited before. Any number of threads may
+    /// call this function at the same time.
     pub fn set(&self, place: RecordPlace) -> bool {
         let word = &self.shards[place.shard][place.record / WORD];
         let bit = 1 << (place.record % WORD);

@@ -133,7 +133,8 @@ impl Row {
     }
 }
 
-/// A row of counts by class: the results of a move in a position, for the games of one class.
+/// A row of counts by class (speed, rating group and month). It contains the results of a move in a position, in the
+/// games of one class.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ClassRow {
     /// The position, the move, and the results.

@@ -66,8 +66,8 @@ impl CountsDirectory {
         Ok(parts.filter(|parts| parts.first_out_of_order().is_none()))
     }
 
-    /// Returns the Parquet files of counts by class in ascending order of keys, for reading by ranges. The rows must be
-    /// sorted, even if the metadata do not state it; reading checks the order.
+    /// Returns the Parquet files in ascending order of keys, for reading counts by class in ranges of keys. The rows
+    /// must be sorted, even if the metadata do not state that they are. The order is checked when the rows are read.
     ///
     /// # Errors
     ///
@@ -158,8 +158,8 @@ impl OrderedPart {
 
 impl Group {
     /// Reads the range of keys and the number of rows of a row group from its metadata. Returns `None` if the group
-    /// cannot be read by ranges of keys: if the metadata do not state that the rows are sorted by key and move, if they
-    /// do not state the first and the last key, or if the group has no rows or more than [`MOST_OF_GROUP`].
+    /// cannot be read by ranges of keys. That is the case if the metadata do not state that the rows are sorted by key
+    /// and move, do not state the first and the last key, or state no rows or more than [`MOST_OF_GROUP`].
     fn find(group: &RowGroupMetaData, columns: &PartColumns) -> Option<Group> {
         let rows = u64::try_from(group.num_rows()).ok()?;
         let [key, mv] = [columns.key, columns.mv].map(|column| column.place());
@@ -275,8 +275,8 @@ impl OrderedParts {
     }
 }
 
-/// A reader of the rows in a range of position keys, in ascending order, from the sorted files of a directory of
-/// counts.
+/// A reader of the sorted files of a directory of counts. It reads the rows in a range of position keys, in ascending
+/// order.
 pub(crate) struct OrderedRows<'a> {
     keys: RangeInclusive<i64>,
     by: Grouping,

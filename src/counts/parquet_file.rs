@@ -39,7 +39,7 @@ const MOST_OF_METADATA: u64 = 16 << 20;
 /// The number of bytes after the metadata of a Parquet file: four of their length, and the magic `PAR1`.
 const FOOTER: u64 = 8;
 
-/// The estimated number of bytes of memory that parsing takes for each byte of Parquet metadata.
+/// The estimated number of bytes of memory for each byte of Parquet metadata that is parsed.
 const PARSED: u64 = 16;
 
 /// Calls `read` and converts a panic to an error, because the crate `parquet` panics on some damaged files.
@@ -69,10 +69,10 @@ pub(super) fn file_size(path: &Path) -> Result<u64> {
     }
 }
 
-/// Estimates the memory in bytes that parsing the metadata of a Parquet file takes. `size` is the size of the file in
-/// bytes.
+/// Estimates how many bytes of memory are needed to parse the metadata of a Parquet file. `size` is the size of the
+/// file in bytes.
 ///
-/// Returns 0 if the file is too short or does not end with the magic `PAR1`; opening such a file returns the error.
+/// Returns 0 if the file is too short or does not end with the magic `PAR1`. Opening such a file returns the error.
 ///
 /// # Errors
 ///
@@ -309,7 +309,8 @@ pub(super) enum Holds {
 }
 
 impl Column {
-    /// Finds the column with this name. Returns `None` if the file has no such column.
+    /// Finds the column with the name `name`. Returns `None` if the file does not contain this column. `holds` is the
+    /// type that its values must have.
     ///
     /// # Errors
     ///
@@ -458,7 +459,8 @@ impl Values {
         }
     }
 
-    /// Replaces `values` with the next `rows` booleans of the column. Otherwise like [`integers`](Values::integers).
+    /// Replaces `values` with the next `rows` booleans of the column. `row` is the number of the first of these rows,
+    /// for error messages. Returns an error in the cases of [`integers`](Values::integers).
     pub(super) fn booleans(
         &mut self,
         rows: usize,
@@ -473,7 +475,8 @@ impl Values {
         }
     }
 
-    /// Replaces `values` with the next `rows` strings of the column. Otherwise like [`integers`](Values::integers).
+    /// Replaces `values` with the next `rows` strings of the column. `row` is the number of the first of these rows,
+    /// for error messages. Returns an error in the cases of [`integers`](Values::integers).
     pub(super) fn texts(
         &mut self,
         rows: usize,

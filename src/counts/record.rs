@@ -32,7 +32,7 @@ const KIND: u128 = !0 << 47;
 /// The number of low bits of a record that hold the numbers of wins, draws and losses.
 const NUMBERS: u32 = 47;
 
-/// The number of bits of a position key below those that select its shard.
+/// The number of low bits of a position key that do not select its shard.
 const KEY_BITS: u32 = u64::BITS - SHARDS.ilog2();
 const KEY_MASK: u128 = (1 << KEY_BITS) - 1;
 
@@ -161,10 +161,10 @@ impl Record for CountRecord {
         self.key()
     }
 
-    /// Returns the packed form of a record that counts exactly one game, or `None` for any other record.
+    /// Returns the packed form of a record that counts exactly one game. Returns `None` for any other record.
     ///
-    /// The packed form contains the position key without its first byte, the result (0 for a loss, 1 for a draw, 2 for
-    /// a win), the side to move, and the move.
+    /// The packed form contains the position key without its first byte, the result, the side to move, and the move.
+    /// The result is 0 for a loss, 1 for a draw and 2 for a win.
     #[inline]
     fn packed(self) -> Option<[u8; PACKED]> {
         let low = self.0 as u64;

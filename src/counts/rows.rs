@@ -80,7 +80,7 @@ impl PartColumns {
     }
 }
 
-/// Reads the columns of a Parquet row group of counts side by side, in batches of rows.
+/// A reader of a Parquet row group of counts. It reads all columns side by side, in batches of rows.
 pub(super) struct GroupReader {
     key: Values,
     mv: Values,
@@ -106,7 +106,8 @@ struct ClassReader {
 }
 
 impl ClassReader {
-    /// Opens the columns of ratings and of the properties in `by`, for the row group with index `group`.
+    /// Opens columns of the row group with the index `group`: the columns of the properties in `by`, and those of
+    /// ratings.
     ///
     /// # Errors
     ///
@@ -354,7 +355,8 @@ impl ColumnBatch {
         }
     }
 
-    /// Creates the error for an invalid `value` of `column` in the row with index `at` of the batch.
+    /// Creates the error for `value`, an invalid value of the column `column`. `at` is the index of the row in the
+    /// batch.
     #[cold]
     fn cannot_be(&self, at: usize, column: &'static str, value: i64) -> CountsError {
         CountsError::Value {

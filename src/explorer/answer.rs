@@ -75,7 +75,7 @@ impl Answer {
     }
 }
 
-/// A move that was played in the position of a query, with the numbers of games by result.
+/// A move that was played from the position of a query, with the number of games for each result.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayedMove {

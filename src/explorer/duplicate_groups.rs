@@ -123,9 +123,9 @@ impl DuplicateGroups {
 
     /// Returns a hash of all properties in which duplicates agree. `id` is the id of the game in `source`.
     ///
-    /// Returns `None` for a game that is never a duplicate: its positions are not indexed, a player is unknown, or it
-    /// has neither a Lichess id nor a known final position. Games that are no duplicates have equal keys only if 64-bit
-    /// hashes collide.
+    /// Returns `None` for a game that is never a duplicate. That is the case if its positions are not indexed, if a
+    /// player is unknown, or if it has neither a Lichess id nor a known final position. Games that are no duplicates
+    /// have equal keys only if 64-bit hashes collide.
     fn key(&self, source: &OpenIndex, id: u32) -> Option<u64> {
         let (games, at) = (&source.rows, id as usize);
         let summary = games.get(id)?;

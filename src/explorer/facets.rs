@@ -30,8 +30,9 @@ use crate::{
 /// The number of games that a thread processes at a time when variants are counted.
 const STRETCH: usize = 1 << 16;
 
-/// The number of games of a position for each value of a filter, such as each speed. Only games that pass all other
-/// filters are counted.
+/// The numbers of games of a position for each speed, rating group, color and year, and the numbers of games for each
+/// variant. A number counts the games that pass if one filter is set to its value and the remaining filters are
+/// unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facets {

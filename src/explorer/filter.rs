@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The divisor that decides how remaining filters are applied to a range of games. If at most one game in 32 still
-/// passes, the remaining filters are applied to one game after the other, and not to whole columns.
+/// passes, the filters are applied game by game, and not to whole columns.
 const FEW: usize = 32;
 
 /// The number of games to which filters are applied at a time.
@@ -135,7 +135,7 @@ impl<'a> SourceFilters<'a> {
     }
 }
 
-/// The filters of a query, prepared for the games of one index of an explorer.
+/// The filters of a query, prepared for the games of one index.
 pub(super) struct SourceFilter<'a> {
     games: &'a GameColumns,
     /// A bit for each game of the source. It is set for the games of the player whom the filters name or, if they name
@@ -300,7 +300,7 @@ impl<'a> SourceFilter<'a> {
     /// Determines for each game in a range of ids whether it passes the filter, and stores the results in `passes`.
     /// Returns `true` if any game passes.
     ///
-    /// One filter after the other is applied to the whole range, so the compiler can vectorize the loops.
+    /// The filters are applied one by one to the whole range, so the compiler can vectorize the loops.
     pub(super) fn filter_range(&self, stretch: Range<usize>, passes: &mut Vec<bool>) -> bool {
         passes.clear();
         match &self.of_somebody {
@@ -325,9 +325,9 @@ impl<'a> SourceFilter<'a> {
         passes.contains(&true)
     }
 
-    /// Applies the remaining filters, one game after the other, to the games that are marked in `passes`. Clears the
-    /// marks of games that do not pass. `first` is the id of the game to which the first mark belongs. Returns `true`
-    /// if any game passes.
+    /// Applies the remaining filters, game by game, to the games that are marked in `passes`. Clears the marks of games
+    /// that do not pass. `first` is the id of the game to which the first mark belongs. Returns `true` if any game
+    /// passes.
     fn filter_few(&self, first: usize, passes: &mut [bool]) -> bool {
         let mut are_any = false;
         for (at, passes) in passes.iter_mut().enumerate().filter(|(_, passes)| **passes) {

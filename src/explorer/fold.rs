@@ -32,7 +32,7 @@ const FEW_PARTS: usize = 32;
 const PARTS_AT_ONCE: usize = 16;
 
 /// The ratio that decides how a part of a list is filtered. If the range of its ids is more than this many times its
-/// length, filters are applied to one game after the other, and not to whole columns.
+/// length, filters are applied game by game, and not to whole columns.
 const SPARSE: usize = 4;
 
 /// The kinds of rows that a [`Collector`] accepts in place of single games. A row is the stored results of one move.

@@ -24,8 +24,8 @@ use crate::{
     openings::OpeningNumber,
 };
 
-/// The quantile of the standard normal distribution for a range with a probability of 80 percent. A value lies on each
-/// side of the range with a probability of 10 percent.
+/// The quantile of the standard normal distribution from which an 80 percent range is calculated. On each side of the
+/// range, 10 percent of the values are outside.
 const QUANTILE: f64 = 1.2816;
 
 /// The number of fictitious games that are added to the games of an opening, before the range of its score is
@@ -64,7 +64,7 @@ pub struct OpeningTable {
     pub families: Vec<OpeningRow>,
 }
 
-/// The games of an opening or of a family of openings, with their results and score.
+/// The games of an opening, or of a family of openings, with their results and score.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpeningRow {
@@ -213,7 +213,7 @@ impl Average {
     }
 }
 
-/// A collector of games that has one tally for each opening, indexed by the number of the opening.
+/// A collector of games by opening. It has one tally for each opening, indexed by the number of the opening.
 struct OpeningTallies {
     tallies: Vec<OpeningTally>,
     of_player: bool,

@@ -403,7 +403,7 @@ impl Explorer {
         Ok((total, games.map(|game| Ok(game?.0))))
     }
 
-    /// Returns the description of game `number` in the form of an entry of a list of games. The entry contains no move.
+    /// Returns the description of game `number` as a list of games contains it, but without a move.
     ///
     /// # Errors
     ///

@@ -173,7 +173,8 @@ struct NameTable {
     lines: Vec<NamedLine>,
 }
 
-/// The number of games in which a name occurs, with their dates, for one source (an index of the explorer).
+/// The number and the dates of the games in which a name occurs. The games are those of one source, an index of the
+/// explorer.
 #[derive(Copy, Clone, Default, Debug)]
 struct Facts {
     source: u32,

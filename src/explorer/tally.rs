@@ -23,7 +23,7 @@ use crate::{
     position::BookMove,
 };
 
-/// The numbers of games by result: draws, wins of White, wins of Black, unfinished games.
+/// The numbers of games by result: draws, White's wins, Black's wins and unfinished games.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct ResultSum {
     /// Indexed as [`GameResult::ALL`](crate::pgn::GameResult::ALL): drawn, won by White, won by Black, without a
@@ -206,7 +206,8 @@ impl AddAssign for MoveTally {
 /// in descending order.
 pub(super) type Rank = (u64, u64, BookMove);
 
-/// Returns the rank of a game in a list sorted by the mean of the players' known ratings, then by date.
+/// Returns the rank of a game in a list that is sorted by rating, then by date. The rating of a game is the mean of the
+/// players' known ratings.
 #[inline]
 pub(super) fn by_rating(summary: &GameSummary, number: u64, mv: BookMove) -> Rank {
     let rank = u64::from(summary.doubled_rating()) << u32::BITS | u64::from(summary.date);

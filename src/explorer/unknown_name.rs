@@ -78,7 +78,7 @@ pub(super) fn unknown_names(explorer: &Explorer, filters: &Filters) -> Result<Ve
     Ok(unknown)
 }
 
-/// Returns the names in the filters by player, by opponent and by event, each with the role of the names.
+/// Returns three groups of names in the filters: players, opponents and events. Each group has the role of its names.
 fn groups(filters: &Filters) -> [(&[String], NameRole); 3] {
     [
         (&filters.players, NameRole::Player),

@@ -140,9 +140,8 @@ impl WordIndex {
     /// Returns the number of typing errors for each text. The number is greater than [`MOST_ERRORS`] if the text does
     /// not match.
     ///
-    /// A text matches if each word in `wanted` is the beginning of a word of the text. If `mistyped` is `true`, a word
-    /// in `wanted` may also differ from a word of the text by typing errors, or begin with a letter that is itself a
-    /// word of the text, as in `Carlsen,M`.
+    /// A text matches if each word in `wanted` is the beginning of a word of the text. If `mistyped` is `true`, words
+    /// may also match with typing errors. A word in `wanted` then also matches its initial, as in `Carlsen,M`.
     pub(super) fn errors(&self, wanted: &[String], mistyped: bool) -> Vec<u8> {
         if !mistyped {
             return self.sum_errors(wanted, |word| self.begun_with(word));

@@ -167,9 +167,8 @@ impl Entries {
         Value::Held(&self.bytes[key_end..value_end])
     }
 
-    /// Finds the first entry in the range `some` of entry numbers at which the total size of keys and values, added up
-    /// from the start of the range, reaches `size` bytes. Returns the number of this entry. If the whole range is
-    /// smaller, returns its total size as an `Err`.
+    /// Adds up the sizes of keys and values of the entries `some`, a range of entry numbers. Returns the number of the
+    /// entry at which the sum reaches `size` bytes. If it does not reach `size`, returns the sum as an `Err`.
     pub(super) fn reach(&self, some: Range<usize>, size: usize) -> Result<usize, usize> {
         let mut sum = 0;
         for number in some {

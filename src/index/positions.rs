@@ -185,7 +185,7 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Ends the entry of the current position, if there is one.
+    /// Ends the entry of the current position. Does nothing if no entry was begun.
     fn end(&mut self) -> Result<()> {
         if self.position.is_none() {
             return Ok(());

@@ -47,8 +47,8 @@ impl IndexKind {
 /// An index of games by position, open for reading. Any number of threads can use it at the same time.
 ///
 /// Reading never changes the index. An open index keeps working when it is replaced or removed, because its files are
-/// held open, up to half of the number of files that the process may open. If the index has more files (about one for
-/// each megabyte), the others are opened for each use, which fails after the index was removed.
+/// held open. Files are held open up to half of the number that the process may open. If the index has more files
+/// (about one for each megabyte), the remaining files are opened for each use, which fails after the index was removed.
 ///
 /// All data are protected by checksums, which are verified on reading. Damage causes an error, never an incomplete
 /// answer.
@@ -442,8 +442,8 @@ impl Index {
     }
 }
 
-/// Creates the error for a path that does not lead to a LevelDB database. The message says what exists at the path
-/// instead.
+/// Creates the error for a path that does not lead to a LevelDB database. The message describes the content of the
+/// path.
 fn no_database(path: &Path) -> Error {
     let problem = if is_empty_directory(path) {
         "an empty directory, not an index: name a directory that make-book made"

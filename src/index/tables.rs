@@ -104,7 +104,7 @@ impl TableCutter {
         }
     }
 
-    /// Ends the current table, if it has entries.
+    /// Ends the current table. Does nothing if the table has no entries.
     fn end_table(&mut self) {
         if self.parts.is_empty() {
             return;

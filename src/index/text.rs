@@ -125,8 +125,8 @@ impl Index {
     }
 }
 
-/// A range of a PGN file that contains a certain game: the offsets of its start and its end in bytes, and the number of
-/// other games that precede the game in the range. `end` is `None` if the range extends to the end of the file.
+/// A range of a PGN file that contains a certain game. It has the offsets of its start and its end in bytes, and the
+/// number of games in the range that precede the game. `end` is `None` if the range extends to the end of the file.
 struct GameStretch {
     start: u64,
     end: Option<u64>,

@@ -75,8 +75,8 @@ impl fmt::Display for IndexFault {
     }
 }
 
-/// Checks an index completely, without changing it: verifies the checksum of every block, and checks the order of the
-/// keys, the form of each value, and whether the values agree with each other. If no fault is found, also compares the
+/// Checks an index completely, without changing it. Verifies the checksum of every block, the order of the keys and the
+/// form of each value, and checks whether the values agree with each other. If no fault is found, also compares the
 /// entries with those that the crate `rusty-leveldb` reads.
 ///
 /// # Errors

@@ -191,8 +191,8 @@ impl Block {
         Ok(block)
     }
 
-    /// Creates a block of which only the first part is held in memory: `bytes` are the bytes up to the block's last
-    /// value, and `len` is the size of the whole block. `offset` is the offset of the block in the file `path`.
+    /// Creates a block of which only the first part is held in memory. `bytes` are the bytes up to the block's last
+    /// value. `len` is the size of the whole block, and `offset` is its offset in the file `path`.
     pub(super) fn of_first_part(
         bytes: Vec<u8>,
         len: usize,

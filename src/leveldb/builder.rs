@@ -190,8 +190,8 @@ impl<W: Write> TableBuilder<W> {
 /// A writer that compresses blocks with Snappy and appends the compression byte and the checksum. The bytes of a block
 /// may be passed in several calls, so a large block is never held in memory as a whole.
 ///
-/// Snappy's format is the length of the input, followed by independently compressed chunks of [`STRETCH`] bytes, so
-/// compressing one chunk at a time produces the same bytes as compressing the whole block.
+/// Snappy's format is the length of the input, followed by chunks of [`STRETCH`] bytes that are compressed
+/// independently. Compressing one chunk at a time therefore produces the same bytes as compressing the whole block.
 struct BlockWriter<W> {
     out: W,
     /// The number of bytes written to `out`.

@@ -291,7 +291,8 @@ fn out_of_order(table: &Table) -> Error {
     table.problem("is damaged: its keys are out of order; make the index again")
 }
 
-/// A cursor that iterates over several tables one after the other. The ranges of their keys do not overlap.
+/// A cursor that iterates over the entries of several tables, table by table. The ranges of the tables' keys do not
+/// overlap.
 #[derive(Debug)]
 pub(crate) struct TablesCursor<'d> {
     database: &'d Database,

@@ -31,8 +31,8 @@ impl Damage {
 
 /// A LevelDB database that is open for reading.
 ///
-/// Reading never writes a file, not even a lock or a log, so the database may be on a read-only medium, and several
-/// programs may read it at the same time.
+/// Reading never writes a file, not even a lock or a log. The database may therefore be on a read-only medium, and
+/// several programs may read it at the same time.
 #[derive(Debug)]
 pub(crate) struct Database {
     pub(super) version: Version,
@@ -58,9 +58,9 @@ impl Database {
         })
     }
 
-    /// Returns the names that files of the database in `directory` may have: those of its manifest, its logs and its
-    /// tables, and the names that are the same in every LevelDB database. A table is included with both extensions that
-    /// LevelDB uses, `.ldb` and `.sst`.
+    /// Returns the names that files of the database in `directory` may have. They are the names of its manifest, its
+    /// logs and its tables, and the names that occur in every LevelDB database. Each table is included with both
+    /// extensions that LevelDB uses, `.ldb` and `.sst`.
     ///
     /// # Errors
     ///

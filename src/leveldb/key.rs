@@ -54,8 +54,8 @@ fn user_key(internal: &[u8]) -> &[u8] {
         .0
 }
 
-/// Returns a separator between two blocks of a table: an internal key that is not less than the internal key `last`,
-/// but less than all internal keys of the user key `next`.
+/// Returns a separator between two blocks of a table. The separator is an internal key that is not less than the
+/// internal key `last`, but less than all internal keys of the user key `next`.
 ///
 /// The separator is as short as the rules of [`user_separator`] allow, because it is stored in the table's index.
 pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {

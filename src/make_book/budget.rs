@@ -109,8 +109,8 @@ impl Budget {
     }
 }
 
-/// Divides the memory budget `share` for merging counts that are sorted already. Returns the number of bytes for the
-/// merge as a whole, the number of ranges of keys, and the number of bytes for the merged counts.
+/// Divides the memory budget `share` for merging counts that are sorted already. Returns three numbers: the bytes for
+/// the merge as a whole, the number of ranges of keys, and the bytes for the merged counts.
 ///
 /// Returns `None` if the counts must be sorted instead, because there is too little memory, or because too many files
 /// would be open.

@@ -219,9 +219,9 @@ impl MakeBook {
         self
     }
 
-    /// Sets which variant is counted: games of one variant, or the games of all variants, each by the rules of its own
-    /// variant. The `Variant` tag of a game names its variant. [`Input::with_untagged_variant`] sets the variant of
-    /// games without the tag. Default: standard chess.
+    /// Sets which games are counted by their variant: only games of one variant, or games of all variants. The
+    /// `Variant` tag of a game names its variant. [`Input::with_untagged_variant`] sets the variant of games without
+    /// the tag. Default: standard chess.
     pub fn variant(mut self, variant: impl Into<VariantChoice>) -> MakeBook {
         self.variant = variant.into();
         self

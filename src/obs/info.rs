@@ -89,7 +89,7 @@ impl Info {
     }
 
     /// Returns the options by which moves were left out of the database, such as a minimum number of games. Returns
-    /// `None` if the database contains every move of its games.
+    /// `None` if no moves were left out.
     pub fn dropped(&self) -> Option<String> {
         let dropped = self.dropped.clone();
         dropped.or_else(|| self.move_filter.pruning_text())

@@ -320,8 +320,8 @@ impl PositionRows {
     }
 }
 
-/// Encodes a row without its EPD. The encodings are made for sorting: in their order, the rows of a position are sorted
-/// by number of games in descending order, then by move.
+/// Encodes a row without its EPD. If the rows of a position are sorted by their encodings, their numbers of games are
+/// in descending order, and their moves are in ascending order.
 fn sortable(row: &ObsRow) -> Vec<u8> {
     let mut text = (u64::MAX - row.stats.games()).to_be_bytes().to_vec();
     text.extend_from_slice(row.mv.as_bytes());

@@ -43,7 +43,8 @@ pub struct ObsRow {
 }
 
 impl ObsRow {
-    /// Compares two rows of one position: by number of games in descending order, then by the text of the move.
+    /// Compares two rows of one position. Rows are ordered by their number of games in descending order, then by the
+    /// text of the move.
     pub fn by_games(a: &ObsRow, b: &ObsRow) -> Ordering {
         let games = b.stats.games().cmp(&a.stats.games());
         games.then_with(|| a.mv.cmp(&b.mv))
@@ -196,10 +197,10 @@ pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Resul
     })
 }
 
-/// Converts an EPD to the spelling that polybook writes. Returns `None` if it cannot be read.
+/// Converts an EPD to the spelling that polybook writes. Returns `None` if the EPD cannot be read.
 ///
-/// Other programs write castling rights in another order, an en passant square after every double step, counters and
-/// operations at the end, or empty brackets if no piece is in hand.
+/// Other programs write castling rights in another order, or an en passant square after every double step. Some add
+/// counters and operations, or empty brackets if no piece is in hand.
 pub(super) fn respelled(variant: Variant, epd: &str) -> Option<String> {
     let pos = variant.parse_position(epd).ok()?;
     Some(epd_of(&pos))

@@ -375,8 +375,8 @@ impl RowBlock {
         start..self.text.len()
     }
 
-    /// Replaces the content of `text` by the fields of a row in the order of the table, separated by tabs, as the
-    /// checksum needs them.
+    /// Replaces the content of `text` by the fields of a row, as they are added to the checksum. The fields are in the
+    /// order of the table, separated by tabs.
     fn write_fields(&self, row: &NewRow, text: &mut Vec<u8>) {
         let mut number = itoa::Buffer::new();
         text.clear();

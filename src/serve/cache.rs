@@ -20,8 +20,8 @@ use crate::{
 /// version are then made again.
 const GENERATION: u32 = 11;
 
-/// A directory of indexes that were made from PGN files. The name of an index contains a hash of the path of its PGN
-/// file and a hash of the state of this file.
+/// A directory of indexes that were made from PGN files. The name of an index contains two hashes: one of the path of
+/// its PGN file, and one of the state of this file.
 #[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,

@@ -193,8 +193,8 @@ impl Client {
         }
     }
 
-    /// Waits for the permits to answer a request: first for the permit of the client's address, then for the permit of
-    /// the server. Dropping the result returns both permits.
+    /// Waits for two permits to answer a request: first for a permit of the client's address, then for a permit of the
+    /// server. Dropping the result returns both permits.
     ///
     /// # Errors
     ///

@@ -120,8 +120,8 @@ impl Guard {
         headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, readers);
     }
 
-    /// Returns `true` if pages of `origin` may read the answers. `None` means that the request names no origin, like a
-    /// request for a script or an image. Such a request is allowed only if every origin (`*`) is.
+    /// Returns `true` if pages of `origin` may read the answers. If a request names no origin, `origin` is `None`, and
+    /// the result is `true` only if all origins are allowed (`*`).
     fn allows(&self, origin: Option<&HeaderValue>) -> bool {
         let mut allowed = self.origins.iter();
         allowed.any(|allowed| match origin {

@@ -26,7 +26,7 @@ pub(super) const MOST_SKIPPED: u32 = 10_000;
 /// others.
 const FILTERS: usize = 20;
 
-/// The names of the parameters of `/book`, the route for the moves of books.
+/// The names of the parameters of `/book`, the route that returns the moves of books.
 const OF_BOOKS: [&str; 7] = [
     "variant", "fen", "play", "source", "moves", "since", "until",
 ];

@@ -113,8 +113,8 @@ fn stats_of(
     Ok(sum)
 }
 
-/// A source of the moves of an explorer's index: the moves that games of one variant played in a position, with their
-/// results.
+/// A source that returns the moves of an explorer's index: the moves that games of one variant played from a position,
+/// with their results.
 #[derive(Debug)]
 pub struct Explored(pub Explorer, pub Variant);
 

@@ -42,8 +42,8 @@ impl<S: Source> Tree<'_, S> {
     /// output in errors.
     ///
     /// A line is indented by two blanks for each half-move before it. It contains the move, its evaluation if known,
-    /// its weight or results, its share in the weights of its position in percent, and `transposition` if the tree
-    /// continues the resulting position after another move.
+    /// its weight or results, and its share in the total weight of the position in percent. The word `transposition`
+    /// follows if the tree continues the resulting position after another move.
     ///
     /// # Errors
     ///

@@ -220,9 +220,9 @@ impl<S: Source> Source for UntilDone<'_, S> {
     }
 }
 
-/// Returns the legal moves after which `source` has a move. The moves in `known` (the moves of `source` in `pos`) come
-/// first, sorted by their games in descending order. The other moves follow, sorted by the games of all replies to them
-/// in descending order.
+/// Returns the legal moves of `pos` after which `source` has a move. `known` are the moves of `source` in `pos`. Moves in
+/// `known` come first, sorted by their number of games in descending order. The remaining moves follow, sorted by the
+/// number of games of all replies to them, in descending order.
 fn answered(
     source: &impl Source,
     pos: &Keyed<VariantPosition>,

@@ -167,8 +167,8 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Adds the merged list with the key `subject`: the lists of all indexes with this key, one after the other. The
-    /// key must not belong to a new name.
+    /// Adds the merged list with the key `subject`. It consists of the lists of all indexes with this key, in the order
+    /// of the indexes. The key must not belong to a new name.
     fn add(&mut self, subject: ListKey) -> Result<()> {
         // The new ids of each input follow those of the previous one, so concatenation keeps the order.
         for input in &mut self.inputs {
@@ -179,8 +179,8 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Adds the merged list with the key `subject`: the items of the lists of all indexes with this key, and the
-    /// records of new names with this key, sorted by id.
+    /// Adds the merged list with the key `subject`, which belongs to a new name. The list consists of the items of all
+    /// indexes and the records of new names that have this key, sorted by id.
     fn add_named(&mut self, subject: ListKey) -> Result<()> {
         let named = self.names.partition_point(|name| name.subject() == subject);
         let (named, rest) = self.names.split_at(named);
@@ -306,11 +306,11 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Calls `f` with each record of a list, or of one chunk of a list. The records have the game ids of the merged
-    /// index.
+    /// Calls `f` with the records of `list`, which is a list or one chunk of a list. The records have the game ids of
+    /// the merged index.
     ///
-    /// `least` is the least id that the list or chunk may contain. It is set to the last id plus 1, for the next chunk
-    /// of the list.
+    /// `least` is the least id that `list` may contain. It is set to the last id plus 1, for the next chunk of the
+    /// list.
     fn pass_records(
         &self,
         subject: ListKey,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::lists::Paging;
 use crate::index::layout::parse_number;
 
-/// The version of the layout of an explorer's index of games that this version of polybook writes and reads.
+/// The version of the layout of an explorer's index of games. This version of polybook writes and reads it.
 const VERSION: u64 = 7;
 
 /// The description of an explorer's index of games: decimal numbers, separated by vertical bars.
@@ -84,7 +84,7 @@ impl Contents {
     }
 }
 
-/// The version of the layout of an index of counts that this version of polybook writes and reads.
+/// The version of the layout of an index of counts. This version of polybook writes and reads it.
 const COUNTED_VERSION: u32 = 2;
 
 /// The greatest length in bytes of the encoded description of an index of counts.

@@ -102,7 +102,7 @@ impl Months {
         is_month.then_some((class, Month(month)))
     }
 
-    /// Returns the order of the Golomb code for the classes and months of the `rows` rows of a move. The code stores
+    /// Returns the order of a Golomb code. The code stores the classes and months of the `rows` rows of one move, as
     /// differences between consecutive numbers that [`number`](Months::number) returns. The order is chosen for evenly
     /// distributed numbers.
     fn order(self, rows: u64) -> u32 {
@@ -110,13 +110,13 @@ impl Months {
     }
 }
 
-/// Returns the order of the Golomb code for the keys of the `count` positions in a page. The code stores differences
+/// Returns the order of a Golomb code. The code stores the keys of the `count` positions in a page, as differences
 /// between consecutive keys. The order is chosen for evenly distributed keys.
 fn order_of_gaps(paging: Paging, count: u64) -> u32 {
     (u64::BITS - paging.bits()).saturating_sub(count.ilog2())
 }
 
-/// Returns the number of bits of the binary representation of `most`, which is enough for every number up to `most`.
+/// Returns the number of bits that are needed to represent every number up to `most`.
 fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }
@@ -177,8 +177,8 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
 /// The order of the Golomb code for a game id.
 const ORDER_OF_IDS: u32 = 20;
 
-/// Returns the order of the Golomb code for the sum of the ratings of `rated` players. The code stores the difference
-/// between the sum and its expected value.
+/// Returns the order of a Golomb code. The code stores the sum of the ratings of `rated` players, as the difference
+/// from the expected sum.
 fn order_of_ratings(rated: u64) -> u32 {
     7 + rated.ilog2() / 2
 }
@@ -254,8 +254,8 @@ fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> 
     row.is_possible().then_some(())
 }
 
-/// Returns the middle of the rating group of `class`, as an estimate of the mean rating of its players. Returns 0 for
-/// the class of games without known ratings.
+/// Returns the middle of the rating group of `class`, as an estimate for the mean rating of its players. Returns 0 if
+/// the ratings of the class are unknown.
 fn middle_of(class: Class) -> u64 {
     let group = RatingGroup::all().nth(class.group());
     group.map_or(0, |group| u64::from(group.floor()) + 100)

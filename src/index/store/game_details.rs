@@ -26,9 +26,9 @@ pub const DETAILED: u64 = 64;
 /// The beginning of the address of a game on Lichess; the id of the game follows.
 const LICHESS: &[u8] = b"https://lichess.org/";
 
-/// Appends the details of a game to `out`: the offset `place` of the game in the PGN text, and some fields of its
-/// `record`. A field is left out if it can be derived from `row` (the game's row in the table of games) or from `names`
-/// (the names of White, Black and the event).
+/// Appends the details of a game to `out`: its offset in the PGN text (`place`), and the fields of its `record` that
+/// cannot be derived. Fields are derived from `row` (the game's row in the table of games) and `names` (the names of
+/// White, Black and the event).
 pub fn write_details(
     out: &mut Vec<u8>,
     record: &[u8],

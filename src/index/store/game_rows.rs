@@ -27,7 +27,7 @@ pub const ROW: usize = 32;
 /// The number of games whose rows are stored in one entry of the index.
 pub const ROWS: u64 = 4096;
 
-/// A row of an explorer's index: what filters and answers need to know about one game.
+/// A row of an explorer's index. It contains the data about one game that filters and answers use.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GameRow {
     /// The number of White's name.

@@ -51,8 +51,8 @@ pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 /// The value that the lists of name numbers store instead of a move. It is not a move of any variant.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
-/// Returns `true` if an item with the move `mv` belongs to the list of a position: if `mv` is a move, or the value for
-/// games that end in the position.
+/// Returns `true` if an item with the move `mv` belongs to the list of a position. Such an item has a move, or
+/// [`BookMove::NONE`] if the game ends in the position.
 pub fn is_of_position(mv: BookMove) -> bool {
     mv != LISTED && mv != NAMED
 }
@@ -484,8 +484,8 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Ends the current list, if it has items: encodes it into the page, or writes its last chunk and its results by
-    /// period.
+    /// Ends the current list. Encodes a short list into the page. For a long list, writes the last chunk and the
+    /// results by period. Does nothing if the list has no items.
     fn end_list(&mut self) -> Result<()> {
         if self.list.is_empty() {
             return Ok(());

@@ -103,7 +103,7 @@ impl NameReader {
         name.ok_or_else(|| index.malformed(&names_key(entry)))
     }
 
-    /// Calls `f` with the number and the text of every name of `index`, in ascending order of numbers. Only a few names
+    /// Calls `f` with the number and the text of each name in `index`, in ascending order of numbers. Only a few names
     /// are in memory at a time.
     pub(crate) fn for_each(&self, index: &Index, mut f: impl FnMut(u32, &str)) -> Result<()> {
         for entry in 0..self.names.div_ceil(NAMES) {

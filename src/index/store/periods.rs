@@ -445,8 +445,8 @@ fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     longer
 }
 
-/// Appends the entries with the results by period of the position with the key `subject`. `rows` are its results by
-/// month, sorted by move, class and month.
+/// Appends the entries with the results by period of a position. `subject` is the key of the position. `rows` are its
+/// results by month, sorted by move, class and month.
 ///
 /// `of` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
 /// `candidates` returns the games of a period that an answer may show.

@@ -89,8 +89,8 @@ impl Index {
         details.map(f).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Calls `f` with the details of each game in the entry with the number `entry`, in ascending order of ids. `f`
-    /// receives the encoded details and the decoded details.
+    /// Calls `f` with the details of each game in the entry number `entry`, in ascending order of ids. `f` receives the
+    /// encoded details and the decoded details.
     ///
     /// # Errors
     ///

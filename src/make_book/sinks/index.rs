@@ -74,8 +74,8 @@ pub(super) fn indexed_files(options: &MakeBook, first_games: &[u64]) -> Result<V
         .collect()
 }
 
-/// Returns the number of bytes of memory that one index occupies until it is written: half of the budget, divided by
-/// the number of indexes that the run writes.
+/// Returns the number of bytes of memory that one index occupies until it is written. This is half of the budget,
+/// divided by the number of indexes in the run.
 pub(super) fn held_bytes(options: &MakeBook) -> usize {
     let indexes = usize::from(options.leveldb.is_some()) + usize::from(options.explorer.is_some());
     options.memory.bytes / 2 / indexes.max(1)

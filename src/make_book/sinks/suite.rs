@@ -154,7 +154,7 @@ impl SuiteSink<'_> {
     }
 }
 
-/// The collector of a suite for the lines of one batch of games.
+/// The collector of a suite. It collects the lines from one batch of games.
 struct SuiteBatch<'a> {
     sink: &'a SuiteSink<'a>,
     /// The lines, with the numbers of their games in the batch.
