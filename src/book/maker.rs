@@ -328,7 +328,8 @@ impl<'a> BookMaker<'a> {
         file.finish()
     }
 
-    /// Appends the records that the book keeps from one shard of the counts, a range of position keys, to `bytes`.
+    /// Appends to `bytes` the records that the book keeps from one shard of the counts. A shard is a range of position
+    /// keys.
     fn records(&self, shard: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let global = Scaling::new(self.summary.largest_weight);
         let mut entries: Vec<Entry> = Vec::new();

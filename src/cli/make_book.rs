@@ -326,8 +326,8 @@ fn check_standard_output(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns an error if an option is given that has no effect on any requested output. Options of polyglot are ignored
-/// without an error if no book is made, as polyglot does.
+/// Returns an error if an option is given that has no effect on any requested output. Options of polyglot are an
+/// exception: they are ignored if no book is made, as polyglot ignores them.
 fn refuse_unused(args: &Args) -> Result<(), Usage> {
     if args.explorer.as_ref().is_some_and(|path| path.is_file()) {
         return Err(Usage(EXPLORER_DIR.to_owned()));

@@ -16,8 +16,8 @@ use super::{Cli, legacy};
 pub struct Usage(pub String);
 
 impl Usage {
-    /// Returns an error if `option` is `Some`, the name of a given option. `reason` completes the sentence that begins
-    /// with the name.
+    /// Returns an error if `option` contains the name of an option, which the user has given. The error message begins
+    /// with this name, followed by `reason`.
     pub fn refuse(option: Option<&str>, reason: &str) -> Result<(), Usage> {
         match option {
             Some(option) => Err(Usage(format!("{option} {reason}"))),

@@ -117,7 +117,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the variant by whose rules positions are read: Chess960 if its option is set in standard chess.
+    /// Returns the variant by whose rules positions are read. It is Chess960 if the variant is standard chess and the
+    /// option for Chess960 is set.
     pub(super) fn rules(&self) -> Variant {
         match self.variant {
             Variant::Standard if self.is_chess960 => Variant::Chess960,

@@ -210,7 +210,7 @@ fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     eval.map(|eval| record(&pos, eval)).transpose()
 }
 
-/// Reads the position of a line with an evaluation, and ignores the rest of the line.
+/// Reads the position of a line in the given format, which contains an evaluation. Ignores the rest of the line.
 ///
 /// # Errors
 ///

@@ -98,8 +98,8 @@ impl<'a> GameReader<'a> {
         self.first_tag
     }
 
-    /// Returns the offset at which the last tag of the current game ends, or at which the game starts if it has no
-    /// tags.
+    /// Returns the offset at which the last tag of the current game ends, or the offset at which the game begins if it
+    /// has no tags.
     pub(crate) fn tags_end(&self) -> usize {
         self.tags_end
     }

@@ -182,8 +182,8 @@ enum Certainty {
     MayBeCastling,
 }
 
-/// Parses a result, and returns it with the meaning that the text may also have. Words, letters and dots after the
-/// result are ignored. Returns `None` if the text does not begin with a result.
+/// Parses a result at the start of a text. Returns the result, and a [`Certainty`] that says what else the text may
+/// mean. Words, letters and dots after the result are ignored. Returns `None` if the text does not begin with a result.
 #[cold]
 fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
     spelled_exactly(text).or_else(|| {
@@ -198,8 +198,8 @@ fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
     })
 }
 
-/// Parses a text that consists of nothing but a result, and returns it with the meaning that the text may also have.
-/// Returns `None` for any other text.
+/// Parses a text that consists of nothing but a result. Returns the result, and a [`Certainty`] that says what else the
+/// text may mean. Returns `None` for any other text.
 fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
     let mut plain = [0; LONGEST_TEXT];
     let mut length = 0;

@@ -127,8 +127,7 @@ impl GameLines {
     }
 }
 
-/// The numbers of lines or positions that were found, and of those that were left out, when a suite was made from
-/// games.
+/// The numbers of lines or positions that were found, and that were left out, when a suite was made from games.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct LineCounts {
     /// The number of entries of the suite.

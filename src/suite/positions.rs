@@ -104,7 +104,7 @@ struct LinePath {
     portion: f64,
 }
 
-/// A position of a level of the search, with the paths that lead to it.
+/// A position that a search has reached after a certain number of half-moves, with the paths that lead to it.
 struct ReachedPosition {
     /// The paths, at least one. A line must not return to an earlier position on its path, so paths allow different
     /// continuations. Each path that is kept allows a continuation that no other path allows.

@@ -90,8 +90,8 @@ impl AtomicFile {
         AtomicFile::create_over(target, |_| Ok(()))
     }
 
-    /// Creates an output file that will replace the file at `target`, if there is one and `may_replace` allows it.
-    /// `may_replace` is called with the path of an existing file, and must return an error if the file must be kept.
+    /// Creates an output file that will replace any existing file at `target`. If a file exists, `may_replace` is
+    /// called with its path, and must return an error if the file must be kept.
     ///
     /// # Errors
     ///
