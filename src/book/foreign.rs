@@ -186,8 +186,10 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
 pub(super) const ENOUGH: usize = 4;
 
 /// Returns `true` if a book may replace the file at `path` without `--force`: if the file is empty, has a book's
-/// header, or is certainly a book without a header. A file certainly is a book if its records are sorted by key, each
-/// has a move that a chess piece can make, and there are at least `enough` records or one of the starting position.
+/// header, or is certainly a book without a header.
+///
+/// A file is certainly a book if its records are sorted by key, if each record has a move that a chess piece can make,
+/// and if there are at least `enough` records or a record of the starting position.
 pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
     if !is_book_or_empty(path)? {
         return Ok(false);

@@ -543,7 +543,7 @@ struct LegalMoves<'a> {
 }
 
 impl LegalMoves<'_> {
-    /// Returns the records of a position whose moves are legal, with these moves. Collects the illegal ones.
+    /// Returns the records of a position that have a legal move, each with its move. Collects the illegal moves.
     fn of(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(Entry, Move)>> {
         let mut legal = Vec::new();
         for entry in self.moves.records(pos.key())? {

@@ -253,7 +253,7 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Writes the records of `positions` that the filter and `is_kept` keep to `out`. `spelled` returns the move to
+    /// Writes to `out` the records of `positions` that the filter and `is_kept` keep. `spelled` returns the move to
     /// write for a record. If writing fails, the error names the path and the operation in `doing`.
     fn write_kept(
         &self,
@@ -403,8 +403,8 @@ impl<'a> BookPositions<'a> {
     }
 
     /// Creates an iterator like [`new`](BookPositions::new) that also compares the checksum in each header. If a
-    /// checksum does not match, the iterator yields an error after the last record of that book. For commands that
-    /// write the records to a new book.
+    /// checksum does not match, the iterator yields an error after the last record of that book. It is used by commands
+    /// that write the records to a new book.
     pub(super) fn checked(
         books: &'a [Book],
         policy: MergePolicy,

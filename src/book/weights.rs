@@ -82,8 +82,8 @@ impl Weights {
         if self.uniform { weight.min(1) } else { weight }
     }
 
-    /// Returns the settings that differ from the defaults as command-line options; empty for the default settings. Book
-    /// headers store this text, so it is part of their format.
+    /// Returns the settings that differ from the defaults as command-line options. The text is empty for the default
+    /// settings. Book headers store this text, so it is part of their format.
     pub fn option_text(&self) -> String {
         let Weights {
             uniform,

@@ -197,8 +197,8 @@ fn without_numbers(text: &str) -> String {
     kept + rest
 }
 
-/// Returns advice to append to the message of an error, such as an option of the command line, or an empty text. The
-/// library knows no options and cannot give this advice.
+/// Returns advice for the user to append to the message of an error, such as the name of an option. Returns an empty
+/// text if there is no advice.
 fn advice(err: &anyhow::Error) -> String {
     if let Some(Error::Io { path, .. }) = err.downcast_ref()
         && path.to_string_lossy().contains('*')

@@ -127,7 +127,7 @@ fn uci_option(text: &str) -> Result<(String, String), &'static str> {
 }
 
 impl EngineArgs {
-    /// Returns the settings of the engine, or `None` without `--engine`.
+    /// Returns the settings of the engine, or `None` if `--engine` is not given.
     fn options(&self) -> Option<EngineOptions> {
         self.engine.as_ref().map(|program| EngineOptions {
             program: program.clone(),

@@ -396,9 +396,9 @@ pub fn explorer_of(indexes: &[PathBuf]) -> anyhow::Result<Explorer> {
     Ok(Explorer::open(sources)?)
 }
 
-/// Opens the only index if it has the format of polyglot's fork. Returns `None` if several indexes are given, or if it
-/// is an explorer's index. Returns an error if filters are given for an index of the fork, because only an explorer's
-/// index can be filtered.
+/// Opens the index if only one is given and it has the format of polyglot's fork. Returns `None` if several indexes are
+/// given, or if the index is an explorer's index. Returns an error if filters are given for an index of the fork,
+/// because only an explorer's index can be filtered.
 pub fn plain_index(
     indexes: &[PathBuf],
     filters: &ExplorerFilterArgs,
@@ -416,7 +416,7 @@ pub fn plain_index(
     Ok(Some(index))
 }
 
-/// Returns the error for a query that only an explorer's index can answer.
+/// Returns the error for a query that `index` cannot answer because only an explorer's index can.
 pub fn needs_explorer(index: &Path) -> Usage {
     Usage(format!(
         "this needs an explorer's index, and {} is for front-ends: make one from the games with make-book --explorer DIR",

@@ -78,7 +78,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     run_explored(args, context)
 }
 
-/// Lists the games that reached a position, from an index in the format of polyglot's fork, in the order of the index.
+/// Lists the games that reached a position, in the order of the index. The index has the format of polyglot's fork.
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let own = index.variant().only();
     let variant = args.position.variant_of(own);
@@ -110,7 +110,7 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     print_list(args, key, ids.len() as u64, games)
 }
 
-/// Lists the games that reached a position and pass the filters, from explorer's indexes.
+/// Lists the games in explorer's indexes that reached a position and pass the filters.
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.index).map_err(|err| better_reason(args, err))?;
     let variant = args.position.variant_of(explorer.variant());

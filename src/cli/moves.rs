@@ -499,7 +499,8 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     text
 }
 
-/// Returns the cells of a player's score and performance.
+/// Returns two cells of a table: a player's score in percent, and the player's performance rating. An unknown value
+/// becomes a dash.
 fn player_cells(score: Option<f64>, performance: Option<u64>) -> [String; 2] {
     [
         score.map_or("-".to_owned(), |score| format!("{score:.1}%")),

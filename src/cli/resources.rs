@@ -8,7 +8,7 @@ use polybook::counts::Memory;
 /// The minimum memory budget in bytes. A smaller number was probably meant with a unit.
 const LEAST_MEMORY: usize = 64 << 10;
 
-/// The maximum number of threads. More threads would only take memory from the counts.
+/// The maximum number of threads. More threads would only take memory.
 const MOST_THREADS: i64 = 512;
 
 /// The limit on open files that is requested from the system. It exceeds the needs of every command.

@@ -64,7 +64,7 @@ pub fn print_json_list(
     )
 }
 
-/// Converts an error of writing to standard output to one with a message that says so.
+/// Converts an error that occurred while writing to standard output to an error whose message says so.
 pub fn not_printed(err: io::Error) -> anyhow::Error {
     anyhow::Error::new(err).context("cannot write standard output")
 }

@@ -149,8 +149,8 @@ fn has_results(pgn: &str) -> bool {
         .any(|result| pgn.contains(&format!("[Result \"{result}\"]")))
 }
 
-/// Checks a file as an opening suite. `refusal` is the error of checking it as a book, which is returned if the file is
-/// not a suite either.
+/// Checks a file as an opening suite. `refusal` is the error with which the file was rejected as a book. It is returned
+/// if the file is not a suite either.
 fn verify_suite(
     args: &Args,
     file: &Path,

@@ -42,7 +42,7 @@ impl Play {
 }
 
 impl Fallback {
-    /// All replies without a source, with the names by which users select them.
+    /// All replies to a position that no source contains, with the names by which users select them.
     pub const NAMES: [(&str, Fallback); 2] =
         [("none", Fallback::None), ("random", Fallback::Random)];
 }
@@ -209,7 +209,8 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for ListOption<'_, T> {
     }
 }
 
-/// The names of one player, separated by semicolons, because names contain commas.
+/// An option whose value is the list of the names of one player. The names are separated by semicolons, because a name
+/// may contain commas.
 struct NamesOption<'a>(&'a mut Vec<String>);
 
 impl OptionValue for NamesOption<'_> {
@@ -318,7 +319,8 @@ static OPTIONS: [Definition; 24] = options! {
 const RULES: usize = 2;
 const SHARED: usize = 4;
 
-/// The prefix of an option whose name is also the name of an option of the second engine, but with a different meaning.
+/// The prefix that polybook adds to the name of an option if the second engine has an option with the same name but a
+/// different meaning.
 const PREFIX: &str = "Book ";
 
 /// The text that UCI uses for an empty string.

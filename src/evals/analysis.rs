@@ -432,8 +432,8 @@ struct EngineInfo {
 }
 
 impl EngineInfo {
-    /// Updates the values from an `info` line. Ignores other lines, all but the best variation, and scores that are
-    /// only bounds.
+    /// Updates the values from an `info` line. Ignores lines of other kinds, variations other than the best one, and
+    /// scores that are only bounds.
     fn read(&mut self, line: &str) {
         let mut words = line.split_ascii_whitespace();
         if words.next() != Some("info") {

@@ -244,10 +244,10 @@ pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Score(i16);
 
-/// The maximum absolute value of a score in centipawns. Codes with greater absolute values are mates.
+/// The maximum absolute value of a score in centipawns. Integers with greater absolute values represent mates.
 const MOST: i16 = 32000;
 
-/// The value from which the number of moves to a mate is subtracted to get the code of the score.
+/// The value from which the number of moves to a mate is subtracted to get the integer that represents the score.
 const MATE: i32 = 1 << 15;
 
 /// The maximum number of moves to a mate that a score can express.

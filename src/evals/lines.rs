@@ -73,8 +73,9 @@ pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRe
     read
 }
 
-/// The base of mates in the EPD operation `ce`, which is the score in centipawns: its value is `MATE` - 2N if the
-/// side to move mates in N moves, and 2N + 1 - `MATE` if it is mated in N moves.
+/// The number from which values of the EPD operation `ce` that mean a mate are counted. Other values of `ce` are scores
+/// in centipawns. The value is `MATE` - 2N if the side to move mates in N moves, and 2N + 1 - `MATE` if the side to
+/// move is mated in N moves.
 const MATE: i64 = 32768;
 
 /// The maximum number of moves to a mate that the EPD operation `ce` can express.
@@ -141,8 +142,8 @@ fn after_words(line: &str, words: usize) -> (&str, &str) {
     line.split_at(line.len() - rest.len())
 }
 
-/// Removes the half-move clock and the move number, which a FEN has after its four fields, from the start of EPD
-/// operations.
+/// Returns EPD operations without the half-move clock and the move number at their start, which a FEN has after its
+/// four fields.
 fn without_counters(operations: &str) -> &str {
     let (counters, rest) = after_words(operations, 2);
     let are_counters = counters
@@ -286,8 +287,8 @@ pub(super) struct BatchRead {
 }
 
 impl BatchRead {
-    /// Counts the current entry as rejected, and records its `offset` in the batch and the reason, up to a maximum
-    /// number of entries.
+    /// Counts the current entry as rejected. Also records the `offset` of the entry in the batch and the `reason`,
+    /// unless the maximum number of entries has been recorded.
     pub(super) fn reject(&mut self, offset: usize, reason: String) {
         self.rejected += 1;
         if self.described.len() < EvalsReport::DESCRIBED {

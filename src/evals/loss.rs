@@ -10,9 +10,10 @@ use super::{
 };
 use crate::{error::Result, position::Rules};
 
-/// A limit on how much a move may worsen a position, by evaluations. The loss of a move is the difference in
-/// centipawns, for the side that plays it, between the position after the move and the best alternative: the position
-/// after another evaluated move, or the evaluation of the position itself.
+/// A limit on how much a move may worsen a position, according to a store of evaluations.
+///
+/// The loss of a move is the difference in centipawns, for the side that plays it, between the position after the move
+/// and the best alternative: the position after another evaluated move, or the evaluation of the position itself.
 ///
 /// Giving mate is better than any number of centipawns, and being mated is worse. A move is compared only with mates
 /// and with evaluations of at least half of its own depth, so that a shallow evaluation does not outweigh a deep one.

@@ -200,7 +200,7 @@ pub struct ClaimedEvals<'a> {
 
 impl ClaimedEvals<'_> {
     /// Reads the inputs, lets the engine evaluate `positions`, and writes the output, which replaces the target only
-    /// when it is complete. The engine skips positions that the output already contains with as many nodes.
+    /// when it is complete. The engine skips positions that the output already evaluates with at least as many nodes.
     ///
     /// # Errors
     ///

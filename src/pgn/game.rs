@@ -263,7 +263,7 @@ impl<'a> GameReader<'a> {
         GameResult::is_double_loss(text) && self.is_last(self.at)
     }
 
-    /// Reads the tag pairs of a game, of which a line may contain several. Skips blank lines, comments and escaped
+    /// Reads the tag pairs of a game. A line may contain several tag pairs. Skips blank lines, comments and escaped
     /// lines among them, and damaged lines: lines that begin with a bracket but are not tag pairs, and [stray
     /// text](GameReader::is_stray_text).
     fn read_tags(&mut self) {

@@ -450,7 +450,7 @@ fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
 }
 
 /// Checks whether a word is a null move: two dashes, optionally followed by marks. Returns the length of the dashes in
-/// bytes, or `None` if it is not.
+/// bytes, or `None` if the word is not a null move.
 fn null_move(word: &[u8]) -> Option<usize> {
     let first = dash(word);
     let second = dash(&word[first..]);

@@ -23,7 +23,8 @@ pub enum GameResult {
     Unknown,
 }
 
-/// The maximum length in bytes of a text that is examined as a result, without blanks and in ASCII.
+/// The maximum length in bytes of a text that is examined as a result, after its blanks have been removed and its
+/// characters have been converted to ASCII.
 const LONGEST_TEXT: usize = 15;
 
 impl GameResult {
@@ -275,12 +276,12 @@ fn blanks_length(text: &[u8]) -> usize {
     length
 }
 
-/// Removes `end` from the end of `word`. Returns `None` if `word` does not end with it.
+/// Returns `word` without the ending `end`, or `None` if `word` does not end with `end`.
 fn without_last<'a>(word: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
     word.strip_suffix(end)
 }
 
-/// Removes the dash or colon at the end of `word`. Returns `None` if `word` ends with neither.
+/// Returns `word` without the dash or colon at its end, or `None` if `word` ends with neither.
 fn without_last_dash(word: &[u8]) -> Option<&[u8]> {
     if let [before @ .., b':'] = word {
         return Some(before);

@@ -154,9 +154,9 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns `true` if a later tag with this name certainly belongs to the same game. This is the case if the name is
-    /// not `Event` and no earlier tag has it: most games begin with `Event`, and all games in a file begin with the
-    /// same tag.
+    /// Returns `true` if a tag named `name` that follows these tags certainly belongs to the same game. This is the
+    /// case if none of these tags has the name, because all games in a file begin with a tag of the same name. The name
+    /// `Event` is an exception, because most games begin with it.
     pub(super) fn lack(&self, name: &[u8]) -> bool {
         name != b"Event" && self.get(name).is_none()
     }

@@ -220,7 +220,8 @@ pub(super) fn from_setup(setup: Setup, rules: &VariantPosition) -> Option<Varian
 /// three-check chess, a FEN, an EPD with the checks, and an EPD.
 const FIELDS: [usize; 4] = [7, 6, 5, 4];
 
-/// The maximum length in bytes of a text that is parsed as a position. It bounds the memory for longer texts.
+/// The maximum length in bytes of a text that is parsed as a position. Longer texts are rejected, so that they do not
+/// take much memory.
 const LONGEST_POSITION: usize = 1 << 16;
 
 impl Variant {

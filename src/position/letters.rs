@@ -112,8 +112,8 @@ impl PieceLetters {
         (!codes.is_empty()).then(|| codes.join(", "))
     }
 
-    /// Replaces the piece letters of this language in a move with the English ones. The result is padded with zeros at
-    /// the end.
+    /// Returns the move with the piece letters of this language replaced by the English ones. The result is padded with
+    /// zeros at the end.
     ///
     /// # Errors
     ///

@@ -42,7 +42,7 @@ pub enum LineError {
 }
 
 /// The maximum length in characters of a FEN that an error message quotes completely. FENs of standard chess have at
-/// most 90.
+/// most 90 characters.
 const LONGEST_QUOTED: usize = 100;
 
 /// Truncates a FEN to [`LONGEST_QUOTED`] characters, for an error message.

@@ -184,8 +184,8 @@ fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveEr
     }
 }
 
-/// Returns `true` if a pawn of the side to move on the b-file could move to `to` or capture there. Checks, pins and
-/// obstacles are ignored.
+/// Returns `true` if the side to move has a pawn on the b-file that could move to `to` or capture there. Checks, pins
+/// and obstacles are ignored.
 fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
     pos.our(Role::Pawn).into_iter().any(|pawn| {
         pawn.file() == File::B

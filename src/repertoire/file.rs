@@ -189,7 +189,8 @@ impl Writing<'_> {
 /// `pgn`.
 ///
 /// The new games come first, because an unterminated comment at the end of the old text would swallow them. The output
-/// contains the user's own text, so it has no checksum and is later replaced only with `force`.
+/// contains the user's own text, so it has no checksum and is later replaced only with `force`. `start` is the position
+/// in which the lines of `added` begin.
 ///
 /// # Errors
 ///

@@ -68,7 +68,7 @@ impl Predecessors {
     }
 }
 
-/// Information that a repertoire contains about one position, the end of a line of moves.
+/// Information that a repertoire contains about the last position of a line of moves.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LineReport {

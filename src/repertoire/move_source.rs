@@ -50,7 +50,8 @@ pub struct OpenOptions<'a> {
     pub counting: &'a dyn Fn(Arc<Progress>) -> Box<dyn Any>,
 }
 
-/// A file from which the moves of positions are read: a PGN, an index, counts, a database or a book.
+/// A file or directory from which the moves of positions are read: a PGN, an index, a directory of counts, an OOBS
+/// database or a book.
 #[derive(Debug)]
 pub struct MoveSource {
     kind: Kind,
@@ -114,7 +115,7 @@ enum Kind {
 }
 
 impl MoveSource {
-    /// Opens a repertoire: a PGN, in which variations count like main lines, a book, or an OOBS database.
+    /// Opens a repertoire: a PGN, a book, or an OOBS database. In a PGN, variations count like main lines.
     ///
     /// # Errors
     ///

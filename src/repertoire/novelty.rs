@@ -53,7 +53,7 @@ pub struct NewMove {
     pub text: Vec<u8>,
 }
 
-/// A reference with whose positions games are compared, and the options of the comparison.
+/// A reference, such as a database, with which games are compared, and the options of the comparison.
 pub struct Reference<'a> {
     /// The file with the games, counts or moves.
     pub known: &'a MoveSource,

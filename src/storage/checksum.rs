@@ -34,7 +34,7 @@ impl fmt::Display for Checksum {
     }
 }
 
-/// The error of parsing a [`Checksum`] from text that is not 16 lowercase hexadecimal digits.
+/// The error returned if a text is not the text form of a [`Checksum`]: 16 lowercase hexadecimal digits.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct InvalidChecksum;
 

@@ -33,7 +33,7 @@ impl<const SIZE: usize> Storage<SIZE> {
         }
     }
 
-    /// Moves the records of a file into memory if they take at most `memory` bytes. Otherwise, returns the storage
+    /// Returns the storage with its records moved into memory if they take at most `memory` bytes, and otherwise
     /// unchanged.
     pub(crate) fn within(self, memory: u64) -> io::Result<Storage<SIZE>> {
         let len = self.len();

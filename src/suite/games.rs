@@ -26,7 +26,8 @@ use crate::{
     tree::push_move,
 };
 
-/// The length in bytes of the prefix of an encoded line: the variant, and the identity, a hash, of the last position.
+/// The length in bytes of the prefix of an encoded line. The prefix consists of the variant and the identity (a hash)
+/// of the last position.
 const END: usize = 1 + size_of::<u64>();
 
 /// The encoded line of moves with which a game begins, or with which it continues from a chosen position.
@@ -58,7 +59,7 @@ impl GameLine {
     }
 }
 
-/// A collection of the opening lines of games, which a suite is made from. Several threads may add lines at the same
+/// A collection of the opening lines of games, from which a suite is made. Several threads may add lines at the same
 /// time.
 #[derive(Debug)]
 pub(crate) struct GameLines {

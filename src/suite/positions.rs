@@ -223,7 +223,7 @@ impl Level {
         self.texts.push(&text)
     }
 
-    /// Calls `f` with each position of the level and all paths to it. `rules` is a position of the variant.
+    /// Calls `f` with each position of the level and all paths to it. `rules` is any position of the same variant.
     fn for_each(
         &mut self,
         rules: &VariantPosition,
@@ -249,7 +249,7 @@ impl Level {
     }
 }
 
-/// Decodes a path of a level. Returns `None` if the bytes are malformed. `rules` is a position of the variant.
+/// Decodes a path of a level. Returns `None` if the bytes are malformed. `rules` is any position of the same variant.
 fn read(text: &[u8], rules: &VariantPosition) -> Option<LinePath> {
     let (_, rest) = text.split_first_chunk::<8>()?;
     let (count, rest) = rest.split_first_chunk()?;

@@ -607,14 +607,13 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
     }
 }
 
-/// An upper bound on the memory that one game of a match takes, in bytes, in a growing list and in the search for
-/// pairs.
+/// An upper bound on the memory, in bytes, for one game of a match. It covers a growing list and the search for pairs.
 const GAME: usize = 160;
 
-/// An upper bound on the memory that two players who met take, in bytes, without their games.
+/// An upper bound on the memory, in bytes, for two players who have played each other, without their games.
 const ENCOUNTER: usize = 384;
 
-/// An upper bound on the memory that one player takes, in bytes, without the name, which is stored twice.
+/// An upper bound on the memory, in bytes, for one player, without the name, which is stored twice.
 const PLAYER: usize = 128;
 
 /// The results of one exit, a position in which an entry of a suite ends, in the games that have been read so far.

@@ -79,9 +79,9 @@ fn in_file(path: &Path, source: HeaderError) -> Error {
 
 /// Replaces the variants, the comment, or both in the header of a book file.
 ///
-/// If an argument is `None`, the old variants or the old comment are kept, or those of a default header if the book has
-/// no header. If the comment is kept, its checksum is renewed. The file is replaced as a whole; if an error occurs, it
-/// is unchanged.
+/// If `variants` or `comment` is `None`, the old variants or the old comment are kept. If the book has no header, those
+/// of a default header are used instead. If the comment is kept, its checksum is renewed. The file is replaced as a
+/// whole; if an error occurs, the file is unchanged.
 ///
 /// # Errors
 ///

@@ -269,8 +269,8 @@ fn refuse_printed(out: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns a game as an element of a JSON list, with a comma before it unless it is the first. `comma` is empty before
-/// the first game, and is set to `,`.
+/// Returns a game as an element of a JSON list, with a comma before it unless it is the first. `comma` must be empty
+/// before the first game; the function then sets it to `,`.
 fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
     let game = serde_json::to_string(game).expect("texts and numbers are JSON");
     std::mem::replace(comma, ",").to_owned() + &game

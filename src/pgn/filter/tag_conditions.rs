@@ -115,8 +115,8 @@ impl FromStr for TimeControlRange {
     }
 }
 
-/// The maximum length of a `TimeControl` tag in bytes. Real values have about 40 at most; the limit bounds the memory
-/// for parsing longer ones.
+/// The maximum length of a `TimeControl` tag in bytes. Real values have about 40 bytes at most; the limit bounds the
+/// memory for parsing longer values.
 const LONGEST_CONTROL: usize = 1024;
 
 /// The number of moves that the expected time of a game covers.

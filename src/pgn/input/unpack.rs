@@ -39,9 +39,9 @@ impl Sender {
         self.send_text(chunks, reader, true)
     }
 
-    /// Sends the PGN files in a zip archive to `chunks`. The table of contents is at the end of an archive, so a source
-    /// that is not a regular file, such as a pipe, is first copied to a temporary file. `start` contains the bytes that
-    /// have already been read from `source`.
+    /// Sends the PGN files in a zip archive to `chunks`. The table of contents is at the end of an archive. Therefore a
+    /// source that cannot seek, such as a pipe, is first copied to a temporary file. `file` is the file that `source`
+    /// reads, or `None` for standard input. `start` contains the bytes that have already been read from `source`.
     fn send_zip(
         &self,
         chunks: &Chunks,

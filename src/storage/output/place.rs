@@ -79,9 +79,9 @@ impl Finished {
         commit_all(vec![self])
     }
 
-    /// Checks that no other program has changed the target, and opens the target's parent directory, to flush it after
-    /// the rename. Returns the path of the parent directory and its handle, which is `None` if the system cannot open
-    /// directories. Returns `None` for a device or pipe.
+    /// Checks that no other program has changed the target. Opens the parent directory of the target, so that it can be
+    /// flushed after the rename. Returns the path and the handle of the parent directory; the handle is `None` if the
+    /// system cannot open directories. Returns `None` for a device or pipe.
     fn prepare(&self) -> io::Result<Option<(PathBuf, Option<File>)>> {
         if self.temporary.is_none() {
             return Ok(None);
@@ -285,8 +285,8 @@ fn not_placed(
     Error::failed(failure.target, problem)
 }
 
-/// Adds advice for the user to the error of a denied rename on Windows, because Windows denies renaming
-/// files that another program has open. Returns all other errors unchanged.
+/// Adds advice for the user to the error of a denied rename on Windows, which does not rename files that another
+/// program has open. Returns all other errors unchanged.
 fn with_advice(err: io::Error) -> io::Error {
     let is_held = cfg!(windows)
         && matches!(

@@ -108,8 +108,8 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// Returns an error if the target is another file or directory, or if it is a directory in which a file was changed
-    /// or added. It is not an error if the target no longer exists.
+    /// Returns an error if another file or directory is now at the target, or if the target is a directory in which a
+    /// file was changed or added. It is not an error if the target no longer exists.
     pub(super) fn check(&self) -> io::Result<()> {
         self.check_as(&self.path, |state| state)
     }
@@ -298,8 +298,8 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Resolves the symbolic links in a path. Removes the prefix `\\?\`, with which Windows returns resolved paths and
-/// which many programs do not accept.
+/// Returns a path with its symbolic links resolved. The result lacks the prefix `\\?\`, with which Windows returns
+/// resolved paths and which many programs do not accept.
 #[cfg(windows)]
 fn canonical(path: &Path) -> io::Result<PathBuf> {
     use std::path::{Component, Prefix};

@@ -38,7 +38,7 @@ const TRIAL: &str = ".trial";
 /// if polybook may have created the file, so that it may be removed.
 pub type IsOwnFile = fn(&Path, &OsStr) -> bool;
 
-/// The paths of all temporary files and directories of this process, which are removed when a signal ends it.
+/// The paths of all temporary files and directories of this process. They are removed when a signal ends the process.
 static LIVE: Mutex<Live> = Mutex::new(Live {
     paths: BTreeSet::new(),
     is_closed: false,
@@ -296,7 +296,7 @@ fn prefix(target: &Path) -> OsString {
 /// Shortens a file name of more than `longest` bytes to its beginning and a hash of the whole name, together at most
 /// 117 bytes. Returns other names unchanged.
 pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
-    /// The maximum length in bytes of the part of a long name that is kept.
+    /// The maximum number of bytes that are kept from the beginning of a long name.
     const BEGINNING: usize = 100;
     if name.len() <= longest {
         return Cow::Borrowed(name);

@@ -38,8 +38,8 @@ const FAN_IN: usize = 64;
 /// The intended number of records per bucket of a bucket sort: few enough to be sorted in the first-level cache.
 const PER_BUCKET: usize = 4;
 
-/// The maximum number of bits of a bucket number in a bucket sort. More buckets would not fit into the cache while
-/// records are distributed over them.
+/// The maximum number of bits in the number of a bucket, in a bucket sort. More buckets would not fit into the cache
+/// while records are distributed over them.
 const MOST_BUCKET_BITS: u32 = 11;
 
 thread_local! {
