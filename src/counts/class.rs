@@ -43,8 +43,8 @@ const MONTHS: u32 = 13;
 /// fits into 16 bits.
 const MOST: u64 = 16;
 
-/// A mask of the bits of a record that hold the position, the move, the class and the result. The games of two records
-/// can be added up if these bits are equal.
+/// A mask of the bits of a record that hold the position, the move, the class (speed, rating group and month) and the
+/// result. The games of two records can be added up if these bits are equal.
 const SUMMED: u128 = !0 << 20;
 
 /// The class of a half-move: the speed, rating group and month of its game. Counts can be grouped by some of these
@@ -80,7 +80,8 @@ impl AddAssign for Ratings {
 }
 
 /// A 128-bit record of up to 16 games in which a move was played in a position. All games of a record have the same
-/// class and the same result. Records are ordered by position key, then move, then class.
+/// result and the same class (speed, rating group and month). Records are ordered by position key, then move, then
+/// class.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ClassRecord(u128);
 
@@ -143,7 +144,8 @@ impl ClassRecord {
         }
     }
 
-    /// Returns `true` if both records have the same position, move and class. Their results need not be the same.
+    /// Returns `true` if both records have the same position, move and class (speed, rating group and month). Their
+    /// results need not be the same.
     #[inline]
     pub(crate) fn has_class_of(self, other: ClassRecord) -> bool {
         self.0 >> 23 == other.0 >> 23
@@ -196,7 +198,8 @@ impl Record for ClassRecord {
     }
 }
 
-/// A fold that adds up the numbers of games and the ratings of records with the same position, move, class and result.
+/// A fold that adds up the numbers of games and the ratings of records with the same position, move, class (speed,
+/// rating group and month) and result.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct AddGames {
     /// The shared bits of the current records, their number of games and the sum of their ratings.
@@ -251,7 +254,7 @@ pub(crate) struct ClassTally {
     keys: Option<Shards<KeyedIdentity>>,
 }
 
-/// The records of a [`ClassTally`], sorted by position, move and class.
+/// The records of a [`ClassTally`], sorted by position, move and class (speed, rating group and month).
 #[derive(Debug)]
 pub(crate) struct ClassCounts {
     pub(crate) records: Sealed<ClassRecord>,
@@ -260,7 +263,8 @@ pub(crate) struct ClassCounts {
 
 impl ClassTally {
     /// Creates an empty tally that spills to temporary files. If `with_identities` is `true`, the tally has a second
-    /// store, for pairs of a position key and an identity. Each store may use the whole budget of `memory`.
+    /// store, for pairs of a position key and an identity (a hash that distinguishes positions with equal keys). Each
+    /// store may use the whole budget of `memory`.
     pub(crate) fn new(memory: &Memory, with_identities: bool) -> ClassTally {
         ClassTally {
             records: Shards::new(memory.clone()),
@@ -268,7 +272,7 @@ impl ClassTally {
         }
     }
 
-    /// Adds `records`. If the tally stores identities, also adds `pairs`: the position key and the identity of each
+    /// Adds `records`. If the tally stores identities, also adds `pairs`: the key and the identity (two hashes) of each
     /// position in `records`. Otherwise ignores `pairs`.
     ///
     /// # Errors
@@ -447,7 +451,8 @@ impl TryFrom<Vec<String>> for Grouping {
 pub(crate) struct KeyedIdentity(u128);
 
 impl KeyedIdentity {
-    /// Creates a pair of a position key and an identity. `key` is 0 if a book cannot contain the position.
+    /// Creates a pair of two hashes of a position: its key and its identity. `key` is 0 if a book cannot contain the
+    /// position.
     pub(crate) fn new(key: u64, identity: u64) -> KeyedIdentity {
         KeyedIdentity(u128::from(key) << 64 | u128::from(identity))
     }

@@ -27,8 +27,8 @@ use crate::{
     storage::sort::{Merge, Sealed},
 };
 
-/// The number of rows of one move that may be buffered before rows of equal class are added up. It bounds the memory
-/// for moves with very many rows.
+/// The number of rows of one move that may be buffered before rows of equal class (speed, rating group and month) are
+/// added up. It bounds the memory for moves with very many rows.
 const MOST_OF_MOVE: usize = 1 << 16;
 
 /// The maximum number of classes (speed, rating group and month) of one move, which bounds the memory. All classes in
@@ -55,7 +55,8 @@ pub(crate) struct ClassedCounts {
     ratings: AtomicU64,
 }
 
-/// A row in a k-way merge. Rows are ordered by key, move and identity.
+/// A row in a k-way merge. Rows are ordered by position key, move and identity (a hash that distinguishes positions
+/// with equal keys).
 struct Placed(ClassRow);
 
 impl PartialEq for Placed {
@@ -79,8 +80,8 @@ impl Ord for Placed {
 }
 
 impl ClassedCounts {
-    /// Opens directories of counts to add them up by the classes in `by`. Each directory must distinguish at least
-    /// these classes.
+    /// Opens directories of counts to add up their rows by class (speed, rating group and month). `by` says which of
+    /// these properties count. Each directory must be grouped by at least these properties.
     ///
     /// # Errors
     ///
@@ -119,8 +120,9 @@ impl ClassedCounts {
         Ok(false)
     }
 
-    /// Calls `f` with the sums of all rows whose keys are in `shards`, sorted by key, move, identity and class. If
-    /// `own` is given, it contains the counts of games that the run has read, which are added to the sums.
+    /// Calls `f` with the sums of all rows whose keys are in `shards`, sorted by key, move, identity and class (speed,
+    /// rating group and month). If `own` is given, it contains the counts of games that were read in the same run of
+    /// `make-book`, which are added to the sums.
     ///
     /// A shard is a 256th of the range of keys. `shards` must lie in one half of that range.
     ///
@@ -156,8 +158,8 @@ impl ClassedCounts {
         self.add_moves(Merge::new(sources).map(|row| row.map(|Placed(row)| row)), f)
     }
 
-    /// Adds up the rows of each move by class and calls `f` with the sums. `sorted` must yield rows sorted by key, move
-    /// and identity.
+    /// Adds up the rows of each move by class (speed, rating group and month) and calls `f` with the sums. `sorted`
+    /// must yield rows sorted by key, move and identity.
     fn add_moves(
         &self,
         sorted: impl Iterator<Item = Result<ClassRow>>,
@@ -189,7 +191,8 @@ impl ClassedCounts {
         self.flush_move(&mut rows, &mut f)
     }
 
-    /// Adds up the buffered rows of one move by class, calls `f` with each sum, and clears the buffer `rows`.
+    /// Adds up the buffered rows of one move by class (speed, rating group and month), calls `f` with each sum, and
+    /// clears the buffer `rows`.
     fn flush_move(
         &self,
         rows: &mut Vec<ClassRow>,
@@ -208,7 +211,8 @@ impl ClassedCounts {
         directory.map_or("counts".as_ref(), |(directory, ..)| directory.path())
     }
 
-    /// Returns an error if `classes`, the number of classes of a move, exceeds [`MOST_CLASSES`].
+    /// Returns an error if `classes`, the number of classes (speed, rating group and month) of a move, exceeds
+    /// [`MOST_CLASSES`].
     fn check_classes(&self, classes: usize) -> Result<()> {
         if classes <= MOST_CLASSES {
             return Ok(());
@@ -312,7 +316,7 @@ fn note_ends(rows: &[ClassRow], has_ends: &AtomicBool) {
     }
 }
 
-/// Sorts the rows of a move by class and replaces rows of equal class by their sum.
+/// Sorts the rows of a move by class (speed, rating group and month). Replaces rows of equal class by their sum.
 fn add_up(rows: &mut Vec<ClassRow>) {
     if rows.len() < 2 {
         return;
@@ -328,7 +332,7 @@ fn add_up(rows: &mut Vec<ClassRow>) {
     });
 }
 
-/// An iterator over rows of counts by class, sorted by position key, move and identity.
+/// An iterator over rows of counts by class (speed, rating group and month), sorted by position key, move and identity.
 pub(super) type ClassedRows<'a> = Box<dyn Iterator<Item = Result<ClassRow>> + 'a>;
 
 /// Counts that are written to a directory of counts. They are in memory or in temporary files.
@@ -349,7 +353,8 @@ impl RowSource<'_> {
         matches!(self, RowSource::Identities { .. })
     }
 
-    /// Calls `f` with the rows of one shard, a 256th of the range of keys. Rows are sorted by key, move and identity.
+    /// Calls `f` with the rows of one shard, a 256th of the range of keys. Rows are sorted by key, move and identity (a
+    /// hash that distinguishes positions with equal keys).
     ///
     /// # Errors
     ///
@@ -382,8 +387,9 @@ impl RowSource<'_> {
     }
 }
 
-/// Calls `f` with the rows of `shards`, sorted by position key, move and class. Rows of a move with equal classes are
-/// added up. The counts must be counts of standard chess. A shard is a 256th of the range of keys.
+/// Calls `f` with the rows of `shards`, sorted by position key, move and class (speed, rating group and month). Rows of
+/// a move with equal classes are added up. The counts must be counts of standard chess. A shard is a 256th of the range
+/// of keys.
 ///
 /// # Errors
 ///
@@ -425,8 +431,8 @@ pub(super) fn for_each_class_row(
     open.map_or(Ok(()), |last| f(&row_of(last)))
 }
 
-/// Returns an iterator over the rows of `shards`, sorted by key, move and identity. Rows of a move with equal classes
-/// are not added up. A shard is a 256th of the range of keys.
+/// Returns an iterator over the rows of `shards`, sorted by key, move and identity. Several rows of a move may have the
+/// same class (speed, rating group and month). A shard is a 256th of the range of keys.
 pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedRows<'_> {
     let Some(keys) = &counts.keys else {
         let records = shards.flat_map(|shard| counts.records.records(shard));
@@ -473,7 +479,7 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
 }
 
 /// Converts a record to a row. `key` is the position key, which the record does not contain: its own key is the
-/// identity of the position.
+/// identity (another hash) of the position.
 fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     ClassRow {
         row: Row {

@@ -293,8 +293,8 @@ impl Part {
         self.read_rows(by, ColumnBatch::class_row, |row| row.row, true, f)
     }
 
-    /// Calls `f` with all rows, in batches. `read_row` decodes the row with a given index in a batch of columns, with
-    /// the class properties in `by`. `row_of` returns the results in a decoded row.
+    /// Calls `f` with all rows, in batches. `read_row` decodes the row with a given index in a batch of columns. `by`
+    /// says which properties (speed, rating, month) of a row are read. `row_of` returns the results in a decoded row.
     ///
     /// If `with_ends` is `false`, rows without a move, for games that end in a position, are left out. Returns the
     /// number of half-moves that the rows count.

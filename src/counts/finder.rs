@@ -15,8 +15,8 @@ use crate::{
     storage::sort::{Record, SHARDS},
 };
 
-/// The number of low bits of a record that do not select its shard. The highest eight bits of a record select the
-/// shard.
+/// The number of low bits of a record that do not select its shard. The highest eight bits of a record select one of
+/// 256 shards.
 const SHARD_SHIFT: u32 = 120;
 
 /// The intended number of records in one part of a shard that is in memory. A look-up searches one part.
@@ -42,7 +42,8 @@ pub(crate) struct FindableCounts {
     shards: Vec<ShardParts>,
 }
 
-/// A table of the parts of a shard of sorted records. A part contains the records whose keys share some leading bits.
+/// A table of the parts of one shard of sorted records, which is a 256th of the range of keys. A part contains the
+/// records whose keys share some leading bits.
 #[derive(Clone, Debug)]
 pub(super) struct ShardParts {
     /// The number of bits of the key, below those that select the shard, that select the part.
@@ -53,7 +54,8 @@ pub(super) struct ShardParts {
     pub(super) positions: u64,
 }
 
-/// A range of records in one shard. If a position was counted, the range contains all its records.
+/// A range of records in one shard, a 256th of the range of keys. If a position was counted, the range contains all its
+/// records.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct RecordRange {
     key: u64,
@@ -62,7 +64,7 @@ pub(crate) struct RecordRange {
     end: u32,
 }
 
-/// The location of a position's first record: its shard and its index in the shard.
+/// The location of a position's first record: its shard (a 256th of the range of keys) and its index in the shard.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RecordPlace {
     pub(super) shard: usize,

@@ -146,7 +146,7 @@ pub struct ClassRow {
 }
 
 impl From<Row> for ClassRow {
-    /// Creates a row whose class has no properties, for counts that are not grouped by class.
+    /// Creates a row without a speed, a rating group and a month, for counts that are not grouped by such properties.
     fn from(row: Row) -> ClassRow {
         ClassRow {
             row,
@@ -157,8 +157,8 @@ impl From<Row> for ClassRow {
 }
 
 impl ClassRow {
-    /// Returns the sort key of a row: the signed position key, the move, and the identity. Rows with equal sort keys
-    /// and equal classes are added up.
+    /// Returns the sort key of a row: the signed position key, the move, and the identity. The identity is a hash that
+    /// distinguishes positions with equal keys.
     pub(super) fn place(&self) -> (i64, BookMove, u64) {
         (self.row.key.cast_signed(), self.row.mv, self.row.identity)
     }

@@ -66,8 +66,9 @@ impl CountsDirectory {
         Ok(parts.filter(|parts| parts.first_out_of_order().is_none()))
     }
 
-    /// Returns the Parquet files in ascending order of keys, for reading counts by class in ranges of keys. The rows
-    /// must be sorted, even if the metadata do not state that they are. The order is checked when the rows are read.
+    /// Returns the Parquet files in ascending order of keys, for reading counts by class (speed, rating group and
+    /// month) in ranges of keys. The rows must be sorted, even if the metadata do not state that they are. The order is
+    /// checked when the rows are read.
     ///
     /// # Errors
     ///
@@ -100,8 +101,8 @@ impl OrderedPart {
         Ok(groups.map(|groups| OrderedPart::new(part, groups)))
     }
 
-    /// Opens a file of counts by class. The rows of the file must be sorted. If the metadata of a row group do not
-    /// state the first and the last key, the group is assumed to contain all keys.
+    /// Opens a file of counts by class (speed, rating group and month). The rows of the file must be sorted. If the
+    /// metadata of a row group do not state the first and the last key, the group is assumed to contain all keys.
     fn open_classed(part: &Part) -> Result<OrderedPart> {
         let file = part.open()?;
         let groups = part.named(caught(|| {
@@ -208,8 +209,8 @@ impl OrderedParts {
         rows.fold(0, u64::saturating_add)
     }
 
-    /// Returns a reader of the rows whose keys are in `shards`. The rows are read without their classes. A shard is a
-    /// 256th of the range of keys. `shards` must lie in one half of that range.
+    /// Returns a reader of the rows whose keys are in `shards`. The rows are read without their classes (speed, rating
+    /// group and month). A shard is a 256th of the range of keys. `shards` must lie in one half of that range.
     pub(crate) fn rows_of(&self, shards: Range<usize>) -> OrderedRows<'_> {
         self.classed_rows_of(shards, Grouping::default())
     }
@@ -319,8 +320,9 @@ impl<'a> OrderedRows<'a> {
         self.next_with(|rows, range| rows.push_to(range, batch))
     }
 
-    /// Appends the next batch of rows and their classes to `out`. Rows without games are skipped, so a batch may append
-    /// nothing. Returns the progress of reading, or `None` at the end of the range of keys.
+    /// Appends the next batch of rows and their classes (speed, rating group and month) to `out`. Rows without games
+    /// are skipped, so a batch may append nothing. Returns the progress of reading, or `None` at the end of the range
+    /// of keys.
     ///
     /// # Errors
     ///

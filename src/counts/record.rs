@@ -32,7 +32,7 @@ const KIND: u128 = !0 << 47;
 /// The number of low bits of a record that hold the numbers of wins, draws and losses.
 const NUMBERS: u32 = 47;
 
-/// The number of low bits of a position key that do not select its shard.
+/// The number of low bits of a position key that do not select its shard. The highest bits select one of 256 shards.
 const KEY_BITS: u32 = u64::BITS - SHARDS.ilog2();
 const KEY_MASK: u128 = (1 << KEY_BITS) - 1;
 

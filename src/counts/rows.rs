@@ -224,8 +224,9 @@ impl GroupReader {
 }
 
 impl ColumnBatch {
-    /// Appends the rows with the indices in `range` to `batch`, without their identities and classes. Rows without a
-    /// move, for games that end in a position, are skipped. Returns the number of games in the appended rows.
+    /// Appends the rows with the indices in `range` to `batch`, without identities and classes (speed, rating group and
+    /// month). Rows without a move, for games that end in a position, are skipped. Returns the number of games in the
+    /// appended rows.
     ///
     /// # Errors
     ///
@@ -263,7 +264,7 @@ impl ColumnBatch {
         Ok(sum)
     }
 
-    /// Decodes the row with index `at` in the batch, without its class.
+    /// Decodes the row with index `at` in the batch, without its class (speed, rating group and month).
     ///
     /// # Errors
     ///
@@ -284,8 +285,8 @@ impl ColumnBatch {
         })
     }
 
-    /// Decodes the row with index `at` in the batch, with its class and ratings. Properties whose columns were not read
-    /// are 0.
+    /// Decodes the row with index `at` in the batch, with its class (speed, rating group and month) and ratings.
+    /// Properties whose columns were not read are 0.
     ///
     /// # Errors
     ///

@@ -34,7 +34,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Creates an empty tally that spills counts to temporary files when it exceeds the budget `memory`.
+    /// Creates an empty tally (a store that adds up counts). It spills counts to temporary files when it exceeds the
+    /// budget `memory`.
     pub fn new(memory: Memory) -> Tally {
         Tally {
             shards: Shards::new(memory),
@@ -188,8 +189,8 @@ impl Counts {
         SHARDS
     }
 
-    /// Calls `f` with each position of a shard, in ascending order of keys. `f` receives the key, the side to move, and
-    /// the moves in ascending order.
+    /// Calls `f` with each position of a shard (a range of position keys), in ascending order of keys. `f` receives the
+    /// key, the side to move, and the moves in ascending order.
     ///
     /// Memory is bounded by the number of moves of a position, however many records they take.
     ///
@@ -280,10 +281,11 @@ fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
     }
 }
 
-/// The number of records of a tally that are passed to a merge at a time.
+/// The number of records of a tally (a store that adds up counts) that are passed to a merge at a time.
 const AT_ONCE: usize = 1 << 11;
 
-/// A function that reads the next counts of some shards, sorted by key and move, into an empty batch.
+/// A function that reads the next counts of some shards (ranges of position keys), sorted by key and move, into an
+/// empty batch.
 ///
 /// The function returns the path of the file that was read, or `None` at the end. The batch may be empty before the
 /// end, because rows without moves are skipped.

@@ -134,9 +134,9 @@ impl CountsWriter {
     }
 
     /// Writes counts by class (speed, rating group and month). They are the sums of `classed`, the counts of input
-    /// directories, and `own`, the counts of games that the run has read. If `has_identities` is `true`, the files get
-    /// a column of identities, as for variants. At most `at_once` Parquet files are written at the same time, which
-    /// bounds the memory.
+    /// directories, and `own`, the counts of games that were read in the same run of `make-book`. If `has_identities`
+    /// is `true`, the files get a column of identities, as for variants. At most `at_once` Parquet files are written at
+    /// the same time, which bounds the memory.
     ///
     /// # Errors
     ///
@@ -227,8 +227,8 @@ impl CountsWriter {
     }
 }
 
-/// Writes the columns of classes and of ratings to a Parquet row group. Only the properties of a class that `by`
-/// includes have columns.
+/// Writes the columns of classes (speed, rating group and month) and of ratings to a Parquet row group. Only the
+/// properties of a class that `by` includes have columns.
 fn write_classes(
     group: &mut SerializedRowGroupWriter<'_, File>,
     by: Grouping,
@@ -249,8 +249,9 @@ fn write_classes(
     write_column::<Int64Type>(group, ratings().map(|of| of.games.cast_signed()))
 }
 
-/// The number of rows in a Parquet page of counts by class. Merging directories keeps one page of each column of each
-/// directory in memory, so these pages are smaller than those of counts without classes.
+/// The number of rows in a Parquet page of counts by class (speed, rating group and month). Merging directories keeps
+/// one page of each column of each directory in memory, so these pages are smaller than those of counts without
+/// classes.
 const ROWS_OF_CLASSED_PAGE: usize = 1 << 13;
 
 /// A writer of one Parquet file of counts. It writes one row group at a time.
@@ -275,8 +276,8 @@ pub(super) struct PartWriter<'a> {
 
 impl<'a> PartWriter<'a> {
     /// Creates the Parquet file `name` in `directory`, a temporary directory that will be renamed to `target`. The flag
-    /// `with_identities` adds the column of identities, and `by` adds the columns of class properties. Setting `stop`
-    /// interrupts writing.
+    /// `with_identities` adds the column of identities, and `by` adds columns for properties of games, such as the
+    /// speed. Setting `stop` interrupts writing.
     ///
     /// # Errors
     ///
@@ -347,7 +348,7 @@ impl<'a> PartWriter<'a> {
         })
     }
 
-    /// Appends a row of counts without a class.
+    /// Appends a row of counts without a class (speed, rating group and month).
     ///
     /// # Errors
     ///
@@ -370,7 +371,8 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
-    /// Appends a row with its class and ratings. Otherwise like [`push`](PartWriter::push).
+    /// Appends a row with its class (speed, rating group and month) and ratings. Returns an error in the cases of
+    /// [`push`](PartWriter::push).
     pub(super) fn push_classed(&mut self, row: &ClassRow) -> Result<()> {
         if row.ratings.sum > MOST_GAMES {
             return Err(Error::format(self.target, CountsError::Overflow));

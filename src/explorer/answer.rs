@@ -292,7 +292,7 @@ pub struct MatchGames {
     pub more: u64,
 }
 
-/// One page of the list of a position's games.
+/// One page of the list of games that reached a position.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct GameList {
     /// The number of games in the whole list.

@@ -65,8 +65,8 @@ impl ClassFilter {
     }
 
     /// Passes the results of a position that pass the filter to `collector`. `source` is an index of counts. The
-    /// position may be stored under any of the keys `subjects`. `split` is the greatest length of a period for each
-    /// result.
+    /// position may be stored under any of the keys `subjects`. `split` is the greatest length of the period (all time,
+    /// a year or a month) of each result.
     ///
     /// # Errors
     ///
@@ -104,8 +104,9 @@ impl ClassFilter {
         Ok(())
     }
 
-    /// Passes the stored results by period of a position to `collector`, except results that do not pass the filter.
-    /// The periods do not overlap. They are as long as `split` and the filter's range of dates allow.
+    /// Passes the stored results by period of a position to `collector`, except results that do not pass the filter. A
+    /// period is all time, a year or a month. The periods do not overlap, and are as long as `split` and the filter's
+    /// range of dates allow.
     ///
     /// `of` is the prefix of the LevelDB keys: [`LISTS`](crate::index::store::LISTS) for an index of games, [`COUNTS`]
     /// for an index of counts. `subject` is the key of the position, and `games` is the number of its games.
@@ -133,8 +134,8 @@ impl ClassFilter {
         Ok(())
     }
 
-    /// Passes `results`, the results of the period `period`, to `collector`. Leaves out classes that the filter
-    /// rejects. The whole period must lie in the filter's range of dates.
+    /// Passes `results`, the results of the period `period`, to `collector`. Leaves out classes (speed and rating
+    /// group) that the filter rejects. The whole period must lie in the filter's range of dates.
     fn fold_period(
         &self,
         source: &OpenIndex,
@@ -163,7 +164,7 @@ impl ClassFilter {
         self.classes[class.number()]
     }
 
-    /// Returns `true` if games of a period may lie in the filter's range of dates.
+    /// Returns `true` if games of a period (all time, a year or a month) may lie in the filter's range of dates.
     fn contains(&self, period: Period) -> bool {
         self.dates.contains(date_of(period))
     }

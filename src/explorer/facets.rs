@@ -369,15 +369,16 @@ impl GroupTally {
     }
 }
 
-/// Divides the games of a source into ranges of ids that threads process separately.
+/// Divides the games of a source (an index of the explorer) into ranges of ids that threads process separately.
 pub(super) fn stretches(source: &OpenIndex) -> impl ParallelIterator<Item = Range<usize>> + use<> {
     let games = source.rows.len();
     let stretches = (0..games.div_ceil(STRETCH)).into_par_iter();
     stretches.map(move |number| number * STRETCH..games.min((number + 1) * STRETCH))
 }
 
-/// Calls `f` with the id and the variant of each game of `source` that passes the filters and whose id is in `stretch`.
-/// Skips games whose positions are not indexed, such as rejected games. `filter` is the filter for this source.
+/// Calls `f` with the id and the variant of each game of `source` (an index of the explorer) that passes the filters
+/// and whose id is in `stretch`. Skips games whose positions are not indexed, such as rejected games. `filter` is the
+/// filter for this source.
 pub(super) fn games_of_stretch(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
@@ -404,8 +405,8 @@ pub(super) fn games_of_stretch(
     }
 }
 
-/// Returns the number of games in `source` that pass the filters, for each variant that has such games. `filter` is the
-/// filter for this source.
+/// Returns the number of games in `source` (an index of the explorer) that pass the filters, for each variant that has
+/// such games. `filter` is the filter for this source.
 fn variants_of(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,

@@ -166,8 +166,8 @@ struct Players {
 }
 
 impl<'a> SourceFilter<'a> {
-    /// Prepares filters for the games of `source`. Returns `None` if no game of the source can pass. For example, the
-    /// source may not contain the name of the player.
+    /// Prepares filters for the games of `source`, an index of the explorer. Returns `None` if no game of the source
+    /// can pass. For example, the source may not contain the name of the player.
     pub(super) fn new(
         source: &'a OpenIndex,
         filters: &Filters,
@@ -215,7 +215,8 @@ impl<'a> SourceFilter<'a> {
         }))
     }
 
-    /// Applies the filter to all games of the source, on all threads, and stores the results for later calls.
+    /// Applies the filter to all games of its source (an index of the explorer), on all threads, and stores the results
+    /// for later calls.
     pub(super) fn precompute(&self) {
         self.precomputed.get_or_init(|| {
             let games = self.games();
@@ -257,7 +258,7 @@ impl<'a> SourceFilter<'a> {
         color.unwrap_or_else(|| Color::from_white(is_white()))
     }
 
-    /// Returns the number of games in the source.
+    /// Returns the number of games in the source (an index) to which the filter belongs.
     pub(super) fn games(&self) -> usize {
         self.games.len()
     }

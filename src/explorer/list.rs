@@ -26,7 +26,7 @@ const WINDOW: usize = if cfg!(test) { 7 } else { 1 << 16 };
 /// further games of the match.
 type First = (u64, BookMove, u64);
 
-/// Returns one page of the list of a position's games; implements [`Explorer::games`].
+/// Returns one page of the list of games that reached a position; implements [`Explorer::games`].
 ///
 /// # Errors
 ///

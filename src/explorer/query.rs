@@ -302,7 +302,8 @@ impl FromStr for RatingRange {
     }
 }
 
-/// A page of the list of a position's games: its position in the list, its length, and the order of the list.
+/// A page of the list of games that reached a position. It says where the page begins, how long it is, and how the list
+/// is ordered.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Page {
     /// The number of games before the page.

@@ -154,14 +154,14 @@ impl Explorer {
         Some(format!("{which} counts have only positions{end}{few}\n"))
     }
 
-    /// Checks whether the selected sources can apply the filters. Returns `None` if they can. Otherwise, returns the
-    /// first filter that needs single games, and a selected source that contains only counts.
+    /// Checks whether the selected sources (indexes of the explorer) can apply the filters. Returns `None` if they can.
+    /// Otherwise, returns the first filter that needs single games, and a selected source that contains only counts.
     pub fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
         self.needs_all_games(filters.source.as_deref(), filters.of_games()?)
     }
 
-    /// Checks whether all selected sources contain single games. Returns `None` if they do. Otherwise, returns a source
-    /// that contains only counts.
+    /// Checks whether all selected sources (indexes of the explorer) contain single games. Returns `None` if they do.
+    /// Otherwise, returns a source that contains only counts.
     ///
     /// `wanted` is the name of the selected source, or `None` for all sources. `what` names the operation that needs
     /// single games, for the message.
@@ -175,8 +175,8 @@ impl Explorer {
         })
     }
 
-    /// Checks whether at least one selected source contains single games. Returns `None` if there is one. Otherwise,
-    /// returns the first selected source.
+    /// Checks whether at least one selected source (an index of the explorer) contains single games. Returns `None` if
+    /// there is one. Otherwise, returns the first selected source.
     ///
     /// `wanted` is the name of the selected source, or `None` for all sources. `what` names the operation that needs
     /// single games, for the message.
@@ -190,7 +190,8 @@ impl Explorer {
         })
     }
 
-    /// Returns an iterator over the source with the name `wanted`, or over all sources if `wanted` is `None`.
+    /// Returns an iterator over the source (an index of the explorer) with the name `wanted`, or over all sources if
+    /// `wanted` is `None`.
     pub(super) fn selected(&self, wanted: Option<&str>) -> impl Iterator<Item = &OpenIndex> {
         let is_selected = move |source: &&OpenIndex| wanted.is_none_or(|name| *name == source.name);
         self.sources.iter().filter(is_selected)
@@ -238,8 +239,8 @@ impl Explorer {
     }
 
     /// Looks for a PGN file that was modified after its index was made. Returns the path of the file and the name of
-    /// the source, or `None` if there is no such file. `wanted` is the name of the selected source, or `None` for all
-    /// sources.
+    /// the source (the index), or `None` if there is no such file. `wanted` is the name of the selected source, or
+    /// `None` for all sources.
     ///
     /// Modification times in the future, which other machines may set, are ignored.
     #[cfg(feature = "serve")]
@@ -291,7 +292,7 @@ impl Explorer {
             .map_or(0, |last| last.first + last.games())
     }
 
-    /// Prepares `filters` for the games of each source.
+    /// Prepares `filters` for the games of each source, which is an index of the explorer.
     ///
     /// # Errors
     ///
@@ -349,7 +350,8 @@ impl Explorer {
         }
     }
 
-    /// Checks that a source with the name `wanted` exists. Always succeeds if `wanted` is `None`.
+    /// Checks that a source (an index of the explorer) with the name `wanted` exists. Always succeeds if `wanted` is
+    /// `None`.
     ///
     /// # Errors
     ///
@@ -671,7 +673,8 @@ impl Explorer {
         Ok(games == 1)
     }
 
-    /// Returns the source that contains game `number`, and the id of the game in this source.
+    /// Returns the source (an index of the explorer) that contains game `number`, and the id of the game in this
+    /// source.
     ///
     /// # Errors
     ///
@@ -731,8 +734,8 @@ impl Explorer {
     }
 }
 
-/// The reason why a query cannot be answered: a filter or an operation needs single games, but a source contains only
-/// counts.
+/// The reason why a query cannot be answered: a filter or an operation needs single games, but a source (an index of
+/// the explorer) contains only counts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeedsGames {
     what: &'static str,
@@ -740,7 +743,7 @@ pub struct NeedsGames {
 }
 
 impl NeedsGames {
-    /// Returns the name of the source that contains only counts.
+    /// Returns the name of the source (an index of the explorer) that contains only counts.
     pub(super) fn source(&self) -> &str {
         &self.source
     }
@@ -768,7 +771,7 @@ fn is_number(id: &str) -> bool {
     id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A PGN file from which games of a source were read.
+/// A PGN file from which games of a source (an index of the explorer) were read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceFile {
     /// The path of the file.

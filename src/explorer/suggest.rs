@@ -160,7 +160,7 @@ impl Suggestions {
     }
 }
 
-/// A table of searchable names, with the games of each name in each source.
+/// A table of searchable names, with the games of each name in each source (an index of the explorer).
 struct NameTable {
     index: WordIndex,
     /// One entry for each name and source that has it, grouped by name.
@@ -305,8 +305,8 @@ fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
     })
 }
 
-/// Counts the games of each name in a source. The result is indexed by name number. `number` is the index of the
-/// source, and `folded` contains a hash of each name, by name number.
+/// Counts the games of each name in `source`, an index of the explorer. The result is indexed by name number. `number`
+/// says which of the sources it is, and `folded` contains a hash of each name, by name number.
 fn facts_by_number(
     source: &OpenIndex,
     number: u32,
@@ -406,7 +406,7 @@ fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
 }
 
 /// Returns the number and the dates of the games that reached the position after the moves `uci` and continued from
-/// there. The result has one element for each source that has such games.
+/// there. The result has one element for each source (an index of the explorer) that has such games.
 fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<Facts>> {
     let line = Line::parse(Variant::Standard, None, uci).expect("the table has legal moves");
     let mut query = Query::new(line, View::Lichess);

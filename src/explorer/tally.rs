@@ -182,7 +182,7 @@ impl MoveTally {
     }
 
     /// Adds the games of a row, which contains stored results of the move. `first` is the number of the first game in
-    /// the source of the row.
+    /// the source (an index) of the row.
     fn add_row(&mut self, row: &ResultRow, first: u64) {
         self.results.add_all(row.games);
         self.ratings.sum += row.ratings;
@@ -396,8 +396,8 @@ impl Collector for GameCount {
 /// Returns the number of games that reached the last position of `line` and pass the filters, including games that end
 /// there.
 ///
-/// Returns `None` if a source cannot state the number. This is the case if positions were removed from its counts, or
-/// if another program has made the counts, which may lack games that end in a position.
+/// Returns `None` if a source (an index of the explorer) cannot state the number. This is the case if positions were
+/// removed from its counts, or if another program has made the counts, which may lack games that end in a position.
 pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<u64>> {
     let mut counted = filters
         .of_sources

@@ -76,7 +76,7 @@ pub(super) fn times(
 /// Finds the last move that was played from a certain position in the game `text`. Returns the move in UCI notation,
 /// and the time in seconds that it took. Returns `None` if there is no such move, or if its time is unknown.
 ///
-/// `identity` is the identity of the position. `variant` is the variant of a game without a `Variant` tag.
+/// `identity` is the identity (a hash) of the position. `variant` is the variant of a game without a `Variant` tag.
 fn time_in(text: &[u8], variant: Variant, identity: u64) -> Option<(String, f64)> {
     let mut game = GameReader::new(text).with_untagged_variant(variant);
     if !game.next_game() {

@@ -34,7 +34,7 @@ pub(super) enum Value<'a> {
     Spilled(SpilledValue),
 }
 
-/// The number of bytes of a spilled value that are read at a time.
+/// The number of bytes of a value in the temporary file that are read at a time.
 const PART: usize = 1 << 16;
 
 impl Entries {
@@ -48,7 +48,7 @@ impl Entries {
         self.bytes.len()
     }
 
-    /// Streams a spilled value: calls `f` with its consecutive parts.
+    /// Streams a value from the temporary file: calls `f` with its consecutive parts.
     ///
     /// # Errors
     ///

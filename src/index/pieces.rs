@@ -7,7 +7,7 @@ use crate::{
     storage::sort::{Record, SHARDS, Sealed},
 };
 
-/// The number of records that are read from a shard at a time.
+/// The number of records that are read from a shard (one part of the sorted records) at a time.
 const READ: usize = 1 << 12;
 
 /// A range of the sorted records in one shard, which one job turns into entries of an index. A shard is one of the
@@ -19,7 +19,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Returns the number of records in the piece.
+    /// Returns the number of records in this range.
     pub(super) fn len(&self) -> usize {
         self.range.len()
     }

@@ -24,7 +24,7 @@ use crate::{error::Result, position::BookMove, storage::sort::Sealed, task};
 const LONGEST_HELD: usize = 4 << 20;
 
 /// The entries that one job has created for an index, in ascending order of keys, with the numbers of positions and
-/// postings in them.
+/// postings (records that a game reached a position) in them.
 #[derive(Default, Debug)]
 pub(super) struct EntryBatch {
     pub entries: Entries,

@@ -55,8 +55,8 @@ impl Posting {
         Posting(self.0 + (u128::from(first_id) << 18))
     }
 
-    /// Returns a value that identifies the position: it is equal for two postings if and only if they belong to the
-    /// same position.
+    /// Returns a value that identifies the position. The values of two postings are equal if and only if they belong to
+    /// the same position.
     #[inline]
     pub(crate) fn position(self) -> u128 {
         self.0 >> 50

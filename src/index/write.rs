@@ -47,8 +47,8 @@ const WAVE: usize = 1 << 16;
 /// The number of bytes of game records that are written at a time.
 const RECORDS_WAVE: usize = 8 << 20;
 
-/// The number of rows in a page of counts, divided by the number of items in a page of lists. It is greater than 1
-/// because rows are smaller than items.
+/// The number of rows in a page of counts, divided by the number of items in a page of lists. A page is an entry that
+/// contains several positions or lists. The ratio is greater than 1 because rows are smaller than items.
 const ROWS_OF_ITEM: u64 = 2;
 
 /// A writer of an index. It writes to a temporary directory next to the target, which replaces the target when all
@@ -306,7 +306,7 @@ impl IndexWriter {
     }
 }
 
-/// Returns the number of sorted records in all shards.
+/// Returns the number of sorted records in all shards, which are the parts of the sorted records.
 fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
     (0..SHARDS).map(|shard| records.shard_len(shard)).sum()
 }

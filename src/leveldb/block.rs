@@ -100,8 +100,8 @@ impl BlockBuilder {
         &self.buffer
     }
 
-    /// Returns the bytes that end the block: the offset of each restart and the number of restarts, as 32-bit
-    /// little-endian integers.
+    /// Returns the bytes that end the block: the offset of each restart (an entry whose key is stored whole) and the
+    /// number of restarts, as 32-bit little-endian integers.
     pub(super) fn restarts(&self) -> Vec<u8> {
         let count = self.restarts.len() as u32;
         let numbers = self.restarts.iter().chain([&count]);

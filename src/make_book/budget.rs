@@ -193,7 +193,7 @@ impl Needs {
         self.keys || self.shared_keys || self.classes
     }
 
-    /// Returns the number of tallies, the stores that add up counts, that the run needs.
+    /// Returns the number of tallies, the stores that add up counts, that a run of `make-book` needs.
     pub(super) fn tallies(&self) -> usize {
         let tallies = [self.keys, self.identities, self.shared_keys];
         tallies.into_iter().filter(|wanted| *wanted).count()

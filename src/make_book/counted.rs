@@ -32,8 +32,8 @@ impl SealedCounts {
         counts.expect("the output needs counts")
     }
 
-    /// Returns the counts from which weights are computed: the counts by key, or the counts by identity if there are
-    /// none by key. Returns `None` if the run has no counts.
+    /// Returns the counts from which weights are computed: the counts by key, or the counts by identity (another hash)
+    /// if there are no counts by key. Returns `None` if nothing was counted.
     pub(super) fn weighable(&self) -> Option<&Counts> {
         self.by_key.as_ref().or(self.by_identity.as_ref())
     }
@@ -58,7 +58,7 @@ impl SealedCounts {
     }
 }
 
-/// Everything that a run has collected, from which the outputs are written.
+/// The data that a run of `make-book` has collected, from which the outputs are written.
 pub(super) struct Counted<'a> {
     pub counts: &'a SealedCounts,
     /// The moves that a book keeps, if an output [needs weights](Needs::weights).

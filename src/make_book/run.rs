@@ -148,7 +148,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Replays the games of a batch, and passes their data to the tallies and the sequencer.
+    /// Replays the games of a batch, and passes their data to the tallies (stores that add up counts) and the
+    /// sequencer.
     pub(super) fn replay(&self, batch: &Batch, id: BatchId) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());

@@ -221,7 +221,7 @@ impl<'a> Sequencer<'a> {
     }
 }
 
-/// The data of a run that depend on the order of its games.
+/// The data of a run of `make-book` that depend on the order of its games.
 pub(super) struct Sequenced {
     pub report: Report,
     /// The number of each input's first game.

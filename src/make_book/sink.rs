@@ -22,7 +22,7 @@ use crate::{
     storage::output::Finished,
 };
 
-/// A description of an output that a run will write, with a function that opens it.
+/// A description of an output that a run of `make-book` will write, with a function that opens it.
 pub(super) struct Plan<'a> {
     pub path: &'a Path,
     /// The reason why the output cannot be made from counts, or `None` if it can.
@@ -51,7 +51,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// An open output of a run, which collects data from games and is written when all games are counted.
+/// An open output of a run of `make-book`, which collects data from games and is written when all games are counted.
 pub(super) trait Sink: Send + Sync {
     /// Returns a collector for the games of one batch. `_plies` is the approximate number of half-moves in the batch.
     /// Returns `None` if the output does not use single games.

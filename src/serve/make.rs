@@ -77,7 +77,8 @@ const SECONDS: [(Speed, u32, u32); 4] = [
     (Speed::Rapid, 480, 1499),
 ];
 
-/// A guard that cancels the run of a request. When the request is dropped, the guard sets the run's stop flag.
+/// A guard that cancels the run of `make-book` that a request started. When the request is dropped, the guard sets the
+/// run's stop flag.
 struct StopAtEnd(Arc<AtomicBool>);
 
 impl Drop for StopAtEnd {
@@ -285,7 +286,8 @@ impl AppState {
     }
 }
 
-/// A run that counts those games of PGN files that pass the filters, and the data with which its result is compared.
+/// A run of `make-book` that counts those games of PGN files that pass the filters, and the data with which its result
+/// is compared.
 pub(super) struct Counting {
     pub(super) run: MakeBook,
     pub(super) variant: Variant,
@@ -296,7 +298,8 @@ pub(super) struct Counting {
 }
 
 impl Counting {
-    /// Executes the run and returns its report. `what` names the product in error messages, and `stop` cancels the run.
+    /// Executes the run of `make-book` and returns its report. `what` names the product in error messages, and `stop`
+    /// cancels the run.
     ///
     /// # Errors
     ///
@@ -316,7 +319,7 @@ impl Counting {
     }
 }
 
-/// A plan for making a book: the run, the side and the format of the book, and the equivalent command.
+/// A plan for making a book: the run of `make-book`, the side and the format of the book, and the equivalent command.
 struct BookPlan {
     counting: Counting,
     side: Option<Color>,

@@ -54,8 +54,8 @@ const OF_REPORTING: [&str; 3] = ["repertoire", "side", "edits"];
 /// The names of the parameters for a preparation, in addition to filters.
 const OF_PREPARING: [&str; 4] = ["me", "lines", "repertoire", "edits"];
 
-/// The number of parameters that select a position and a source. [`Parameters::OF_GAMES`] and [`OF_BOOKS`] begin with
-/// them.
+/// The number of parameters that select a position and a source (an index of the explorer). [`Parameters::OF_GAMES`]
+/// and [`OF_BOOKS`] begin with them.
 const PLACE: usize = 4;
 
 /// A route of the server whose requests contain a position or filters.

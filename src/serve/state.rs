@@ -378,7 +378,7 @@ impl AppState {
         Content::json(&Moves::of_text(request::variant(&parameters)?, text))
     }
 
-    /// Parses a request to `route`, and checks that its source exists and can answer it.
+    /// Parses a request to `route`, and checks that the index that it names (its source) exists and can answer it.
     pub(super) fn request(&self, key: &CacheKey, route: Route) -> Result<Request, Refusal> {
         let request = Request::parse(route, &key.query)?;
         let filters = &request.query.filters;
@@ -404,7 +404,8 @@ impl AppState {
         }
     }
 
-    /// Checks that a source with the name `source` exists. `None` means all sources and is always accepted.
+    /// Checks that a source (an index of the explorer) with the name `source` exists. `None` means all sources and is
+    /// always accepted.
     ///
     /// # Errors
     ///

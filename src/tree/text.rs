@@ -78,8 +78,8 @@ fn line(branch: &Branch<'_>) -> String {
 }
 
 /// Formats the statistics of a move: `weight 12, 8.5%`, or from the view of the side that moves, wins, draws and
-/// losses: `+8 =20 -14, 30.0%`. Unfinished games follow, as in `+8 =20 -14 *3, 32.1%`. A reply that is not in the
-/// source gets `any reply`.
+/// losses: `+8 =20 -14, 30.0%`. Unfinished games follow, as in `+8 =20 -14 *3, 32.1%`. A reply that the source of moves
+/// does not contain gets `any reply`.
 pub(super) fn remark(branch: &Branch<'_>) -> String {
     let mv = branch.mv;
     let share = format!("{:.1}%", branch.share);

@@ -10,19 +10,19 @@ pub const LONGEST: u64 = u32::MAX as u64 - (1 << 16);
 pub const TOO_LONG: &str =
     "an index lists at most some 440 million games of one position: make several";
 
-/// Returns the number of bytes that a game id and its comma take in the value of a position.
+/// Returns the number of bytes that a game id and its comma take in a list of game ids.
 pub fn id_len(id: u32) -> u64 {
     u64::from(id.checked_ilog10().unwrap_or(0)) + 2
 }
 
-/// Appends a game id in decimal and a comma, as in the value of a position.
+/// Appends a game id in decimal and a comma, as in a list of game ids.
 #[inline]
 pub fn write_id(out: &mut Vec<u8>, id: u32) {
     put_number(out, id);
     out.push(b',');
 }
 
-/// Parses the value of a position: a list of game ids in ascending order. Returns `None` if the value is malformed.
+/// Parses a position's list of game ids, which must be in ascending order. Returns `None` if the value is malformed.
 pub fn parse_ids(value: &[u8]) -> Option<Vec<u32>> {
     let mut reader = IdReader::default();
     let mut ids = Vec::with_capacity(memchr::memchr_iter(b',', value).count());

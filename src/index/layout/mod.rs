@@ -62,14 +62,14 @@ pub fn file_key(number: usize) -> Vec<u8> {
     format!("pgn_file_{number}").into_bytes()
 }
 
-/// Returns the LevelDB key of the entry that contains the options by which games of input file `number`, counted from
-/// 0, were selected.
+/// Returns the LevelDB key of the entry that contains the options with which games were selected from an input file.
+/// `number` is the number of the input file, counted from 0.
 pub fn options_key(number: usize) -> Vec<u8> {
     format!("options_{number}").into_bytes()
 }
 
-/// Returns the LevelDB key of the entry that contains the variant assumed for games without a `Variant` tag in input
-/// file `number`, counted from 0.
+/// Returns the LevelDB key of the entry that contains the variant of games without a `Variant` tag in an input file.
+/// `number` is the number of the input file, counted from 0.
 pub fn untagged_key(number: usize) -> Vec<u8> {
     format!("untagged_variant_{number}").into_bytes()
 }

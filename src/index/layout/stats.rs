@@ -37,12 +37,14 @@ impl PositionStats {
     /// four entries or none.
     pub(in crate::index) const NAMES: [&[u8]; 4] = [DRAWS, FREQ, MOVES, WHITE_SCORE];
 
-    /// Returns the number of games that White won. Returns 0 if the statistics give a negative number.
+    /// Returns the number of games that White won. Returns 0 if the statistics contradict each other, so that the
+    /// number would be negative.
     pub fn white_wins(&self) -> u64 {
         self.decided(self.white_score)
     }
 
-    /// Returns the number of games that Black won. Returns 0 if the statistics give a negative number.
+    /// Returns the number of games that Black won. Returns 0 if the statistics contradict each other, so that the
+    /// number would be negative.
     pub fn black_wins(&self) -> u64 {
         self.decided(self.white_score.saturating_neg())
     }

@@ -211,8 +211,8 @@ impl RangeMerge<'_> {
 
 /// A reader of the lists of one index in a range of list keys.
 ///
-/// Lists of name numbers are skipped, because merging renumbers the names. They are read only from the base index,
-/// whose names keep their numbers.
+/// The lists that contain numbers of names are read only from the base index, whose names keep their numbers. In all
+/// other indexes they are skipped, because merging renumbers the names.
 struct ListStream<'p> {
     index: &'p Index,
     entries: TablesCursor<'p>,
@@ -229,7 +229,7 @@ struct ListStream<'p> {
     lists: VecDeque<PageList>,
 }
 
-/// The location of a list in the page that was read last.
+/// The location of a list in the page (an entry that contains several lists) that was read last.
 #[derive(Clone)]
 struct PageList {
     subject: ListKey,
@@ -266,13 +266,14 @@ impl<'p> ListStream<'p> {
         })
     }
 
-    /// Returns the key of the next list in the current page, or `None` if the page has no more lists.
+    /// Returns the key of the next list in the current page (an entry that contains several lists), or `None` if the
+    /// page has no more lists.
     fn subject(&self) -> Option<ListKey> {
         self.lists.front().map(|list| list.subject)
     }
 
-    /// Removes the next lists of the current page, up to a list that is stored in chunks or whose key is at least
-    /// `other`. If `other` is `None`, keys are not limited.
+    /// Removes the next lists of the current page (an entry that contains several lists), up to a list that is stored
+    /// in chunks or whose key is at least `other`. If `other` is `None`, keys are not limited.
     ///
     /// Returns the key of the last removed list, and the encoding of all removed lists. Returns `None` if no list was
     /// removed.
@@ -287,8 +288,8 @@ impl<'p> ListStream<'p> {
         Some((last.subject, &self.page[first.start..last.list.end]))
     }
 
-    /// Removes the next list of the current page, and calls `f` with each record of this list. The records have the
-    /// game ids of the merged index.
+    /// Removes the next list of the current page (an entry that contains several lists), and calls `f` with each record
+    /// of this list. The records have the game ids of the merged index.
     fn take(&mut self, mut f: impl FnMut(ListRecord) -> Result<()>) -> Result<()> {
         let Some(next) = self.lists.pop_front() else {
             return Ok(());
@@ -353,7 +354,8 @@ impl<'p> ListStream<'p> {
             .then_some((key, first)))
     }
 
-    /// Reads pages until one of them contains a list of the range. Does nothing if the current page still has lists.
+    /// Reads pages (entries that contain several lists) until one of them contains a list of the range. Does nothing if
+    /// the current page still has lists.
     fn read_to_lists(&mut self) -> Result<()> {
         while self.lists.is_empty()
             && let Some((key, _)) = self.next_key()?
@@ -374,8 +376,9 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Locates the lists in the page that was read, as far as they are in the range. `last` is the greatest list key
-    /// that the page may contain. Also checks that the chunks read before the page are those to which the page refers.
+    /// Locates the lists in the page (an entry that contains several lists) that was read, as far as they are in the
+    /// range. `last` is the greatest list key that the page may contain. Also checks that the chunks read before the
+    /// page are those to which the page refers.
     fn read_page(&mut self, last: ListKey) -> Result<()> {
         let (mut start, mut chunks) = (0, 0);
         let lists = &mut self.lists;

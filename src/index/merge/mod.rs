@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// A merge of several indexes of one [kind](super::IndexKind) into a new index. The new index is byte-identical to the
-/// index that [`MakeBook`](crate::MakeBook) makes from all their inputs in the same order.
+/// index that [`MakeBook`](crate::MakeBook) makes from the input files of these indexes in the same order.
 ///
 /// ```
 /// use polybook::{MakeBook, index::{Index, MergeIndexes}, pgn::Input};

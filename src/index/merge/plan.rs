@@ -13,10 +13,10 @@ use crate::{
 /// streamed.
 pub(super) const LONGEST_HELD: usize = 256 << 10;
 
-/// The least number of LevelDB tables that begin in each of the key ranges into which a merge is divided.
+/// The least number of LevelDB tables that should begin in one key range. A merge is divided into key ranges.
 const FEWEST_TABLES: usize = 2;
-/// The greatest number of LevelDB tables that begin in each of the key ranges into which a merge is divided. Between
-/// [`FEWEST_TABLES`] and this limit, the number equals the number of merged indexes.
+/// The greatest number of LevelDB tables that should begin in one key range. A merge is divided into key ranges.
+/// Between [`FEWEST_TABLES`] and this limit, the number equals the number of merged indexes.
 const MOST_TABLES: usize = 8;
 
 /// The plan of a merge: the indexes to be merged, and the properties that they share.

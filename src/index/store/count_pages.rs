@@ -46,14 +46,15 @@ pub const INLINE: usize = if cfg!(test) { 32 } else { 1 << 10 };
 /// page. It bounds the memory for creating and reading an index.
 pub const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 
-/// The value that a page stores as the number of moves of a position whose rows are in separate entries.
+/// The value that a page (an entry with several positions) stores as the number of moves of a position whose rows are
+/// in separate entries.
 const APART: u64 = INLINE as u64 + 1;
 
 /// The number of bits of an encoded month.
 const MONTH_BITS: u32 = 17;
 
-/// The range of months that the rows of a page cover. A row stores its month as the distance from `first` plus 1, or as
-/// 0 if the month is unknown.
+/// The range of months that the rows of a page (an entry with several positions) cover. A row stores its month as the
+/// distance from `first` plus 1, or as 0 if the month is unknown.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Months {
     first: u32,
@@ -102,16 +103,16 @@ impl Months {
         is_month.then_some((class, Month(month)))
     }
 
-    /// Returns the order of a Golomb code. The code stores the classes and months of the `rows` rows of one move, as
-    /// differences between consecutive numbers that [`number`](Months::number) returns. The order is chosen for evenly
-    /// distributed numbers.
+    /// Returns the order of a Golomb code. The code stores the classes (speed and rating group) and months of the
+    /// `rows` rows of one move, as differences between consecutive numbers that [`number`](Months::number) returns. The
+    /// order is chosen for evenly distributed numbers.
     fn order(self, rows: u64) -> u32 {
         (self.count * Class::COUNT as u64 / rows).max(1).ilog2()
     }
 }
 
-/// Returns the order of a Golomb code. The code stores the keys of the `count` positions in a page, as differences
-/// between consecutive keys. The order is chosen for evenly distributed keys.
+/// Returns the order of a Golomb code. The code stores the keys of the `count` positions in a page (an entry with
+/// several positions), as differences between consecutive keys. The order is chosen for evenly distributed keys.
 fn order_of_gaps(paging: Paging, count: u64) -> u32 {
     (u64::BITS - paging.bits()).saturating_sub(count.ilog2())
 }
@@ -254,8 +255,8 @@ fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> 
     row.is_possible().then_some(())
 }
 
-/// Returns the middle of the rating group of `class`, as an estimate for the mean rating of its players. Returns 0 if
-/// the ratings of the class are unknown.
+/// Returns the middle of the rating group of `class` (a speed and a rating group), as an estimate for the mean rating
+/// of its players. Returns 0 if the ratings of the class are unknown.
 fn middle_of(class: Class) -> u64 {
     let group = RatingGroup::all().nth(class.group());
     group.map_or(0, |group| u64::from(group.floor()) + 100)
@@ -285,15 +286,17 @@ impl CountedPage {
         self.rows.len()
     }
 
-    /// Adds a position whose rows are stored in the page. `subject` is the key of the position, which must be greater
-    /// than all keys added before, and `rows` are its rows, sorted by move, class and month.
+    /// Adds a position whose rows are stored in the page itself. `subject` is the key of the position, which must be
+    /// greater than all keys added before, and `rows` are its rows, sorted by move, class (speed and rating group) and
+    /// month.
     pub fn push(&mut self, subject: ListKey, rows: &[ResultRow]) {
         self.rows.extend_from_slice(rows);
         self.positions.push((subject, self.rows.len(), None));
     }
 
-    /// Adds a position whose rows are stored in separate entries for each period. `subject` is the key of the position,
-    /// which must be greater than all keys added before, and `games` is the number of its games.
+    /// Adds a position whose rows are stored in separate entries for each period (all time, a year or a month).
+    /// `subject` is the key of the position, which must be greater than all keys added before, and `games` is the
+    /// number of its games.
     pub fn push_with_periods(&mut self, subject: ListKey, games: u64) {
         self.positions.push((subject, self.rows.len(), Some(games)));
     }
@@ -411,7 +414,8 @@ pub(in crate::index) struct AboutRows {
     pub has_ends: bool,
 }
 
-/// The error message for counts in which a position or a page would have more than [`MOST_ROWS`] rows.
+/// The error message for counts in which a position or a page (an entry with several positions) would have more than
+/// [`MOST_ROWS`] rows.
 const TOO_MANY: &str = "one position, or some with nearly equal keys, have more than half a million rows: count fewer classes";
 const TOO_LARGE: &str =
     "the counts have more games of a move, or higher ratings, than there can be";
@@ -432,7 +436,7 @@ impl CountPageBuilder {
 
     /// Adds rows, each with the key of its position, and returns the entries that are complete. Positions must arrive
     /// in ascending order of keys. The rows of one position may be in any order, and are added up if they have the same
-    /// move, class and month.
+    /// move, class (speed and rating group) and month.
     ///
     /// # Errors
     ///
@@ -461,7 +465,8 @@ impl CountPageBuilder {
         Ok(std::mem::take(&mut self.made))
     }
 
-    /// Ends the current position: adds up its rows, and stores them in the current page or in separate entries.
+    /// Ends the current position: adds up its rows, and stores them in the current page (an entry with several
+    /// positions) or in separate entries.
     ///
     /// # Errors
     ///
@@ -516,7 +521,8 @@ impl CountPageBuilder {
         }
     }
 
-    /// Ends the last page. Returns the entries that were not returned yet, and the properties of all rows.
+    /// Ends the last page (an entry with several positions). Returns the entries that were not returned yet, and the
+    /// properties of all rows.
     ///
     /// # Errors
     ///

@@ -88,7 +88,7 @@ impl GameFacts {
 
     /// Marks the game that was added last as counted, which means that its positions are in the index. Sets its result,
     /// its number of half-moves (`plies`), its variant and its opening. Also sets a fingerprint of its last position,
-    /// calculated from `last`, the identity of this position.
+    /// calculated from `last`, the identity (a hash) of this position.
     pub(crate) fn count_last(
         &mut self,
         result: GameResult,

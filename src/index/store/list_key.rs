@@ -28,8 +28,9 @@ enum SubjectKind {
 const KEY: u64 = u64::from_be_bytes(*b"polybook");
 
 impl ListKey {
-    /// Returns the key of the list of games that reached a position of `variant`. `identity` is the identity of the
-    /// position. Positions of different variants can have equal identities, so a number for the variant is mixed in.
+    /// Returns the key of the list of games that reached a position of `variant`. `identity` is the identity (a hash)
+    /// of the position. Positions of different variants can have equal identities, so a number for the variant is mixed
+    /// in.
     #[inline]
     pub fn position(variant: Variant, identity: u64) -> ListKey {
         let number = match variant {

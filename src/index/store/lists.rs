@@ -105,8 +105,8 @@ pub struct ChunkedList {
 }
 
 impl ChunkedList {
-    /// Encodes the description, which a page stores instead of the list itself, and appends it to `out`.
-    /// `white_to_move` says who is to move in the position of the list.
+    /// Encodes the description, which a page (an entry with several lists) stores instead of the list itself, and
+    /// appends it to `out`. `white_to_move` says who is to move in the position of the list.
     pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
         put_varint(out, u64::from(white_to_move));
         let flags = u64::from(self.is_of_position) << 1 | u64::from(self.has_periods);
@@ -251,7 +251,8 @@ impl<'a> List<'a> {
     }
 }
 
-/// The rule that assigns lists to pages. A page contains the lists whose keys begin with the same `bits` bits.
+/// The rule that assigns lists to pages. A page is an entry that contains the lists whose keys begin with the same
+/// `bits` bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Paging {
     bits: u32,
@@ -260,14 +261,15 @@ pub struct Paging {
 /// The least number of leading bits that the keys in a page may have in common. With fewer bits, a page would contain
 /// records from several shards, which are processed separately.
 const FEWEST_BITS: u32 = 8;
-/// The greatest number of leading bits that the keys in a page may have in common.
+/// The greatest number of leading bits that the keys of the lists in a page may have in common.
 const MOST_BITS: u32 = 40;
 
-/// The target number of items in a page.
+/// The target number of items in a page, which is an entry that contains several lists.
 const PAGE: u64 = 64;
 
 impl Paging {
-    /// Returns the rule for an index whose lists have `items` items in total. A page then has about 64 items.
+    /// Returns the rule for an index whose lists have `items` items in total. A page (an entry that contains several
+    /// lists) then has about 64 items.
     pub fn for_items(items: u64) -> Paging {
         let bits = (items / PAGE).max(1).ilog2();
         Paging {
@@ -288,19 +290,21 @@ impl Paging {
         self.bits
     }
 
-    /// Returns the number of the page that contains the list with the key `subject`.
+    /// Returns the number of the page (an entry that contains several lists) that contains the list with the key
+    /// `subject`.
     #[inline]
     pub fn page(self, subject: ListKey) -> u64 {
         subject.0 >> (u64::BITS - self.bits)
     }
 
-    /// Returns the least list key that belongs to the page of `subject`.
+    /// Returns the least list key that belongs to the same page (entry with several lists) as `subject`.
     #[inline]
     pub fn first_of(self, subject: ListKey) -> ListKey {
         ListKey(subject.0 & !(u64::MAX >> self.bits))
     }
 
-    /// Returns the greatest list key that belongs to the page of `subject`. It is part of the page's LevelDB key.
+    /// Returns the greatest list key that belongs to the same page (entry with several lists) as `subject`. It is part
+    /// of the page's LevelDB key.
     pub fn last_of(self, subject: ListKey) -> ListKey {
         ListKey(subject.0 | (u64::MAX >> self.bits))
     }
@@ -358,8 +362,9 @@ impl Paging {
     }
 }
 
-/// The greatest number of bytes of a page's chunks that are held in memory. When a page has more, further chunks are
-/// spilled to a temporary file, except small ones.
+/// The greatest number of bytes of chunks that are held in memory for one page. A page is an entry with several lists;
+/// the chunks are those of its long lists. When a page has more, further chunks are spilled to a temporary file, except
+/// small ones.
 const MOST_HELD: usize = 256 << 10;
 
 /// Creates the entries that contain the lists of `piece`, which is a range of `records`. A list belongs to the piece if
@@ -450,8 +455,9 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Adds encoded short lists of one page. `lists` contains each list after its key, and `last` is the key of the
-    /// last list. Does not count the positions in these lists; see [`count_lists`](ListBuilder::count_lists).
+    /// Adds encoded short lists of one page (an entry that contains several lists). `lists` contains each list after
+    /// its key, and `last` is the key of the last list. Does not count the positions in these lists; see
+    /// [`count_lists`](ListBuilder::count_lists).
     pub(in crate::index) fn add_lists(&mut self, last: ListKey, lists: &[u8]) -> Result<()> {
         self.begin(last, false)?;
         self.lists.extend_from_slice(lists);
@@ -470,8 +476,8 @@ impl<'a> ListBuilder<'a> {
         })
     }
 
-    /// Ends the current list and begins the list with the key `subject`. Ends the current page if this list belongs to
-    /// another page.
+    /// Ends the current list and begins the list with the key `subject`. Ends the current page (an entry that contains
+    /// several lists) if this list belongs to another page.
     fn begin(&mut self, subject: ListKey, white_to_move: bool) -> Result<()> {
         self.end_list()?;
         let page = self.paging.page(subject);

@@ -105,8 +105,8 @@ impl PeriodResults {
         }
     }
 
-    /// Decodes the results of a period. `of_games` says whether the index contains games. Returns `None` if the results
-    /// are malformed.
+    /// Decodes the results of a period (all time, a year or a month). `of_games` says whether the index contains games.
+    /// Returns `None` if the results are malformed.
     pub fn parse(mut bytes: &[u8], of_games: bool) -> Option<PeriodResults> {
         let mut results = PeriodResults::default();
         let rows = match of_games {
@@ -401,13 +401,14 @@ impl<'a> ResultAdder<'a> {
         }
     }
 
-    /// Returns `true` if the position has more sums than [`MOST_MOVE_SUMS`] or more pairs of month and class than
-    /// [`MOST_CLASSES`].
+    /// Returns `true` if the position has more sums than [`MOST_MOVE_SUMS`] or more pairs of month and class (speed and
+    /// rating group) than [`MOST_CLASSES`].
     fn is_too_large(&self) -> bool {
         self.rows_of_months > MOST_MOVE_SUMS || self.classes > MOST_CLASSES
     }
 
-    /// Appends the entries with the results of all periods. `subject` is the key of the position.
+    /// Appends the entries with the results of all periods (all time, years and months). `subject` is the key of the
+    /// position.
     fn write(self, subject: ListKey, entries: &mut Entries) {
         let rows = self.months.values().flat_map(|results| &results.rows);
         let mut rows: Vec<ResultRow> = rows.copied().collect();
@@ -431,11 +432,12 @@ impl<'a> ResultAdder<'a> {
     }
 }
 
-/// The highest-rated and the newest games of a position for each period and class.
+/// The highest-rated and the newest games of a position for each period (all time, a year or a month) and class (speed
+/// and rating group).
 type BestOfPeriods = BTreeMap<(Period, Class), BestGames>;
 
-/// Merges the games of each class into periods of the next greater length: from months into years, or from years into
-/// all time.
+/// Merges the games of each class (speed and rating group) into periods of the next greater length: from months into
+/// years, or from years into all time.
 fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     let mut longer = BestOfPeriods::new();
     for ((period, class), best) in games {

@@ -115,8 +115,8 @@ impl Index {
     }
 
     /// Reads the list with the key `subject`. `place` is its location, which [`find_list`](Index::find_list) returned.
-    /// Returns one part for each chunk of the list, or a single part if the list is in a page. Returns no parts if the
-    /// list does not exist.
+    /// Returns one part for each chunk of the list, or a single part if the list is in a page (an entry that contains
+    /// several lists). Returns no parts if the list does not exist.
     pub(crate) fn list(&self, subject: ListKey, place: ListPlace) -> Result<Vec<StoredPart>> {
         match place {
             ListPlace::InPage(list) => Ok(list.into_iter().collect()),

@@ -54,7 +54,7 @@ pub enum Period {
 }
 
 impl Period {
-    /// Encodes the period as it appears in a LevelDB key.
+    /// Encodes the period (all time, a year or a month) as it appears in a LevelDB key.
     pub fn key_bytes(self) -> Vec<u8> {
         let of_year = |kind: u8, year: u16| [&[kind][..], &year.to_be_bytes()].concat();
         match self {
@@ -183,7 +183,8 @@ impl ResultRow {
         self.games.iter().sum()
     }
 
-    /// Returns the sort key of the row: move, class and month. Rows with equal sort keys can be added up.
+    /// Returns the sort key of the row: move, class (speed and rating group) and month. Rows with equal sort keys can
+    /// be added up.
     pub fn kind(&self) -> (BookMove, Class, Month) {
         (self.mv, self.class, self.month)
     }

@@ -254,8 +254,8 @@ impl Run<'_> {
     }
 }
 
-/// Adds rows of counts to a tally. Each row is paired with the key under which it is added: a position key or an
-/// identity. Errors name `path`.
+/// Adds rows of counts to a tally, a store that adds up counts. Each row is paired with the key under which it is
+/// added: a position key or an identity (another hash). Errors name `path`.
 fn add_keyed<'r>(
     tally: &Tally,
     rows: impl Iterator<Item = (u64, &'r Row)>,

@@ -64,8 +64,8 @@ pub(super) struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Opens the inputs of a run. Counts are opened at once, PGN files only when they are read. `threads` is the number
-    /// of threads, which determines the memory for metadata.
+    /// Opens the inputs of a run of `make-book`. Counts are opened at once, PGN files only when they are read.
+    /// `threads` is the number of threads, which determines the memory for metadata.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl<'a> Inputs<'a> {
         Ok(inputs)
     }
 
-    /// Returns the properties (speed, rating, month) by which the counts that the run writes are grouped.
+    /// Returns the properties (speed, rating, month) by which the counts that a run of `make-book` writes are grouped.
     ///
     /// # Errors
     ///
@@ -327,8 +327,8 @@ fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> R
     Err(Error::file(path, problem))
 }
 
-/// Returns the error message for counts that were made with the options `theirs` and the classes `by`, in a run with
-/// the options `own`. `has_games` is `true` if some inputs of the run are games.
+/// Returns the error message for counts that were made with the options `theirs` and grouped by the properties `by`, in
+/// a run with the options `own`. `has_games` is `true` if some inputs of the run are games.
 fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> String {
     let named = |options: &str| match options {
         "" => "the defaults".to_owned(),
