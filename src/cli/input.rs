@@ -164,7 +164,8 @@ fn given_twice() -> Usage {
     Usage("- is given twice, and there is one standard input".to_owned())
 }
 
-/// Returns the ending of a file name in lower case, without its dot, from which a command chooses the format of the file.
+/// Returns the ending of a file name in lower case, without its dot. A command chooses the format of the file by this
+/// ending.
 pub fn ending(path: &Path) -> String {
     let ending = path.extension().unwrap_or_default();
     ending.to_string_lossy().to_ascii_lowercase()

@@ -35,7 +35,7 @@ fn merit(mv: &TreeMove) -> f64 {
 }
 
 /// Returns the index of the move to play, or 0 if `moves` is empty. `random` is a random number in the range from 0
-/// (inclusive) to 1 (exclusive), which determines the choice unless `play` requests the best move. Moves must be sorted,
+/// (inclusive) to 1 (exclusive). It determines the choice unless `play` requests the best move. Moves must be sorted,
 /// best first.
 pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
     let weight = |mv: &TreeMove| match (play, mv.stats) {
