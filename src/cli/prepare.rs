@@ -158,18 +158,19 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The opponent's names and the player's color, as the text shows them.
+/// The names in the text of a preparation: those of the opponent, and the color of the player who prepares.
 struct Names {
     theirs: String,
     color: Color,
 }
 
-/// Returns a score as a percentage, or a hyphen if there is none.
+/// Returns a score from 0 to 1 as text in percent, or a hyphen if `score` is `None`.
 fn percent(score: Option<f64>) -> String {
     score.map_or("-".to_owned(), |score| format!("{:.1}%", 100.0 * score))
 }
 
-/// Returns the text of the preparation.
+/// Returns a preparation as text: the results of both players, the moves in the position `pos`, and the lines to look
+/// at first.
 fn text(prepared: &Preparation, pos: &VariantPosition, names: &Names) -> String {
     // Writing to a `String` does not fail.
     let mut text = String::new();
@@ -221,7 +222,7 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &Names) -> String 
     text
 }
 
-/// Writes the opponent's moves.
+/// Appends a table of the opponent's moves to `text`. `color` is the color of the player who prepares.
 fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
     let since = prepared.recent_since;
     let since = since.map_or("recent".to_owned(), |year| format!("since {year}"));
@@ -251,7 +252,7 @@ fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
     }
 }
 
-/// Writes the player's moves.
+/// Appends a table of the player's moves to `text`. `color` is the color of the player who prepares.
 fn own_moves(text: &mut String, prepared: &Preparation, color: Color) {
     let _ = writeln!(
         text,
@@ -281,7 +282,7 @@ fn opening(mv: &PreparedMove) -> &'static str {
     mv.opening.map_or("", |opening| opening.name)
 }
 
-/// Returns the row of a line to look at first.
+/// Returns the row of a table for one line of a preparation. The line begins in the position `start`.
 fn line_row(line: &PreparedLine, start: &VariantPosition) -> String {
     let opening = line.opening.map(|opening| opening.name);
     let details = opening.into_iter().chain(line.gap.then_some("gap"));

@@ -349,7 +349,7 @@ impl MoveSource {
         })
     }
 
-    /// Returns the moves of a position of which the file is a repertoire, the move with the highest weight first.
+    /// Returns the moves that this repertoire contains for the position `pos`, sorted by weight in descending order.
     ///
     /// # Errors
     ///

@@ -10,11 +10,11 @@ use crate::{
     tree::GameWriter,
 };
 
-/// Writes a game for each line, without a result. A comment after the last move says how likely the line is, and how the
-/// player scores after it.
+/// Writes the lines of a preparation as PGN, one game without a result for each line. A comment after the last move
+/// says how likely the line is, and how the player scores after it.
 ///
-/// `event` becomes the tag `Event` of each game, and `start` is the position in which the lines start. `path` is the name of the
-/// output in errors.
+/// `event` becomes the `Event` tag of each game, and `start` is the position in which the lines begin. Error messages
+/// name the output `path`.
 ///
 /// # Errors
 ///
@@ -48,7 +48,8 @@ pub fn write_prepared(
     Ok(())
 }
 
-/// Returns the comment on a line.
+/// Returns the comment on a line: the probability of the line, the player's number of games and score after it, and
+/// whether the player has no answer.
 fn comment(line: &PreparedLine) -> String {
     let games = match line.yours.games {
         0 => "no game of yours".to_owned(),
