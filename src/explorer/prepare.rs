@@ -25,33 +25,36 @@ use crate::{
     position::{BookMove, identity},
 };
 
-/// The number of years before the year of the opponent's last game from which games count as recent.
+/// The number of years before the year of the opponent's last game whose games still count as recent.
 const RECENT_YEARS: u16 = 2;
 
-/// The fewest games in which the player's most played move is the player's answer.
+/// The minimum number of games in which the player must have played a move for the move to count as the player's
+/// answer.
 const ANSWER_GAMES: u64 = 5;
 
-/// The fewest games of the player from which the score in a position can put a line on the list.
+/// The minimum number of the player's games in a position for their score to put a line on the list.
 const SCORED_GAMES: u64 = 10;
 
-/// The largest number of gaps on the list of lines.
+/// The maximum number of gaps (lines without an answer) on the list of lines.
 const LISTED_GAPS: usize = 2;
 
-/// Positions that fewer than one game in this many is expected to reach are not looked at.
+/// The reciprocal of the minimum probability of a position. Positions that are reached in fewer than one of this many
+/// games are not examined.
 const RAREST: f64 = 500.0;
 
-/// The largest number of half-moves of a line.
+/// The maximum number of half-moves of a line.
 const LONGEST_LINE: usize = 40;
 
-/// Returns the moves of the player's repertoire in a position, the preferred one first.
+/// A function that returns the moves of the player's repertoire in a position, the preferred move first.
 pub type RepertoireMoves<'a> = &'a (dyn Fn(&VariantPosition) -> Result<Vec<Move>> + Sync);
 
-/// A query for a preparation.
+/// A query for a [`Preparation`]: the position, the filters for the games of both players, and the repertoire of the
+/// player who prepares.
 pub struct PrepareQuery<'a> {
     /// The position, and the moves that led to it.
     pub line: Line,
-    /// The filters. `players` and `opponents` name the player who prepares and the opponent; neither list may be empty. The
-    /// other filters apply to the games of both, except `color` and `won`, which are ignored.
+    /// The filters. `players` names the player who prepares, and `opponents` names the opponent; neither list may be
+    /// empty. The other filters apply to the games of both players. `color` and `won` are ignored.
     pub filters: Filters,
     /// The color of the player. The opponent has the other one.
     pub color: Color,
@@ -61,9 +64,9 @@ pub struct PrepareQuery<'a> {
     pub lines: usize,
 }
 
-/// An opponent's moves in a position, next to the results of a player.
+/// The preparation of a player for an opponent: the moves in a position, with the games of both.
 ///
-/// The opponent's games are those with the color that the player does not have.
+/// The player has the same color in all games, and the opponent has the other color.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct Preparation {
     /// All games of the opponent that pass the filters, whatever positions they reached.
@@ -74,18 +77,19 @@ pub struct Preparation {
     pub met: PlayerGames,
     /// The numbers of games that reached the position.
     pub here: GamesHere,
-    /// The first year whose games count as recent: two years before the opponent's last game. `None` if no year is known.
+    /// The first year whose games count as recent: two years before the opponent's last game. `None` if no year is
+    /// known.
     pub recent_since: Option<u16>,
-    /// If the opponent is to move, the opponent's moves, otherwise the player's, including those of the repertoire. The moves
-    /// with the most games of the side that moves come first.
+    /// The opponent's moves if the opponent is to move, and otherwise the player's moves, including the moves of the
+    /// repertoire. They are sorted by the number of games of the side that moves, in descending order.
     pub moves: Vec<PreparedMove>,
-    /// The lines to look at first, or `None` if the query asks for none. The lines with the largest expected loss of points
-    /// come first, then the likeliest lines without an answer.
+    /// The lines to look at first, or `None` if the query requests none. The lines with the largest expected loss of
+    /// points come first, followed by the most likely lines without an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<PreparedLine>>,
 }
 
-/// The results of some games.
+/// The number of games in a set, and their results.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct GameResults {
     /// The number of games.
@@ -112,7 +116,7 @@ impl GameResults {
         }
     }
 
-    /// Returns the score of a side from 0 to 1, or `None` if no game has a result.
+    /// Returns the score of the side `color` from 0 to 1, or `None` if no game has a result.
     pub fn score(&self, color: Color) -> Option<f64> {
         let finished = self.white + self.draws + self.black;
         let wins = color.fold_wb(self.white, self.black);
@@ -120,7 +124,7 @@ impl GameResults {
     }
 }
 
-/// The games of a player.
+/// A summary of one player's games: their results, the player's mean rating, and the date of the last game.
 #[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct PlayerGames {
     /// The results.
@@ -132,7 +136,7 @@ pub struct PlayerGames {
     pub last_played: Option<String>,
 }
 
-/// The numbers of games that reached a position.
+/// The numbers of games of the opponent and of the player that reached a position.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct GamesHere {
     /// The opponent's games.
@@ -141,7 +145,7 @@ pub struct GamesHere {
     pub yours: u64,
 }
 
-/// A move of a preparation.
+/// A move in a [`Preparation`], with the games of both players and the player's answer.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PreparedMove {
     /// The move in UCI notation, with castling as king takes rook.
@@ -150,17 +154,17 @@ pub struct PreparedMove {
     pub san: String,
     /// The opening of the position after the move, or `None` if the position has no name.
     pub opening: Option<Opening>,
-    /// If the opponent is to move, the games in which the opponent played the move here, otherwise the opponent's games that
-    /// reached the position after the move.
+    /// If the opponent is to move, the games in which the opponent played the move in the position. Otherwise, the
+    /// opponent's games that reached the position after the move.
     pub theirs: TheirGames,
     /// The player's games that reached the position after the move, by any order of moves.
     pub yours: GameResults,
-    /// If the opponent is to move, the player's answer to the move, otherwise the move itself if it is the player's answer in the
-    /// position. `None` if there is no answer.
+    /// If the opponent is to move, the player's answer to the move. Otherwise, the move itself if it is the player's
+    /// answer in the position. `None` if there is no answer.
     pub answer: Option<PreparedAnswer>,
 }
 
-/// The opponent's games with a move.
+/// The results of the opponent's games for a move, and how many of these games are recent.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct TheirGames {
     /// The results.
@@ -170,8 +174,8 @@ pub struct TheirGames {
     pub recent: u64,
 }
 
-/// The player's answer in a position: the first move of the repertoire there or, without one, the move that the player played
-/// most, if in five games or more.
+/// The player's answer in a position: the first move of the repertoire or, if the repertoire has none, the move that
+/// the player has played most often, if in at least five games.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PreparedAnswer {
     /// The move in UCI notation, with castling as king takes rook.
@@ -184,7 +188,7 @@ pub struct PreparedAnswer {
     pub source: AnswerSource,
 }
 
-/// Where an answer comes from.
+/// The source of a player's answer: the repertoire or the player's games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AnswerSource {
@@ -194,7 +198,7 @@ pub enum AnswerSource {
     Games,
 }
 
-/// A line to look at first. It ends with a move of the opponent.
+/// A line that the player should look at first. It ends with a move of the opponent.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct PreparedLine {
     /// The moves after the position of the query, in UCI notation with castling as king takes rook.
@@ -203,23 +207,26 @@ pub struct PreparedLine {
     pub san: Vec<String>,
     /// The opening of the last named position of the line, or `None` if no position has a name.
     pub opening: Option<Opening>,
-    /// The probability that a game from the position of the query reaches the end of the line, by any order of moves. The shares
-    /// of the opponent's moves and of the player's are multiplied; the moves of the repertoire share the probability equally.
+    /// The probability that a game which reached the position of the query reaches the end of the line, by any order of
+    /// moves. It is the product of the shares of the opponent's moves and of the player's moves. The moves of a
+    /// repertoire have equal shares.
     pub chance: f64,
     /// The player's games that reached the end of the line.
     #[serde(flatten)]
     pub yours: GameResults,
     /// The player's score in percent in these games, or `None` if no game has a result.
     pub score: Option<f64>,
-    /// The points that the player is expected to lose by the line in each game, compared with the player's average score:
-    /// `chance` times the average minus `score`. `None` for a line that is listed because it has no answer.
+    /// The points per game that the line is expected to cost the player, compared with the player's average score:
+    /// `chance` times the difference between the average and `score`. `None` for a line that is listed because it has
+    /// no answer.
     pub loss: Option<f64>,
     /// Whether the player has no answer at the end of the line.
     pub gap: bool,
 }
 
 impl PreparedLine {
-    /// Returns the text of the line, which starts in `start`, with move numbers: `1. e4 c5 2. Nf3`.
+    /// Returns the text of the line with move numbers, such as `1. e4 c5 2. Nf3`. The line begins in the position
+    /// `start`.
     pub fn text(&self, start: &VariantPosition) -> String {
         let mut text = String::new();
         let mut number = start.fullmoves().get();
@@ -240,7 +247,7 @@ impl PreparedLine {
     }
 }
 
-/// Returns a preparation. See [`Explorer::prepare`].
+/// Answers a query for a preparation, as [`Explorer::prepare`] describes.
 pub(super) fn prepare(explorer: &Explorer, query: &PrepareQuery<'_>) -> Result<Preparation> {
     let filters = &query.filters;
     explorer.check_source(filters.source.as_deref())?;
@@ -304,7 +311,7 @@ pub(super) fn prepare(explorer: &Explorer, query: &PrepareQuery<'_>) -> Result<P
     })
 }
 
-/// The games of a player, whatever positions they reached.
+/// A summary of all games of a player that pass the filters, whatever positions they reached.
 #[derive(Copy, Clone, Default)]
 struct AllGames {
     results: ResultSum,
@@ -327,7 +334,8 @@ impl AllGames {
     }
 }
 
-/// Returns the passing games that have the variant of a line. The player has the color `color` in all of them.
+/// Sums up the games that pass the filters and have the variant of `line`. The player has the color `color` in all of
+/// them.
 fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGames {
     let of_source = |(source, filter): &(&OpenIndex, SourceFilter<'_>)| {
         let of_stretch = |stretch| {
@@ -348,7 +356,7 @@ fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGa
     sums.fold(AllGames::default(), AllGames::joined)
 }
 
-/// Some games of a position: their results, and how many of them are recent.
+/// The results of games in a position, and the number of recent games.
 #[derive(Copy, Clone, Default)]
 struct RecentTally {
     results: ResultSum,
@@ -376,7 +384,7 @@ impl AddAssign for RecentTally {
     }
 }
 
-/// The games of one player that reached a position.
+/// The games of one player that reached a position, by the move that was played in it.
 struct PositionGames {
     /// All games, including games that end in the position.
     all: RecentTally,
@@ -411,7 +419,7 @@ impl Collector for PositionGames {
 }
 
 impl PositionGames {
-    /// Returns the moves with their games, the most played first.
+    /// Returns the moves and their games, sorted by the number of games in descending order.
     fn by_games(&self) -> Vec<(BookMove, RecentTally)> {
         let mut moves = Vec::from_iter(self.moves.iter().map(|(mv, tally)| (*mv, *tally)));
         moves.sort_by_cached_key(|(mv, tally)| (Reverse(tally.results.games()), mv.to_string()));
@@ -424,13 +432,13 @@ impl PositionGames {
     }
 }
 
-/// The player's answers in a position.
+/// The player's answers in a position, the preferred move first, and where they come from.
 struct Answers {
     moves: Vec<Move>,
     source: AnswerSource,
 }
 
-/// A position on the way to the lines to look at.
+/// A position in the search for the lines that a player should look at first.
 struct Node {
     pos: VariantPosition,
     /// The moves of the likeliest path to the position.
@@ -442,7 +450,7 @@ struct Node {
     opening: Option<Opening>,
 }
 
-/// The filtered games of both players, from which a preparation is made.
+/// The query for a preparation, the filters for the games of both players, and facts about these games.
 struct Preparing<'a> {
     query: &'a PrepareQuery<'a>,
     theirs: &'a SourceFilters<'a>,
@@ -453,7 +461,7 @@ struct Preparing<'a> {
 }
 
 impl Preparing<'_> {
-    /// Returns the games of a player that reached a position.
+    /// Returns the games of one player that reached the position `pos`. `side` contains the filters for these games.
     fn position(&self, side: &SourceFilters<'_>, pos: &VariantPosition) -> Result<PositionGames> {
         let line = Line::at(self.query.line.variant(), pos.clone());
         let new = || PositionGames {
@@ -467,8 +475,8 @@ impl Preparing<'_> {
         Ok(games)
     }
 
-    /// Returns the player's answers in a position, the preferred one first, or `None` if there is none. `games` are the
-    /// player's games of the position.
+    /// Returns the player's answers in the position `pos`, or `None` if there is no answer. `games` contains the
+    /// player's games that reached the position.
     fn answers(&self, pos: &VariantPosition, games: &PositionGames) -> Result<Option<Answers>> {
         if let Some(repertoire) = self.query.repertoire {
             let moves = repertoire(pos)?;
@@ -488,7 +496,8 @@ impl Preparing<'_> {
         }))
     }
 
-    /// Returns the opponent's moves in the position of the query.
+    /// Returns the opponent's moves in the position of the query. `here` contains the opponent's games that reached the
+    /// position.
     fn their_moves(&self, here: &PositionGames) -> Result<Vec<PreparedMove>> {
         let pos = self.query.line.position();
         let prepared = |(mv, tally): (BookMove, RecentTally)| {
@@ -512,7 +521,8 @@ impl Preparing<'_> {
         here.by_games().into_iter().map(prepared).collect()
     }
 
-    /// Returns the player's moves in the position of the query.
+    /// Returns the player's moves in the position of the query. `here` contains the player's games that reached the
+    /// position.
     fn own_moves(&self, here: &PositionGames) -> Result<Vec<PreparedMove>> {
         let pos = self.query.line.position();
         let answers = self.answers(pos, here)?;
@@ -543,7 +553,8 @@ impl Preparing<'_> {
         moves.into_iter().map(prepared).collect()
     }
 
-    /// Returns the lines to look at first.
+    /// Returns the lines that the player should look at first. The lines with the largest expected loss of points come
+    /// first, followed by the most likely lines without an answer.
     fn lines(&self) -> Result<Vec<PreparedLine>> {
         let mut met = self.met_lines()?;
         let gaps = LISTED_GAPS.min(self.query.lines);
@@ -571,8 +582,8 @@ impl Preparing<'_> {
         Ok(listed)
     }
 
-    /// Returns the lines to all positions that may be met and have an opponent's move before them, if they can be on the list:
-    /// those with enough games of the player for a score, and those without an answer.
+    /// Returns all lines that may be listed. These are the lines that end with a move of the opponent, in a position in
+    /// which the player has enough games for a score, or in which the player has no answer.
     fn met_lines(&self) -> Result<Vec<PreparedLine>> {
         let mut lines: Vec<PreparedLine> = Vec::new();
         let mut level = vec![Node {
@@ -603,7 +614,7 @@ impl Preparing<'_> {
         Ok(lines)
     }
 
-    /// Returns the line to a node if it can be on the list, and the nodes after its moves.
+    /// Returns the line to a node if the line may be listed, and the nodes that one more move reaches.
     fn expanded(&self, node: &Node) -> Result<(Option<PreparedLine>, Vec<Node>)> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {
@@ -629,7 +640,8 @@ impl Preparing<'_> {
         Ok((line, children))
     }
 
-    /// Returns the line to a node, or `None` if the node is the position of the query.
+    /// Returns the line to a node, or `None` if the node is the position of the query. `yours` contains the player's
+    /// games that reached the node. `gap` is `true` if the player has no answer there.
     fn line_to(&self, node: &Node, yours: &PositionGames, gap: bool) -> Option<PreparedLine> {
         if node.moves.is_empty() {
             return None;
@@ -660,7 +672,7 @@ impl Preparing<'_> {
 }
 
 impl Node {
-    /// Returns the nodes after moves, which are given with their shares.
+    /// Returns the nodes that the moves in `moves` reach. Each move is given with its probability in this position.
     fn children(&self, moves: &[(Move, f64)]) -> Vec<Node> {
         let child = |(mv, share): &(Move, f64)| {
             let pos = after(&self.pos, *mv);
@@ -677,7 +689,8 @@ impl Node {
         moves.iter().map(child).collect()
     }
 
-    /// Adds another path to the same position.
+    /// Adds the probability of `other`, a node with the same position that another path reaches. Keeps the more likely
+    /// path.
     fn join(&mut self, other: Node) {
         let chance = self.chance + other.chance;
         if other.path_chance > self.path_chance {
@@ -687,7 +700,7 @@ impl Node {
     }
 }
 
-/// Returns the moves of some games with their shares of all games that continue from the position.
+/// Returns the moves in `games`, each with its share of all games that continue from the position `pos`.
 fn shares(games: &PositionGames, pos: &VariantPosition) -> Vec<(Move, f64)> {
     let moves = games.by_games();
     let all: u64 = moves.iter().map(|(_, tally)| tally.results.games()).sum();
@@ -697,14 +710,15 @@ fn shares(games: &PositionGames, pos: &VariantPosition) -> Vec<(Move, f64)> {
     moves.into_iter().filter_map(share).collect()
 }
 
-/// Returns the position after a legal move.
+/// Returns the position after the legal move `mv` in `pos`.
 fn after(pos: &VariantPosition, mv: Move) -> VariantPosition {
     let mut next = pos.clone();
     next.play_unchecked(mv);
     next
 }
 
-/// Returns a move with its names, without games. `next` is the position after the move.
+/// Creates a [`PreparedMove`] with the notations and the opening of the move, but without games. `next` is the position
+/// after the move.
 fn named_move(pos: &VariantPosition, mv: Move, next: &VariantPosition) -> PreparedMove {
     let mv = BookMove::from(mv);
     PreparedMove {

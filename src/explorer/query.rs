@@ -252,7 +252,7 @@ impl Filters {
     }
 }
 
-/// An inclusive range of ratings. Unknown ratings are outside of every range.
+/// A range of ratings with inclusive bounds. An unknown rating is outside every range.
 ///
 /// ```
 /// use polybook::explorer::RatingRange;
@@ -269,14 +269,14 @@ pub struct RatingRange {
 }
 
 impl RatingRange {
-    /// Returns `true` if a rating is known, that is not 0, and in the range.
+    /// Returns `true` if the rating is known (that is, not 0) and lies within the range.
     #[inline]
     pub fn contains(self, rating: u16) -> bool {
         rating > 0 && self.lowest <= rating && rating <= self.highest
     }
 }
 
-/// The error returned if a text is not a [`RatingRange`].
+/// The error returned if a string is not a [`RatingRange`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("\"{0}\" is not a range of ratings: write 2000-2199, 2000- or -2199")]
 pub struct RatingRangeError(String);

@@ -497,12 +497,13 @@ impl Explorer {
         task::caught(|| opening_table(self, line, filters))
     }
 
-    /// Returns an opponent's moves in a position, next to the results and the answers of a player.
+    /// Prepares a player for an opponent. Returns the moves in a position, with the games of both players and the
+    /// player's answers.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index is damaged, if the source does not exist, if a source has counts instead of games, or if the
-    /// repertoire cannot be read.
+    /// Returns an error if the index is damaged, if the source does not exist, if a source has counts instead of games,
+    /// or if the repertoire cannot be read.
     pub fn prepare(&self, query: &PrepareQuery<'_>) -> Result<Preparation> {
         task::caught(|| prepare(self, query))
     }

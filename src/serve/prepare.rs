@@ -13,7 +13,8 @@ use crate::{
     position::Keyed,
 };
 
-/// The maximum number of lines of a preparation.
+/// The maximum number of lines that a request for a preparation may ask for. Greater numbers are reduced to this
+/// number.
 const MOST_LINES: u32 = 50;
 
 impl AppState {
