@@ -498,12 +498,12 @@ fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
     numbers.as_ref().is_none_or(|numbers| has(numbers, number))
 }
 
-/// Returns a bit set of the games of a player in `source`: a bit is set if the game's id belongs to the player. The
-/// player is the one whom the filters name, with the required color. If the filters name no player, it is the opponent.
-/// The bits are read from the index's lists of players.
+/// Returns a bit set of the games of one player in `source`. Bits are indexed by game id. The player is the one whom
+/// the filters name, with the required color. If the filters name no player, it is the opponent. The games are read
+/// from the index's lists of players.
 ///
-/// Returns `None` if the filters have neither player nor opponent. Returns `None` if they match parts of names, because
-/// the lists contain only whole names.
+/// Returns `None` if the filters name neither player nor opponent. Also returns `None` if they match parts of names,
+/// because the lists contain only whole names.
 fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec<u64>>> {
     if filters.names == NameMatch::Part {
         return Ok(None);

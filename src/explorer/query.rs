@@ -141,14 +141,15 @@ pub struct Filters {
     pub require_elo: bool,
     /// Whether the year of the game must be known.
     pub require_date: bool,
-    /// The names of a player. A game passes if either player has one of the names; an empty list admits every player. If both
-    /// players of a game have one of the names, the game counts once, as White's.
+    /// The names of a player. A game passes if either player has one of the names; an empty list admits every player.
+    /// If both players of a game have one of the names, the game counts once, as White's.
     pub players: Vec<String>,
     /// The color that the player has, `None` for either.
     pub color: Option<Color>,
     /// The names of the player's opponent or, without a player, of either player. An empty list admits every opponent.
     pub opponents: Vec<String>,
-    /// The range of the rating of the player's opponent, or `None` for every opponent. It has no effect without a player.
+    /// The range of the rating of the player's opponent, or `None` for every opponent. It has no effect without a
+    /// player.
     pub opponent_rating: Option<RatingRange>,
     /// `true` for games that the player won, `false` for games that the player lost, `None` for any result.
     pub won: Option<bool>,

@@ -453,8 +453,8 @@ impl Explorer {
         Ok(all)
     }
 
-    /// Counts the games of a position for each value of a filter, such as each speed or year. Only games that pass all
-    /// other filters are counted.
+    /// Counts the games of a position for each speed, rating group, color and year. A number counts the games that
+    /// would pass if one filter were set to its value and the remaining filters were unchanged.
     ///
     /// # Errors
     ///

@@ -273,8 +273,8 @@ impl MakeBook {
         self
     }
 
-    /// Drops moves from the book that lose too much according to evaluations. Only positions that lines of the book
-    /// reach from the starting position are checked. Default: no move is dropped.
+    /// Sets how much a move of the book may lose according to evaluations. Moves that lose more are dropped. Only
+    /// positions that lines of the book reach from the starting position are checked. Default: no move is dropped.
     pub fn max_loss(mut self, max_loss: MaxLoss) -> MakeBook {
         self.max_loss = Some(max_loss);
         self

@@ -326,7 +326,8 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     Ok(filters)
 }
 
-/// Returns the names that the parameter `parameter` contains. A blank name is refused, because it would match every name.
+/// Returns the names that the parameter `parameter` contains. A blank name is refused, because it would match every
+/// name.
 pub(super) fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<String>, Refusal> {
     let names = parameters.texts(parameter).map(|name| match name.trim() {
         "" => Err(Refusal::bad(format!("{parameter}: empty; write a name"))),

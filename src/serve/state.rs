@@ -192,9 +192,9 @@ impl Workers {
 
 impl AppState {
     /// Creates the state of a server and starts its worker threads. `books`, `repertoires` and `evals` are what the
-    /// server shows in addition to the games, and `me` contains the names of the user. `threads` is the number of threads that answer from the index.
-    /// `book_games` is the maximum number of games from which a book is made. `names` is closed when the names for
-    /// suggestions have been read.
+    /// server shows in addition to the games, and `me` contains the names of the user. `threads` is the number of
+    /// threads that answer from the index. `book_games` is the maximum number of games from which a book is made.
+    /// `names` is closed when the names for suggestions have been read.
     ///
     /// # Errors
     ///

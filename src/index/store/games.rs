@@ -250,7 +250,7 @@ impl StoredGames {
         self.rows.temp_dir()
     }
 
-    /// Returns the number of numbers that were given to names. A name may have several numbers.
+    /// Returns how many numbers were given to names. A name may have several numbers.
     pub(crate) fn name_count(&self) -> u32 {
         self.namer.len()
     }
@@ -389,8 +389,8 @@ impl Namer {
         (number, true)
     }
 
-    /// Returns the number of numbers that were given to names. A name that was forgotten gets a second number when it
-    /// occurs again.
+    /// Returns how many numbers were given to names. A name that was forgotten gets a second number when it occurs
+    /// again.
     fn len(&self) -> u32 {
         self.next
     }
