@@ -46,7 +46,7 @@ impl Wdl {
         }
     }
 
-    /// Converts White's results to the view of `side`, or results from the view of `side` to White's.
+    /// Converts results from White's view to the view of `side`, or from the view of `side` to White's view.
     #[inline]
     #[must_use]
     pub fn turned(self, side: Color) -> Wdl {

@@ -75,8 +75,8 @@ impl<P: Rules> UncountedMoves<P> {
 }
 
 /// Returns the fingerprint of a game: a hash of the players' names, the result, the starting position and the moves. If
-/// both players are unknown, the event and the date are also hashed. Returns `None` if the event or the date is then
-/// unknown. A game without a fingerprint is never a duplicate.
+/// both players are unknown, the event and the date are also hashed. If one of these two is then unknown, returns
+/// `None`, and the game is never a duplicate.
 ///
 /// `start` is the identity of the starting position, `moves` are the counted moves, and `rest` encodes the moves after
 /// them. Among a billion games, the probability that two different games have the same fingerprint is less than 1 in

@@ -36,8 +36,8 @@ pub(super) struct SuiteOutput {
     pub suite: Suite,
 }
 
-/// A builder that configures and runs the making of books, indexes, databases, counts and suites from games. Set
-/// inputs, outputs and options, then call [`run`](MakeBook::run).
+/// A builder for runs that make books, indexes, databases, counts and suites from games. Set inputs, outputs and
+/// options, then call [`run`](MakeBook::run).
 ///
 /// A run writes files only if you name an output with [`bin`](MakeBook::bin), [`leveldb`](MakeBook::leveldb),
 /// [`explorer`](MakeBook::explorer), [`obs`](MakeBook::obs), [`counts`](MakeBook::counts) or

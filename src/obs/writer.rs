@@ -73,7 +73,7 @@ pub struct ObsSummary {
 }
 
 impl ObsWriter {
-    /// Begins a new OOBS database at `path`. `force` allows replacing an existing database.
+    /// Begins a new OOBS database at `path`. An existing database may be replaced only if `force` is `true`.
     ///
     /// If `path` is standard output, a pipe or a device, the database is created in a temporary file and copied when it
     /// is complete.

@@ -115,7 +115,7 @@ pub(super) const GAPS: Product = Product {
     ..REPERTOIRE
 };
 
-/// Returns the route that answers requests for a kind of product.
+/// Returns the route that answers requests for the product `making`, such as a book.
 pub(super) fn route(making: Product) -> MethodRouter<Arc<AppState>> {
     get(async move |state, client, request| made(state, client, request, making).await)
 }

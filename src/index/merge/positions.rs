@@ -152,8 +152,8 @@ impl MergePlan<'_> {
         Ok(())
     }
 
-    /// Adds an entry that lists all games of a position. `values` are the lists of the inputs that have the position,
-    /// in the order of the inputs.
+    /// Adds an entry to `made` that lists all games of a position. `key` is the key of the entry. `values` are the
+    /// lists of the inputs that contain the position, in the order of the inputs.
     #[inline]
     fn join_ids<'p>(
         &self,
@@ -176,8 +176,8 @@ fn is_of_games(key: &[u8]) -> bool {
     key.last().is_some_and(u8::is_ascii_digit)
 }
 
-/// Adds an entry with one statistic of a position, such as the number of draws. `values` are the values of the inputs
-/// that have the position.
+/// Adds an entry to `made` with one statistic of a position, such as the number of draws. `key` is the key of the
+/// entry. `values` are the values of the inputs that contain the position.
 ///
 /// # Errors
 ///

@@ -142,7 +142,8 @@ impl PeriodResults {
     }
 }
 
-/// Appends the list of years and months that begins a position's entry for all time.
+/// Appends a list of years, each with its months, to `out`. The entry with the results of a position for all time
+/// begins with such a list.
 pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
     put_varint(out, years.len() as u64);
     for year in years {
@@ -151,8 +152,8 @@ pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
     }
 }
 
-/// Removes the list of years and months from the front of a position's entry for all time, and returns it. Returns
-/// `None` if the list is malformed.
+/// Removes the list of years that [`write_years`] encoded from the front of `rest`, and returns it. Returns `None` if
+/// the list is malformed.
 pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
     let len = take_size(rest)?.checked_mul(4)?;
     let (years, _) = rest.split_off(..len)?.as_chunks::<4>();
