@@ -131,8 +131,8 @@ impl Guard {
     }
 }
 
-/// Returns `true` if the `Origin` header is missing or names this server. Otherwise, the request comes from a page of
-/// another site. Old browsers state the site only in this header.
+/// Returns `true` if the `Origin` header is missing or names this server. Otherwise, the request may come from a page
+/// of another site. Old browsers state the site only in this header.
 fn has_own_origin(headers: &HeaderMap) -> bool {
     let site = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
     let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
