@@ -207,7 +207,7 @@ impl Orphans {
     }
 }
 
-/// A source of moves that hides some positions of another source: they have no moves.
+/// Wraps another source of moves, and reports no moves for the positions whose keys are in `closed`.
 struct HidingSource<'a, S> {
     source: S,
     closed: &'a FxHashSet<u64>,
@@ -566,8 +566,8 @@ impl Script {
     }
 }
 
-/// The maximum accepted difference between a move's share and its intended share, as a fraction of 1. If the difference
-/// is greater, larger weights are tried.
+/// The maximum accepted difference between the actual share and the intended share of a move: 0.005 is half a
+/// percentage point. If the difference is greater, larger weights are tried.
 const CLOSE: f64 = 0.005;
 
 /// The maximum accepted relative difference between a requested share and the resulting share: 1 %.

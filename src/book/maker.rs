@@ -69,7 +69,7 @@ struct WeighedMove {
 /// more, its moves are weighed again when they are needed.
 const FEW: usize = 1024;
 
-/// Statistics about a book that is made from counts.
+/// Statistics about a book that is made from counts: for each move, in how many games it was played, by result.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct BookSummary {
     /// The number of counted positions, whether or not they are in the book.
@@ -427,8 +427,8 @@ impl Adjustments {
     }
 }
 
-/// A summary of leaving out moves that lose too much: the numbers of moves that were left out and that could not be
-/// judged, and the number of positions that lost all moves.
+/// A summary of the filter that removes moves with a large loss of evaluation: the number of removed moves, the number
+/// of moves without a known loss, and the number of positions that are left without moves.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct LossSummary {
     /// The number of moves that are left out because they lose too much.

@@ -48,13 +48,13 @@ impl Book {
 
 /// Creates the output file for a new book at the path `out`. The new book may replace a book or an empty file.
 ///
-/// A file without a book's header counts as a book if its records are sorted by key, each has a move that a chess piece
-/// can make, and there are at least four records or one of the starting position.
+/// A file without a book's header is accepted as a book if its records are sorted by key, each record has a move that a
+/// chess piece can make, and the file has at least four records or a record for the starting position.
+///
 ///
 /// # Errors
 ///
-/// Returns an error in the cases of [`AtomicFile::create_over`], and an [`Error::File`] if `out` exists and is not a
-/// book.
+/// Returns the errors of [`AtomicFile::create_over`], and an [`Error::File`] if `out` exists and is not a book.
 pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
     begin_over(out.as_ref(), ENOUGH)
 }

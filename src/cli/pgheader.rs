@@ -161,7 +161,8 @@ fn variants(list: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the bytes of a header as a table: eight bytes per line, each in five columns.
+/// Formats the bytes of a header as a table with eight bytes per line. Each byte is padded to a width of five
+/// characters.
 fn cells(data: &[u8]) -> String {
     let mut text = String::new();
     for row in data.chunks(8) {

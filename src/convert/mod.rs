@@ -469,7 +469,7 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     found
 }
 
-/// The number of positions whose counts are added to a tally (a store that adds up counts) at a time.
+/// The number of positions whose counts are added to the sums of all counts in one batch.
 const POSITIONS_AT_ONCE: u64 = 1 << 14;
 
 /// Returns the en passant square of a position if only pins prevent a capture there. Returns `None` if a capture is

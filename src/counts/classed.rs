@@ -31,8 +31,9 @@ use crate::{
 /// added up. It bounds the memory for moves with very many rows.
 const MOST_OF_MOVE: usize = 1 << 16;
 
-/// The maximum number of classes (speed, rating group and month) of one move, which bounds the memory. All classes in
-/// fifty years are a third of this number, or two thirds if some games are counted for books only.
+/// The maximum number of classes (speed, rating group and month) of one move, which bounds the memory. Games from fifty
+/// years have at most a third as many classes, or two thirds if some games are counted for books only, because these
+/// games have classes of their own.
 const MOST_CLASSES: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
 /// The maximum number of rows in a directory of counts that may lack rows for games which end in a position. A larger
@@ -335,7 +336,8 @@ fn add_up(rows: &mut Vec<ClassRow>) {
 /// An iterator over rows of counts by class (speed, rating group and month), sorted by position key, move and identity.
 pub(super) type ClassedRows<'a> = Box<dyn Iterator<Item = Result<ClassRow>> + 'a>;
 
-/// Counts that are written to a directory of counts. They are in memory or in temporary files.
+/// A source of the rows of a counts directory that is about to be written. The rows are held in memory or in temporary
+/// files.
 pub(crate) enum RowSource<'a> {
     /// Counts of standard chess, in which keys identify positions.
     Keys(&'a Counts),

@@ -235,8 +235,8 @@ impl Finder<'_> {
         Ok(moves)
     }
 
-    /// Searches `part` for the records of a position. `part` is the range that [`part`](Finder::part) returned for the
-    /// position's key. Returns `None` if the position was not counted. The content of `scratch` is overwritten.
+    /// Returns the records of the position for whose key [`part`](Finder::part) returned the range `part`, or `None` if
+    /// the position was not counted. The content of `scratch` is overwritten.
     ///
     /// # Errors
     ///

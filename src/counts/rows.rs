@@ -25,8 +25,8 @@ const BATCH: usize = 1 << 11;
 /// An upper bound on sums of games. It is less than 2^63, so the sum after adding one more row still fits into 64 bits.
 pub(super) const MOST_GAMES: u64 = i64::MAX as u64;
 
-/// The maximum number of wins, draws or losses in a row. Three such numbers and a sum of up to [`MOST_GAMES`] fit into
-/// 64 bits.
+/// The maximum number of wins, of draws, and of losses in one row of counts. Three such numbers and a sum of up to
+/// [`MOST_GAMES`] fit into 64 bits.
 pub(super) const MOST_OF_RESULT: u64 = MOST_GAMES / 4;
 
 /// A number that exceeds the wins, draws and losses of nearly all rows. Rows with smaller numbers skip the exact

@@ -18,7 +18,7 @@ pub struct Wdl {
     pub losses: u64,
 }
 
-/// A move of a position, and the results of the games in which it was played.
+/// A move in a position, and the results of the games in which the move was played.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveCount {
     /// The move.

@@ -24,17 +24,20 @@ pub(super) enum Event {
     BehindEnd,
 }
 
-/// The maximum time that the second engine may take from its start to `uciok`.
+/// The maximum time between the start of the second engine and its `uciok`. The second engine is the UCI engine that
+/// plays in positions that no source contains.
 const START: Duration = Duration::from_secs(30);
 
-/// The time that the second engine has to exit after `quit` before it is killed.
+/// The time that the second engine has to exit after `quit` before it is killed. The second engine is the UCI engine
+/// that plays in positions that no source contains.
 const QUIT: Duration = Duration::from_secs(1);
 
-/// The maximum number of lines that wait until the second engine reads them. Some user interfaces set a hundred options
-/// at once.
+/// The maximum number of lines that are queued for the second engine, the UCI engine that plays in positions that no
+/// source contains. Some user interfaces set a hundred options at once.
 const AHEAD: usize = 1 << 10;
 
-/// The maximum number of lines that the second engine may write before `uciok`.
+/// The maximum number of lines that the second engine may write before `uciok`. The second engine is the UCI engine
+/// that plays in positions that no source contains.
 const MOST_LINES: usize = 1 << 12;
 
 /// A UCI engine that was started and has answered `uci`. It plays in positions that no source contains.

@@ -277,7 +277,8 @@ struct EvalCollector<'a> {
 }
 
 impl EvalCollector<'_> {
-    /// Reads all evaluations of `input`, which has been detected as `source`, on all threads of the current rayon pool.
+    /// Adds all evaluations of the file `input` to the collector, using all threads of the current rayon pool. `source`
+    /// is the format that was detected for the file.
     fn read(&mut self, source: &EvalsSource, input: &Input, stream: &StreamOptions) -> Result<()> {
         let batches = source.open(stream)?;
         let entries = batches.entries();

@@ -43,7 +43,7 @@ impl DateRange {
     }
 }
 
-/// Returns the number of the first day that `date` can mean. `date` is a number that [`date_number`] returns, and may
+/// Returns the day number of the earliest day that matches `date`, a number that [`date_number`] returned and that may
 /// have unknown parts. The code has no branches, so the compiler can vectorize it.
 #[inline]
 pub(super) fn earliest(date: u32) -> u32 {

@@ -33,8 +33,8 @@ pub(super) struct DuplicateGroups {
 impl DuplicateGroups {
     /// Finds the duplicate games in `sources`, which are the indexes of an explorer.
     ///
-    /// Several passes are made. Each pass compares the games whose keys have a certain remainder, which bounds the
-    /// memory for any number of games.
+    /// Makes several passes over the games. Each pass compares the games whose keys leave a certain remainder modulo
+    /// the number of passes, so the memory is bounded for any number of games.
     ///
     /// # Errors
     ///

@@ -238,9 +238,11 @@ impl Scratch {
     }
 }
 
-/// Selects games of `part`, a part of a list: those for which `passes` returns `Some(true)`. Stores the id and the
-/// index of the move of each at the front of `games`. Returns the number of selected games. Returns `None` if the part
-/// is malformed, or if `passes` returns `None` for a game.
+/// Selects the games of `part`, a part of a list of games, for which `passes` returns `Some(true)`. The argument of
+/// `passes` is the id of a game.
+///
+/// Writes the id and the move index of each selected game to the first elements of `games`, and returns the number of
+/// selected games. Returns `None` if `part` is malformed, or if `passes` returns `None` for a game.
 #[inline(always)]
 fn select(
     part: &List<'_>,

@@ -282,7 +282,8 @@ impl Collector for MatchSizes<'_> {
     }
 }
 
-/// A collector of matches. For each of the `wanted` highest-ranked matches, it keeps the highest-ranked game.
+/// Collects the first games of a game list that shows one game for each match (games of the same players at the same
+/// event). Keeps the `wanted` highest-ranked matches, each with its highest-ranked game.
 struct FirstGames<'a> {
     duplicates: &'a DuplicateGroups,
     sort: Sort,

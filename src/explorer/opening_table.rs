@@ -213,7 +213,8 @@ impl Average {
     }
 }
 
-/// A collector of games by opening. It has one tally for each opening, indexed by the number of the opening.
+/// Collects the games of each opening. There is one tally (the sums of the results and ratings) for each opening,
+/// indexed by the number of the opening.
 struct OpeningTallies {
     tallies: Vec<OpeningTally>,
     of_player: bool,

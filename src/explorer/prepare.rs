@@ -450,7 +450,8 @@ struct Node {
     opening: Option<Opening>,
 }
 
-/// The query for a preparation, the filters for the games of both players, and facts about these games.
+/// A query for the preparation against an opponent, the filters for the games of both players, and statistics about the
+/// opponent's games.
 struct Preparing<'a> {
     query: &'a PrepareQuery<'a>,
     theirs: &'a SourceFilters<'a>,

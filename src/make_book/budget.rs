@@ -40,7 +40,8 @@ pub(super) struct Merging {
     pub memory: Memory,
 }
 
-/// The size of all input counts that are sorted already.
+/// The total size of those input counts that are sorted already: the number of rows and directories, and the memory for
+/// reading them.
 pub(super) struct OrderedSize {
     /// The approximate memory that one thread needs to read all ordered counts, in bytes.
     pub memory: usize,

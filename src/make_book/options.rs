@@ -130,14 +130,15 @@ impl MakeBook {
         }
     }
 
-    /// Writes a Polyglot book to the file `path`. An existing file is replaced when the new book is complete.
+    /// Sets the file to which a Polyglot book is written. An existing file is replaced when the new book is complete.
+    /// Default: no book is written.
     pub fn bin(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.bin = Some(path.into());
         self
     }
 
-    /// Writes an [index](crate::index) of games in the format of polyglot's LevelDB fork, which other front-ends can
-    /// read, to the directory `path`.
+    /// Sets the directory to which an [index](crate::index) of games is written, in the format of polyglot's LevelDB
+    /// fork, which other front-ends can read. Default: no such index is written.
     pub fn leveldb(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.leveldb = Some(path.into());
         self
@@ -150,16 +151,18 @@ impl MakeBook {
         self
     }
 
-    /// Writes an [index](crate::index) for the [explorer](crate::explorer) to the directory `path`. If all inputs are
-    /// counts by speed, rating and month, it is an index of counts. Otherwise, it is an index of games.
+    /// Sets the directory to which an [index](crate::index) for the [explorer](crate::explorer) is written. If all
+    /// inputs are counts by speed, rating and month, it is an index of counts. Otherwise, it is an index of games.
+    /// Default: no such index is written.
     pub fn explorer(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.explorer = Some(path.into());
         self
     }
 
-    /// Writes an opening [suite](crate::suite) to the file `path`. The suite contains the lines of [`Suite::plies`]
-    /// half-moves that were played in at least [`min_game`](MakeBook::min_game) games. A suite of positions contains
-    /// the final positions of lines that this many games reached. Variations are ignored.
+    /// Sets the file to which an opening [suite](crate::suite) is written, its format and its options. The suite
+    /// contains the lines of [`Suite::plies`] half-moves that were played in at least [`min_game`](MakeBook::min_game)
+    /// games. A suite of positions contains the final positions of lines that this many games reached. Variations are
+    /// ignored.
     ///
     /// If [`Suite::starts`] contains positions, a line begins where a game first reaches one of them. Otherwise a line
     /// begins at the start of a game, and only games from the starting position of their variant are used.
@@ -203,7 +206,7 @@ impl MakeBook {
         self
     }
 
-    /// Counts only games whose opening the filter accepts; `None` accepts all openings. The opening of a game is the
+    /// Sets the filter that selects games by their opening; `None` accepts all openings. The opening of a game is the
     /// last named position that its moves reach, including moves that are not counted. Default: `None`.
     pub fn opening(mut self, opening: Option<OpeningFilter>) -> MakeBook {
         self.opening = opening;
@@ -311,7 +314,7 @@ impl MakeBook {
         self
     }
 
-    /// Sets the directory for temporary files. Default: the one that the operating system names.
+    /// Sets the directory for temporary files. Default: the temporary directory of the operating system.
     pub fn temp_dir(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.memory.temp_dir = path.into();
         self

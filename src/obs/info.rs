@@ -43,8 +43,8 @@ const READ: [&str; 10] = [
 /// The greatest number of bytes that are read of a value in the table `Info`.
 const LONGEST_VALUE: usize = 1 << 16;
 
-/// The greatest number of bytes of input names, or of options, that are written to the table `Info`. It is less than
-/// [`LONGEST_VALUE`], so that the number of inputs that are not named can follow.
+/// The maximum length, in bytes, of the list of input names and of the option text, each a value in the table `Info`.
+/// It is less than [`LONGEST_VALUE`] to leave space for the number of inputs that the list leaves out.
 const ROOM: usize = LONGEST_VALUE - 64;
 
 /// The description of an OOBS database, stored in its table `Info`.

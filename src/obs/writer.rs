@@ -161,8 +161,9 @@ impl ObsWriter {
         Ok((ObsSummary { rows, rare, strays }, finished))
     }
 
-    /// Creates the database `made` and inserts the rows that `gather` passes to its argument, in this order. Returns
-    /// the number of rows and the finished output.
+    /// Creates the database that `made` describes, calls `gather`, and inserts the rows that `gather` passes to its
+    /// [`Gatherer`], in that order. Setting `stop` cancels the insertion. Returns the number of rows and the finished
+    /// output.
     pub(super) fn insert_all(
         mut self,
         made: MadeDatabase<'_>,

@@ -61,11 +61,11 @@ impl OwnMoveRule {
     }
 }
 
-/// Chooses a move for the repertoire's side in a position. `moves` contains the moves that `source` knows in the
-/// position.
+/// Chooses a move for the repertoire's side in the position `pos`. `moves` contains the moves that games of `source`
+/// played in the position, and `by` is the rule that chooses one of them.
 ///
-/// If `moves` is empty, the games of the source end in the position. Then chooses the legal move after which the source
-/// has the most games, or returns `None` if it has none after any move.
+/// If `moves` is empty, chooses the legal move that leads to the position with the most games in `source`. Returns
+/// `None` if `source` has no games in any position that a legal move leads to.
 ///
 /// # Errors
 ///

@@ -19,11 +19,11 @@ use tokio::{
 
 use super::{Refusal, content::Content};
 
-/// The maximum time that a request waits for a permit to be answered.
+/// The maximum time that a request waits for a permit: its share of a resource of the server that clients share.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The maximum size, in bytes, of an answer that can be sent without permits. The send buffers of the operating system
-/// have about this size.
+/// The maximum size, in bytes, of a response that is sent without acquiring a permit from the semaphore that limits the
+/// bytes of unsent responses. The send buffers of the operating system have about this size.
 const SMALL: usize = 64 << 10;
 
 /// The size, in bytes, of the send buffer of a connection. A blocked write continues when a third of the buffer is

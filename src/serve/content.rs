@@ -61,8 +61,7 @@ impl Content {
         Content::json(&with_camel_keys(document))
     }
 
-    /// Serializes a document as the body of an answer in the format `application/x-ndjson`, a stream of JSON documents.
-    /// The stream contains only this document.
+    /// Serializes `document` as a response body of type `application/x-ndjson` that consists of one line.
     pub(super) fn line(document: &impl Serialize) -> Result<Content, Refusal> {
         let mut body = written(document)?;
         body.push(b'\n');

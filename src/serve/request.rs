@@ -212,8 +212,8 @@ pub(super) fn variant(parameters: &Parameters) -> Result<Variant, Refusal> {
     Ok(named.unwrap_or_default())
 }
 
-/// Returns the line of a request: a starting position, which the parameters `variant` and `fen` name, and the moves in
-/// `play`.
+/// Returns the line that a request asks for: the starting position that is given by the parameters `variant` and `fen`,
+/// and the moves in the parameter `play`.
 fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     let variant = variant(parameters)?;
     let fen = parameters.filled("fen")?;
@@ -545,13 +545,14 @@ impl Parameters {
         Parameters(others.cloned().collect())
     }
 
-    /// Returns the text of the parameter `name`, or `None` if the parameter is not given. If the parameter is given
-    /// several times, returns its first text.
+    /// Returns the value of the parameter `name`, or `None` if the request does not have this parameter. If the
+    /// parameter is given several times, returns the first value.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.texts(name).next()
     }
 
-    /// Returns an iterator over the texts of a parameter, in the order of the request.
+    /// Returns an iterator over the values of the parameter `name`, which may be given several times. The values are in
+    /// the order in which the request contains them.
     pub fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
         let found = self.0.iter().filter(move |(known, _)| known == name);
         found.map(|(_, value)| &**value)

@@ -163,9 +163,10 @@ impl Listening {
     /// Answers requests until `stop` is triggered. Then waits a short time for requests that are still being answered,
     /// and for a book that is being made.
     ///
+    ///
     /// # Errors
     ///
-    /// Returns an error if the operating system rejects the listener.
+    /// Returns an error if waiting for connections fails.
     pub fn run(self, stop: &Stop) -> Result<()> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.at("connections", "wait for")?;

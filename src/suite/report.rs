@@ -464,7 +464,7 @@ impl Round {
     }
 }
 
-/// The properties of a game of a match from which a report is made.
+/// The properties of a game in a match that a report about the match needs.
 struct MatchGame {
     players: [String; 2],
     round: Option<Round>,
@@ -563,7 +563,7 @@ fn draw_rate(stats: Wdl) -> Option<f64> {
     (games > 0).then(|| stats.draws as f64 * 100.0 / games as f64)
 }
 
-/// A game between two given players, from which pairs of games are formed.
+/// A game between two given players. It may form a pair with another of their games.
 struct EncounterGame {
     exit: usize,
     round: Option<Round>,

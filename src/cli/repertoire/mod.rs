@@ -197,31 +197,33 @@ impl Opener {
         })
     }
 
-    /// Opens a file or directory with the function `known`, and prints warnings about games that could not be read.
+    /// Opens the file or directory `argument` by calling `open_source` with its path and the options for opening.
+    /// `filter` selects the games that are used. Prints warnings about games that could not be read.
     fn open(
         &self,
         argument: &Path,
         filter: Option<&GameFilter>,
-        known: impl FnOnce(&Path, &OpenOptions<'_>) -> polybook::Result<MoveSource>,
+        open_source: impl FnOnce(&Path, &OpenOptions<'_>) -> polybook::Result<MoveSource>,
     ) -> anyhow::Result<MoveSource> {
         let path = match argument.is_dir() {
             // A directory of counts is a source too, and `file_or_index` would refuse it.
             true => argument.to_owned(),
             false => file_or_index(argument)?,
         };
-        self.open_as(filter, |options| known(&path, options))
+        self.open_as(filter, |options| open_source(&path, options))
     }
 
-    /// Calls `known` with the options for opening a source, and prints warnings about games that could not be read.
+    /// Calls `open_source` with the options for opening a source of moves, and prints warnings about games that could not
+    /// be read. `filter` selects the games that are used.
     fn open_as(
         &self,
         filter: Option<&GameFilter>,
-        known: impl FnOnce(&OpenOptions<'_>) -> polybook::Result<MoveSource>,
+        open_source: impl FnOnce(&OpenOptions<'_>) -> polybook::Result<MoveSource>,
     ) -> anyhow::Result<MoveSource> {
         let counting = |progress: Arc<Progress>| -> Box<dyn Any> {
             Box::new(Bar::of_make_book(progress, self.context))
         };
-        let known = known(&OpenOptions {
+        let source = open_source(&OpenOptions {
             variant: self.variant,
             untagged: self.untagged,
             filter,
@@ -230,10 +232,10 @@ impl Opener {
             directory: self.directory.path(),
             counting: &counting,
         })?;
-        for warning in known.warnings() {
+        for warning in source.warnings() {
             self.context.say(&format!("{warning}\n"));
         }
-        Ok(known)
+        Ok(source)
     }
 }
 

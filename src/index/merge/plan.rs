@@ -13,10 +13,11 @@ use crate::{
 /// streamed.
 pub(super) const LONGEST_HELD: usize = 256 << 10;
 
-/// The least number of LevelDB tables that should begin in one key range. A merge is divided into key ranges.
+/// The minimum of the number of LevelDB tables that begin in one key range. A merge is divided into key ranges that are
+/// processed one by one.
 const FEWEST_TABLES: usize = 2;
-/// The greatest number of LevelDB tables that should begin in one key range. A merge is divided into key ranges.
-/// Between [`FEWEST_TABLES`] and this limit, the number equals the number of merged indexes.
+/// The maximum of the number of LevelDB tables that begin in one key range. A merge of `n` indexes is divided into key
+/// ranges in which about `n` tables begin, but at least [`FEWEST_TABLES`] and at most this number.
 const MOST_TABLES: usize = 8;
 
 /// The plan of a merge: the indexes to be merged, and the properties that they share.

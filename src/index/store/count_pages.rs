@@ -62,7 +62,8 @@ pub(super) struct Months {
 }
 
 impl Months {
-    /// The range for rows that are stored without a month, because each of them covers a whole period.
+    /// The range for rows that are stored without a month. The rows of an entry for one period need no month, because
+    /// each of them covers the whole period.
     pub(super) const NONE: Months = Months { first: 0, count: 1 };
 
     /// Returns the range of the known months of `rows`.
@@ -391,8 +392,9 @@ impl Paging {
     }
 }
 
-/// A builder that turns sorted rows of counts into entries of an index. An entry contains several positions (a page),
-/// or the results of one position in one period.
+/// A builder that turns sorted rows of counts (numbers of games by move and result) into entries of an index. An entry
+/// is a page, which contains the rows of several positions. A position with more than [`INLINE`] rows gets entries of
+/// its own, one for each period.
 #[derive(Debug)]
 pub(in crate::index) struct CountPageBuilder {
     paging: Paging,

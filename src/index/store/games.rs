@@ -363,7 +363,7 @@ const MOST_BYTES: usize = 4 << 20;
 
 /// A table that numbers player and event names in the order in which the names first occur.
 ///
-/// The limits of the table are constants, so the numbers depend only on the names, and not on the memory budget.
+/// The maximum size of the table is a constant, so the numbers depend only on the names, and not on the memory budget.
 #[derive(Default, Debug)]
 struct Namer {
     known: FxHashMap<Box<str>, u32>,

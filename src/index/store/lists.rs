@@ -136,7 +136,8 @@ pub(super) fn bits_for(moves: usize) -> u32 {
     usize::BITS - moves.saturating_sub(1).leading_zeros()
 }
 
-/// An encoded list, or an encoded chunk of a list, that is decoded without a copy.
+/// An encoded list of games, each with its move in the position, or one chunk of such a list. It is decoded in place,
+/// without a copy.
 #[derive(Copy, Clone, Debug)]
 pub struct List<'a> {
     /// The number of items, or 0 if the list is stored in chunks.
@@ -277,8 +278,8 @@ impl Paging {
         }
     }
 
-    /// Returns the rule by which the keys in a page have `bits` leading bits in common. Returns `None` if `bits` is not
-    /// from 8 to 40.
+    /// Returns the paging in which the keys of a page share their first `bits` bits. Returns `None` if `bits` is not in
+    /// `8..=40`.
     pub fn of_bits(bits: u32) -> Option<Paging> {
         (FEWEST_BITS..=MOST_BITS)
             .contains(&bits)
@@ -547,8 +548,8 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Copies an entry of another index: a page or a chunk. Does not count the positions in a page; see
-    /// [`count_lists`](ListBuilder::count_lists).
+    /// Adds an entry of another index, a page or a chunk, without changes. Does not count the positions in a page; call
+    /// [`count_lists`](ListBuilder::count_lists) for that.
     pub(in crate::index) fn pass(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.end_list()?;
         self.end_page();

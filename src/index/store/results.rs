@@ -114,7 +114,8 @@ impl Class {
     /// The class with the greatest number.
     pub const LAST: Class = Class(Class::COUNT as u8 - 1);
 
-    /// Returns the class of games with a speed and a rating group. `group` is `None` for games without a known rating.
+    /// Returns the class of games with the speed `speed` and the rating group `group`, which is `None` for games
+    /// without a known rating.
     pub fn new(speed: Speed, group: Option<RatingGroup>) -> Class {
         let group = group.map_or(RatingGroup::COUNT, RatingGroup::number);
         Class((group * Speed::ALL.len() + speed as usize) as u8)

@@ -28,7 +28,7 @@ use crate::{
     task,
 };
 
-/// The separator in the option text of counts that were made with different options.
+/// The text between two sets of options, for counts whose parts were made with different options.
 const BETWEEN_OPTIONS: &str = " | ";
 
 /// Returns the values of `--max-ply`, the maximum number of counted half-moves per game, in the option text `options`.

@@ -29,8 +29,8 @@ use crate::{
 };
 
 impl MakeBook {
-    /// Writes the [counts](crate::counts) of all moves to the directory `path`, including moves that the book and the
-    /// database drop.
+    /// Sets the directory to which the [counts](crate::counts) of all moves are written, including moves that the book
+    /// and the database drop. Default: no counts are written.
     pub fn counts(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.counts = Some(path.into());
         self

@@ -25,7 +25,8 @@ use crate::{
 };
 
 impl MakeBook {
-    /// Writes an [OOBS database](crate::obs), an SQLite file with the results of moves by position, to the file `path`.
+    /// Sets the file to which an [OOBS database](crate::obs) is written, an SQLite file with the results of moves by
+    /// position. Default: no database is written.
     pub fn obs(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.obs = Some(path.into());
         self

@@ -44,7 +44,7 @@ pub(crate) fn check_not_in_use(target: &Path, name: &Path) -> Result<()> {
 
 /// Checks that no other program has an SQLite database open: the database must have no write-ahead log and no journal
 /// with content, and no other process may hold one of SQLite's locks. `target` is the path of the database without
-/// symbolic links. `old` is the current path of its file, which differs from `target` after a rename.
+/// symbolic links. `old` is the path where the database file is now: `target`, or another path if it has been renamed.
 ///
 /// # Errors
 ///

@@ -40,8 +40,8 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
         Merge::of_long(sequences, |_| 0)
     }
 
-    /// Creates a merge of sorted sequences whose items own heap memory. `bytes` returns the number of bytes that an
-    /// item owns. Batches of large items contain fewer items.
+    /// Creates a merge of sorted sequences whose items own heap memory. The merge reads each sequence in batches.
+    /// `bytes` returns the number of bytes that an item owns, and a batch ends when its items own too many bytes.
     pub(crate) fn of_long<I: Iterator<Item = Result<T>> + 'a>(
         sequences: impl IntoIterator<Item = I>,
         bytes: fn(&T) -> usize,
