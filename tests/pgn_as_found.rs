@@ -899,6 +899,48 @@ fn games_that_pass_with_unknown_dates_and_ratings_are_reported() {
     assert_eq!((totals.games.counted, totals.unrated), (2, 1));
 }
 
+/// A tag in Windows-1252 has single bytes for dashes. Three-check has its checks before or after the counters.
+#[test]
+fn fens_of_other_encodings_and_variants() {
+    let board = "4k3/8/8/8/8/8/4P3/4K3";
+    let text = format!("[FEN \"{board} white \u{96} \u{97} -1 -1\"]\n\n1. e4 1-0\n");
+    let bytes: Vec<u8> = text.chars().map(|c| c as u8).collect();
+    make(bytes).games(1, 0);
+    for fen in [
+        "W - - 3+3 -1 -1",
+        "white \u{2013} 3+2 0 1",
+        "w - - 0 1 +0+1",
+        "W - - ? ? +0+1",
+    ] {
+        let text = format!("[Variant \"Three-check\"]\n[FEN \"{board} {fen}\"]\n\n1. e4 1-0\n");
+        let made = make_with(text.as_bytes(), |run| {
+            run.variant(polybook::position::VariantChoice::Auto)
+        });
+        made.unwrap().games(1, 0);
+    }
+    // Castling rights of Chess960 are recognized with a semicolon, operations or other spellings.
+    for end in [
+        "w FCfc - 0 1;",
+        "w FCfc - id \"x\";",
+        "W FCfc - 0 1",
+        "w FCfc \u{2013} -1 -1",
+    ] {
+        let end = end.replace('"', "\\\"");
+        let text =
+            format!("[FEN \"nbrkqrbn/pppppppp/8/8/8/8/PPPPPPPP/NBRKQRBN {end}\"]\n\n1. Nb3 1-0\n");
+        let made = make_with(text.as_bytes(), |run| {
+            run.variant(polybook::position::VariantChoice::Auto)
+        });
+        let made = made.unwrap();
+        let variants = &made.report.totals.variants;
+        assert_eq!(
+            variants.get(&polybook::position::Variant::Chess960),
+            Some(&1),
+            "{end}"
+        );
+    }
+}
+
 #[test]
 fn untagged_games_are_of_the_variant_that_is_named() {
     let dir = crate::common::temp();
@@ -1091,6 +1133,41 @@ fn positions_are_read_alike_in_tags_options_and_http() {
             format!("{start} w KQkq -"),
         ),
         (castled.to_owned(), format!("{castled} w KQ -")),
+        (format!("{start} W KQkq - 0 1"), format!("{start} w KQkq -")),
+        (format!("{start} white KQkq -"), format!("{start} w KQkq -")),
+        (format!("{start} B"), format!("{start} b KQkq -")),
+        (
+            format!("{start} Black \u{2013} \u{2014} 0 1"),
+            format!("{start} b - -"),
+        ),
+        (
+            format!("{start} b \u{2212} \u{2010} 0 1;"),
+            format!("{start} b - -"),
+        ),
+        (format!("{start} w 0 1"), format!("{start} w KQkq -")),
+        (format!("{start} w - 0 1"), format!("{start} w - -")),
+        (format!("{start} w Qk 0 1"), format!("{start} w Qk -")),
+        (
+            format!("{start} w KQkq - -1 -1"),
+            format!("{start} w KQkq -"),
+        ),
+        (format!("{start} w KQkq - - ?"), format!("{start} w KQkq -")),
+        (
+            format!("{start} w KQkq hmvc 3; fmvn 4;"),
+            format!("{start} w KQkq -"),
+        ),
+        (
+            format!("{start} White \u{2013} id \"a \u{2013} b\";"),
+            format!("{start} w - -"),
+        ),
+        (
+            "4k3/8/8/8/3Pp3/8/8/4K3 B \u{2013} D3 0 1".to_owned(),
+            "4k3/8/8/8/3Pp3/8/8/4K3 b - d3".to_owned(),
+        ),
+        (
+            "4k3/8/8/8/3Pp3/8/8/4K3 b d3 0 1".to_owned(),
+            "4k3/8/8/8/3Pp3/8/8/4K3 b - d3".to_owned(),
+        ),
         (
             "4k3/8/8/8/8/8/8/R3K2R w KQkq - 0 1".to_owned(),
             "4k3/8/8/8/8/8/8/R3K2R w KQ -".to_owned(),
@@ -1110,6 +1187,12 @@ fn positions_are_read_alike_in_tags_options_and_http() {
         "8",
         "x_y",
         "startpos e4",
+        &format!("{start} x KQkq - 0 1"),
+        &format!("{start} KQkq - 0 1"),
+        &format!("{start} White to move"),
+        &format!("{start} W KQkq - 0 1 moves e2e4"),
+        &format!("{start} w KQkq - 0 1 -"),
+        &format!("{start} w KQkq - 0 -1 3 -1"),
         &format!("{start} w KQkq - moves"),
         &format!("{start} {}", "x ".repeat(7 << 20)),
     ] {

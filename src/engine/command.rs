@@ -1,8 +1,10 @@
 //! Parses UCI commands.
 
+use std::borrow::Cow;
+
 use shakmaty::{Move, Position, uci::UciMove, variant::VariantPosition};
 
-use crate::position::Variant;
+use crate::position::{Variant, fen_of};
 
 /// Finds the first known UCI command in a line. Returns the command and the text after it, or `None` if the line has no
 /// known command. Unknown words before the command are skipped, as UCI requires.
@@ -117,7 +119,7 @@ pub(super) fn position(text: &str, variant: Variant) -> Result<VariantPosition, 
     };
     let mut pos = match start.strip_prefix("fen") {
         Some(fen) => variant
-            .parse_fen(fen.trim())
+            .parse_position(fen.trim())
             .map_err(|err| err.to_string())?,
         None if start == "startpos" => variant.start(),
         None => return Err("write position startpos or position fen FEN".to_owned()),
@@ -130,6 +132,22 @@ pub(super) fn position(text: &str, variant: Variant) -> Result<VariantPosition, 
         pos.play_unchecked(mv);
     }
     Ok(pos)
+}
+
+/// Returns the arguments of `position` for another engine. A FEN that only [`Variant::parse_position`] reads is replaced by
+/// the FEN of its position.
+pub(super) fn standard_position(text: &str, variant: Variant) -> Cow<'_, str> {
+    let Some(fen) = text.trim().strip_prefix("fen") else {
+        return text.into();
+    };
+    let end = fen.find("moves").unwrap_or(fen.len());
+    let (fen, moves) = fen.split_at(end);
+    match variant.parse_position(fen) {
+        Ok(pos) if variant.parse_fen(fen).is_err() => {
+            format!("fen {} {moves}", fen_of(&pos)).into()
+        }
+        _ => text.into(),
+    }
 }
 
 #[cfg(test)]
@@ -160,6 +178,20 @@ mod tests {
         ] {
             assert!(position(wrong, Variant::Standard).is_err(), "{wrong}");
         }
+        let lenient = "fen 4k3/8/8/8/8/8/4P3/4K3 White \u{2013} \u{2013} -1 -1 moves e2e4";
+        for (text, sent) in [
+            (lenient, "fen 4k3/8/8/8/8/8/4P3/4K3 w - - 0 1 moves e2e4"),
+            (
+                "fen 4k3/8/8/8/8/8/4P3/4K3 w - - 3 9 moves e2e4",
+                "fen 4k3/8/8/8/8/8/4P3/4K3 w - - 3 9 moves e2e4",
+            ),
+            ("startpos moves e2e4", "startpos moves e2e4"),
+            ("fen x moves e2e4", "fen x moves e2e4"),
+        ] {
+            assert_eq!(standard_position(text, Variant::Standard), sent);
+        }
+        let pos = position(lenient, Variant::Standard).unwrap();
+        assert_eq!(fen_of(&pos), "4k3/8/8/8/4P3/8/8/4K3 b - - 0 1");
         let pos = position("startpos moves e2e4 e7e5 e1e2", Variant::Standard).unwrap();
         assert_eq!(pos.fullmoves().get(), 2);
         let start = position("startpos", Variant::Standard).unwrap();

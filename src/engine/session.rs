@@ -217,7 +217,8 @@ impl<W: Write> Session<W> {
     }
 
     fn take_position(&mut self, text: &str) -> Result<()> {
-        self.position = format!("position {text}");
+        let sent = command::standard_position(text, self.settings.rules());
+        self.position = format!("position {sent}");
         let read = command::position(text, self.settings.rules());
         let problem = read
             .as_ref()

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result, reason},
-    pgn::{GameEnd, GameReader, Input, StreamOptions, Token},
+    pgn::{GameEnd, GameReader, Input, StreamOptions, Token, tag_text},
     position::{epd_of, fen_of, game_start, read_move},
     progress::Meter,
     provenance::shortened,
@@ -556,7 +556,7 @@ pub(crate) fn check_room(positions: usize, memory: &Memory, path: &Path) -> Resu
 ///
 /// Returns a description of the first move or FEN that cannot be read.
 fn end_of(games: &mut GameReader<'_>, variations: &mut u64) -> Result<Chess, String> {
-    let fen = games.tags().fen().map(String::from_utf8_lossy);
+    let fen = games.tags().fen().map(tag_text);
     let mut pos = match fen {
         Some(fen) => game_start(&fen).map_err(|err| err.to_string())?.0,
         None => Chess::default(),

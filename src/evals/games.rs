@@ -8,7 +8,7 @@ use super::{
     lines::{BatchRead, quoted},
 };
 use crate::{
-    pgn::{GameEnd, GameReader, Tags, Token, UnknownVariants},
+    pgn::{GameEnd, GameReader, Tags, Token, UnknownVariants, tag_text},
     position::{Keyed, LineError, Variant, game_start, read_move, read_word},
 };
 
@@ -112,7 +112,7 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
 /// has no such tag.
 fn start_of(tags: &Tags<'_>) -> Result<Chess, LineError> {
     match tags.fen() {
-        Some(fen) => Ok(game_start(&String::from_utf8_lossy(fen))?.0),
+        Some(fen) => Ok(game_start(&tag_text(fen))?.0),
         None => Ok(Chess::default()),
     }
 }

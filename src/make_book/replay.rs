@@ -17,7 +17,8 @@ use crate::{
     error::Result,
     openings::{OpeningFilter, OpeningNumber},
     pgn::{
-        Batch, Condition, GameReader, GameResult, Input, SkippedParts, Tags, Token, UnknownVariants,
+        Batch, Condition, GameReader, GameResult, Input, SkippedParts, Tags, Token,
+        UnknownVariants, tag_text,
     },
     position::{
         Keyed, LineError, Rules, Variant, VariantChoice, exact_epd_of, game_start,
@@ -189,10 +190,7 @@ impl<'a> Replayer<'a> {
         variant: Variant,
         tag_result: Option<GameResult>,
     ) {
-        let fen = games
-            .tags()
-            .fen()
-            .map(|fen| String::from_utf8_lossy(fen).into_owned());
+        let fen = games.tags().fen().map(|fen| tag_text(fen).into_owned());
         // Standard chess has a position type of its own, which is the fastest.
         match (fen, variant) {
             (None, Variant::Standard) => {

@@ -6,7 +6,7 @@
 
 use memchr::{memchr, memchr_iter, memchr2, memchr3, memrchr2};
 
-use super::{game::moves_begin, result::GameResult};
+use super::{filter::tag_text, game::moves_begin, result::GameResult};
 use crate::position::{LineError, UnknownVariant, Variant, game_start};
 
 /// The maximum length in bytes of a tag's value after its first line, if the value spans several lines: 1 MiB.
@@ -96,7 +96,7 @@ impl<'a> Tags<'a> {
         let variant = self.named_variant()?;
         match self.fen() {
             Some(fen) if variant == Variant::Standard => {
-                let start = game_start(&String::from_utf8_lossy(fen));
+                let start = game_start(&tag_text(fen));
                 let is_chess960 = matches!(start, Err(LineError::Chess960 { .. }));
                 Ok(match is_chess960 {
                     true => Variant::Chess960,

@@ -229,8 +229,10 @@ impl Variant {
     /// variant. The operations `hmvc` and `fmvn` of an EPD set the half-move clock and the move number. Fields may be
     /// separated by underscores instead of blanks.
     ///
-    /// If the castling rights are missing, each side may castle with every rook that, like the king, stands on its
-    /// initial square. If the side to move is missing as well, it is White.
+    /// The fields may be spelled as people write them: the side to move as `W`, `white`, `B` or `black`, a hyphen as a dash,
+    /// and an unknown counter as `-1`, `-` or `?`. Fields may be missing, also before others. If the castling rights are
+    /// missing, each side may castle with every rook that, like the king, stands on its initial square. If only the board
+    /// is written, it is White's turn.
     ///
     /// # Errors
     ///
@@ -275,35 +277,53 @@ impl Variant {
         if text.trim().eq_ignore_ascii_case("startpos") {
             return Ok((self.start(), false));
         }
+        let text = with_blanks(text);
+        let is_whole = text.split_ascii_whitespace().count() > 2;
+        let written = match self.read_start(&text) {
+            Ok(start) if is_whole => return Ok(start),
+            Err(err @ LineError::Chess960 { .. }) if is_whole => return Err(err),
+            written => written,
+        };
+        // shakmaty reads a board without castling rights too, but such a position has no rights.
+        match standard_spelling(&text).map(|text| self.read_start(&text)) {
+            Some(start @ (Ok(_) | Err(LineError::Chess960 { .. }))) => start,
+            Some(Err(err)) => Err(written.err().unwrap_or(err)),
+            None => written,
+        }
+    }
+
+    /// Reads a FEN or an EPD whose fields are written as the standard has them. A semicolon may follow a FEN.
+    fn read_start(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
         // Nearly every text is a FEN, or an EPD without operations.
-        let spaced = with_blanks(text);
-        let whole = completed(&spaced).map_or(spaced, Cow::Owned);
-        let text = &*whole;
         let problem = match self.game_start(text) {
-            Ok(start) => return Ok(start),
-            Err(err) => err,
+            Err(err @ LineError::Fen { .. }) => err,
+            start => return start,
         };
         // `0 1;`: a FEN that ends as an EPD does.
         if let Some(fen) = text.trim_ascii_end().strip_suffix(';')
-            && let Ok(start) = self.game_start(fen)
+            && let start @ (Ok(_) | Err(LineError::Chess960 { .. })) = self.game_start(fen)
         {
-            return Ok(start);
+            return start;
         }
         let fields: Vec<&str> = text.split_ascii_whitespace().collect();
         for count in FIELDS.into_iter().filter(|count| *count < fields.len()) {
             let (position, operations) = fields.split_at(count);
             let position = position.join(" ");
-            let Ok(start) = self.game_start(&position) else {
-                continue;
+            let start = match self.game_start(&position) {
+                Ok(start) => start,
+                Err(LineError::Fen { .. }) => continue,
+                Err(err) => return Err(err),
             };
             let operations = operations.join(" ");
             if !are_operations(&operations) {
-                return Err(error(match are_operations(&format!("{operations};")) {
+                let reason = match are_operations(&format!("{operations};")) {
                     false => format!("remove \"{operations}\" after the position"),
                     true => format!(
                         "remove \"{operations}\" after the position, or end it with a semicolon if it is an EPD operation"
                     ),
-                }));
+                };
+                let fen = text.to_owned();
+                return Err(LineError::Fen { fen, reason });
             }
             let counted = counters(&operations)
                 .and_then(|counters| self.game_start(&format!("{position} {counters}")).ok());
@@ -322,14 +342,68 @@ fn with_blanks(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Completes a FEN that consists of only the board, or the board and the side to move. The missing fields are chosen as
-/// [`Variant::parse_position`] describes. Returns `None` if the text has more fields or its board is malformed.
-fn completed(text: &str) -> Option<String> {
-    let mut fields = text.split_ascii_whitespace();
-    let (board, turn) = (fields.next()?, fields.next().unwrap_or("w"));
-    if fields.next().is_some() {
-        return None;
+/// Returns a position in the spelling of the standard, as [`Variant::parse_position`] describes it. Returns `None` if the
+/// text has no board, or if its second field is not a side to move.
+fn standard_spelling(text: &str) -> Option<String> {
+    let mut fields = text.split_ascii_whitespace().peekable();
+    let board = fields.next()?;
+    let turn = match fields.next().map(str::to_ascii_lowercase).as_deref() {
+        None | Some("w" | "white") => "w",
+        Some("b" | "black") => "b",
+        Some(_) => return None,
+    };
+    let is_rights = |field: &str| {
+        is_dash(field)
+            || field
+                .bytes()
+                .all(|right| b"KQkqABCDEFGHabcdefgh".contains(&right))
+    };
+    let rights = match fields.next_if(|field| is_rights(field)) {
+        Some(rights) if !is_dash(rights) => rights.to_owned(),
+        Some(_) => "-".to_owned(),
+        None => usual_rights(board)?,
+    };
+    let is_square = |field: &str| field.to_ascii_lowercase().parse::<Square>().is_ok();
+    let en_passant = match fields.next_if(|field| is_dash(field) || is_square(field)) {
+        Some(square) if is_square(square) => square.to_ascii_lowercase(),
+        _ => "-".to_owned(),
+    };
+    let mut text = format!("{board} {turn} {rights} {en_passant}");
+    // Counters that are unknown get their values in the starting position.
+    let mut counters = ["0", "1"].into_iter();
+    let mut are_counters = true;
+    for field in fields {
+        let is_unknown = is_dash(field) || field == "?" || field.parse().is_ok_and(|n: i64| n < 0);
+        let is_checks = field.contains('+');
+        are_counters &= is_unknown || is_checks || field.parse::<u32>().is_ok();
+        let usual = match are_counters && !is_checks {
+            true => counters.next(),
+            false => None,
+        };
+        text.push(' ');
+        text.push_str(usual.filter(|_| is_unknown).unwrap_or(field));
     }
+    Some(text)
+}
+
+/// Returns `true` if a field of a FEN is a hyphen, or a dash of Unicode or Windows-1252 in its place.
+fn is_dash(field: &str) -> bool {
+    matches!(
+        field,
+        "-" | "\u{96}"
+            | "\u{97}"
+            | "\u{2010}"
+            | "\u{2011}"
+            | "\u{2012}"
+            | "\u{2013}"
+            | "\u{2014}"
+            | "\u{2212}"
+    )
+}
+
+/// Returns the castling rights of the kings and rooks that are on the squares of the usual starting position, as a FEN
+/// writes them. Returns `None` if the board cannot be read.
+fn usual_rights(board: &str) -> Option<String> {
     let placed = board.parse::<Fen>().ok()?.into_setup().board;
     let has = |square, role: Role, color| placed.piece_at(square) == Some(role.of(color));
     let mut rights: String = [
@@ -347,7 +421,7 @@ fn completed(text: &str) -> Option<String> {
     if rights.is_empty() {
         rights.push('-');
     }
-    Some(format!("{board} {turn} {rights} - 0 1"))
+    Some(rights)
 }
 
 /// Returns `true` if a text may be the operations of an EPD, as opposed to moves or the rest of a FEN.
