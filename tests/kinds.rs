@@ -281,7 +281,7 @@ fn moves_without_weight_have_no_share_anywhere() {
 fn counts_say_what_was_unknown_in_their_games() {
     let dir = temp();
     let dir = dir.path();
-    let games = "[Result \"White won\"]\n[Date \"2020.01.01\"]\n[WhiteElo \"2500\"]\n[BlackElo \"2500\"]\n\n1. e4 *\n\n\
+    let games = "[Result \"remis\"]\n[Date \"2020.01.01\"]\n[WhiteElo \"2500\"]\n[BlackElo \"2500\"]\n\n1. e4 *\n\n\
                  [Result \"1-0\"]\n[Date \"last week\"]\n\n1. e4 1-0\n";
     fs::write(dir.join("a.pgn"), games).unwrap();
     let options = "--min-game 1 --since 2019 --min-elo 2000";

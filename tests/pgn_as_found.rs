@@ -673,6 +673,93 @@ fn results_in_the_spellings_of_people() {
     }
 }
 
+#[test]
+fn results_in_words() {
+    for (result, weight) in [
+        ("draw", 1),
+        ("Drawn.", 1),
+        ("Draw agreed", 1),
+        ("Game drawn by repetition", 1),
+        ("White wins", 2),
+        ("White won on time", 2),
+        ("Black resigns", 2),
+        ("Black wins", 0),
+        ("White resigned.", 0),
+    ] {
+        // A termination marker may follow the words.
+        let token = ["0-1", "1/2-1/2", "1-0"][weight as usize];
+        for text in [
+            format!("[White \"A\"]\n\n1. d4 d5 {result}\n\n[White \"B\"]\n\n1. e4 e5 {result}"),
+            format!("[Result \"{result}\"]\n\n1. d4 d5\n\n[Result \"{result}\"]\n\n1. e4 e5 *"),
+            format!("1. d4 d5 2. c4 {result} {token}\n\n1. e4 e5 {{{result}}} {token}"),
+        ] {
+            for max_ply in [2, 1] {
+                let made = make_with(text.as_bytes(), |run| run.max_ply(max_ply)).unwrap();
+                made.games(2, 0);
+                let totals = &made.report.totals;
+                assert_eq!(
+                    (totals.unfinished, totals.unreadable_results),
+                    (0, 0),
+                    "{text}"
+                );
+                if weight > 0 {
+                    made.line("d4", weight).line("e4", weight);
+                }
+            }
+        }
+    }
+}
+
+/// A result that cannot be read counts as no result, and the summary says so. Another reading would be a guess.
+#[test]
+fn unreadable_results_after_the_moves_are_reported() {
+    for result in [
+        "2-0",
+        "1-1",
+        "0:2",
+        "0\u{2013}2",
+        "3 - 1",
+        "1 - 1",
+        "remis",
+        "Remis.",
+        "draw offered",
+        "White is better",
+        "mate",
+        "adjourned",
+    ] {
+        let text = format!("[White \"A\"]\n\n1. d4 d5 {result}\n\n[White \"B\"]\n\n1. e4 e5 1-0\n");
+        let made = make(&text);
+        made.games(2, 0).line("d4", 1).line("e4", 2);
+        let totals = &made.report.totals;
+        assert_eq!(
+            (totals.unfinished, totals.unreadable_results),
+            (1, 1),
+            "{text}"
+        );
+        let skipped = make_with(text.as_bytes(), |run| run.max_ply(1)).unwrap();
+        skipped.games(2, 0).line("e4", 2);
+        // The tag has the result.
+        let tagged = make(text.replace("[White \"A\"]", "[Result \"0-1\"]"));
+        assert_eq!(tagged.report.totals.unreadable_results, 0);
+        assert_eq!(tagged.report.totals.unfinished, 0);
+    }
+    // None of these words end a game with moves.
+    for text in [
+        "1. e4 e5 2. remis",
+        "1. e4 remis 1... e5 2. Nf3 *",
+        "1. e4 e5 remis\n\n2. Nf3",
+        "1. e4 e5 (2. d4 remis) 2. Nf3 Nbxd",
+        "1. e4 2-0 e5",
+        "remis",
+    ] {
+        let made = make_with(
+            format!("[White \"A\"]\n\n{text}\n\n[White \"B\"]\n\n1. e4 *\n").as_bytes(),
+            |run| run,
+        );
+        made.unwrap().games(1, 1);
+    }
+}
+
 /// Each of these texts ends a game, and nothing else does.
 #[test]
 fn markers_with_blanks_are_whole_markers() {
@@ -1019,7 +1106,7 @@ fn results_that_cannot_be_read_and_games_without_one_are_reported() {
     let totals = &made.report.totals;
     assert_eq!((totals.unreadable_results, totals.unfinished), (3, 6));
     let advice = |warning: &String| {
-        warning.starts_with("3 games have Result tags that cannot be read")
+        warning.starts_with("3 games have results that cannot be read")
             && warning.ends_with("write 1-0, 0-1, 1/2-1/2 or *")
     };
     assert!(

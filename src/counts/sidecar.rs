@@ -67,7 +67,7 @@ pub struct CountsOrigin {
     /// The number of games whose result after the moves differs from their `Result` tag.
     #[serde(default)]
     pub contradicted_results: u64,
-    /// The number of counted games whose `Result` tag does not spell a result.
+    /// The number of counted games whose `Result` tag, or whose text after the moves, does not spell a result.
     #[serde(default)]
     pub unreadable_results: u64,
     /// The number of counted games that neither side won and that are not drawn. The rows count them as draws.

@@ -342,7 +342,7 @@ impl<'a> Replayer<'a> {
         totals.contradicted_results += u64::from(ending.marker.is_some_and(contradicts));
         totals.games.counted += u64::from(is_whole);
         totals.unfinished += u64::from(is_whole && result == GameResult::Unknown);
-        totals.unreadable_results += u64::from(GameResult::is_unreadable(games.tags()));
+        totals.unreadable_results += u64::from(games.has_unreadable_result());
         let filter = &self.options.game_filter;
         totals.undated += u64::from(filter.passes_undated(games.tags()));
         totals.unrated += u64::from(filter.passes_unrated(games.tags()));

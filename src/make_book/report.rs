@@ -40,7 +40,8 @@ pub struct Totals {
     /// The number of games whose termination marker contradicts their `Result` tag. The tag is used.
     #[serde(skip_serializing_if = "is_zero")]
     pub contradicted_results: u64,
-    /// The number of counted games whose `Result` tag does not spell a result. Their termination markers are used.
+    /// The number of counted games whose `Result` tag does not spell a result, so that their termination markers are used. Also
+    /// includes games without the tag that end in text that does not spell a result.
     #[serde(skip_serializing_if = "is_zero")]
     pub unreadable_results: u64,
     /// The number of counted games that neither side won and that are not drawn, such as unfinished games. Books, OOBS
@@ -96,8 +97,8 @@ impl Totals {
             ),
             (
                 self.unreadable_results,
-                "game has a Result tag that cannot be read, so the text after its moves gives the result: write 1-0, 0-1, 1/2-1/2 or *",
-                "games have Result tags that cannot be read, so the text after their moves gives the results: write 1-0, 0-1, 1/2-1/2 or *",
+                "game has a result that cannot be read, in its Result tag or after its moves: write 1-0, 0-1, 1/2-1/2 or *",
+                "games have results that cannot be read, in their Result tags or after their moves: write 1-0, 0-1, 1/2-1/2 or *",
             ),
             (
                 self.undated,

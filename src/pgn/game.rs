@@ -37,6 +37,8 @@ pub struct GameReader<'a> {
     stray_text: Option<usize>,
     /// The offset of the first damaged line among tags.
     bad_tag: Option<usize>,
+    /// Whether the moves of the current game end with a result that cannot be read.
+    pub(super) has_unreadable_marker: bool,
     pub(super) comments: Comments,
     /// Whether the caller wants the moves of variations.
     pub(super) with_variations: bool,
@@ -59,6 +61,7 @@ impl<'a> GameReader<'a> {
             first_comment: None,
             stray_text: None,
             bad_tag: None,
+            has_unreadable_marker: false,
             comments: Comments::default(),
             with_variations: false,
             depth: 0,
@@ -126,6 +129,7 @@ impl<'a> GameReader<'a> {
     /// the text. The moves of the current game must have been read or skipped to their end.
     pub fn next_game(&mut self) -> bool {
         self.tags.clear();
+        self.has_unreadable_marker = false;
         self.first_tag = None;
         self.first_comment = None;
         loop {
@@ -255,6 +259,19 @@ impl<'a> GameReader<'a> {
                 return true;
             }
         }
+    }
+
+    /// Returns `true` if only ASCII blanks are between `at` and the tags of the next game or the end of the text.
+    pub(super) fn tags_or_end_follow(&self, at: usize) -> bool {
+        let rest = self.text[at..].trim_ascii_start();
+        rest.is_empty() || is_tag_start(self.text, self.text.len() - rest.len())
+    }
+
+    /// Returns `true` if neither the `Result` tag nor the text after the moves is a readable result of the current game,
+    /// although one of them is written. The moves must have been read.
+    pub(crate) fn has_unreadable_result(&self) -> bool {
+        let tag = GameResult::of_tags(&self.tags);
+        GameResult::is_unreadable(&self.tags) || (tag.is_none() && self.has_unreadable_marker)
     }
 
     /// Returns `true` if `text`, which has just been read as a castling move, is really a result: `0-0` as the last

@@ -51,7 +51,7 @@ pub enum GameEnd {
 }
 
 /// The maximum length in bytes of a word that is examined as a termination marker, such as `1-0`.
-const LONGEST_MARKER: usize = 64;
+pub(super) const LONGEST_MARKER: usize = 64;
 
 /// A description of damage that makes the rest of a game unreadable.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -219,8 +219,54 @@ impl<'a> GameReader<'a> {
             b"ep" | b"e.p." | b"e.p" | b"ch" | b"N" | b"TN" | b"D" | b"RR" => None,
             b"Z0" | b"@@@@" => Some(Token::NullMove { offset }),
             _ if text.eq_ignore_ascii_case(b"null") => Some(Token::NullMove { offset }),
-            _ => Some(Token::Move { text, offset }),
+            _ => self
+                .read_last_words(offset)
+                .unwrap_or(Some(Token::Move { text, offset })),
         }
+    }
+
+    /// Reads a result in words, such as `White wins`, from `offset` to the end of the game. A termination marker may follow
+    /// the words. Returns `None` if the text is not the end of the game, otherwise the token for the end.
+    ///
+    /// Other words at the end of a game, such as `remis`, are a result that cannot be read, if a move precedes them.
+    fn read_last_words(&mut self, offset: usize) -> Option<Option<Token<'a>>> {
+        let rest = &self.text[offset..];
+        let rest = &rest[..rest.len().min(LONGEST_MARKER)];
+        let is_part = |byte: &u8| byte.is_ascii_alphabetic() || b" \t.,!'".contains(byte);
+        let length = rest.iter().take_while(|byte| is_part(byte)).count();
+        let words = rest[..length].trim_ascii_end();
+        let letters = words.iter().take_while(|byte| byte.is_ascii_alphabetic());
+        let first = &words[..letters.count()];
+        let result = GameResult::from_words(words);
+        let end = offset + words.len();
+        if result.is_some() && GameResult::from_marker(first_word(&rest[length..])).is_some() {
+            self.at = end;
+            return Some(None);
+        }
+        let follows_move = || {
+            let before = self.text[self.tags_end()..offset].trim_ascii_end();
+            let last = before.rsplit(u8::is_ascii_whitespace).next();
+            last.is_some_and(|word| !word.ends_with(b".") && !word.iter().all(u8::is_ascii_digit))
+        };
+        let is_text =
+            first.len() > 3 && !first.iter().all(|byte| b"KQRBNabcdefghxO".contains(byte));
+        if self.depth > 0
+            || !self.tags_or_end_follow(end)
+            || !(result.is_some() || is_text && follows_move())
+        {
+            return None;
+        }
+        self.at = end;
+        Some(match result {
+            Some(result) => self.end_of_game(result),
+            None => Some(self.end_without_result()),
+        })
+    }
+
+    /// Returns the token for the end of a game after a result that cannot be read.
+    fn end_without_result(&mut self) -> Token<'a> {
+        self.has_unreadable_marker = true;
+        Token::End(GameEnd::Complete(None))
     }
 
     /// Returns the offset at which the move at `offset` ends. A move may contain parentheses, `e.p.`, dashes and
@@ -285,6 +331,10 @@ impl<'a> GameReader<'a> {
             {
                 self.read_marker(end)
             }
+            // `2 - 0`
+            Some(b' ') if matches!(self.text.get(end + 1), Some(b'-' | b':')) => {
+                self.read_marker(end)
+            }
             _ => {
                 // The common case is a move number with dots, often directly followed by the move.
                 self.at = end;
@@ -301,6 +351,11 @@ impl<'a> GameReader<'a> {
         let rest = &self.text[offset..];
         if let Some(end) = self.read_spaced_marker() {
             return end;
+        }
+        let score = GameResult::match_score_length(rest);
+        if score > 0 && self.depth == 0 && self.is_last(offset + score) {
+            self.at = offset + score;
+            return Some(self.end_without_result());
         }
         // No spelling of a result is longer. The limit keeps a long word of many numbers from being read in quadratic
         // time.

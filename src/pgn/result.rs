@@ -68,8 +68,9 @@ impl GameResult {
     }
 
     /// Parses a result in one of the forms that people and programs use, in a tag or after the moves: `1-0`, `1:0`,
-    /// `1 – 0`, `½-½`, `1/2`, `0,5-0,5`, `1-0 (forfeit)`, `+:-`. Returns `None` for other texts. If both sides lost, as
-    /// in `0-0`, the result is [`GameResult::Unknown`], because nobody won and the game is not a draw.
+    /// `1 – 0`, `½-½`, `1/2`, `0,5-0,5`, `1-0 (forfeit)`, `+:-`, `White wins`, `draw agreed`. Returns `None` for other
+    /// texts, such as the score of a match (`2-0`, `1-1`). If both sides lost, as in `0-0`, the result is
+    /// [`GameResult::Unknown`], because nobody won and the game is not a draw.
     ///
     /// ```
     /// use polybook::pgn::GameResult;
@@ -79,7 +80,57 @@ impl GameResult {
     /// assert_eq!(GameResult::from_text(b"?"), None);
     /// ```
     pub fn from_text(text: &[u8]) -> Option<GameResult> {
-        GameResult::from_token(text).or_else(|| spelled(text).map(|(result, _)| result))
+        GameResult::from_token(text)
+            .or_else(|| spelled(text).map(|(result, _)| result))
+            .or_else(|| GameResult::from_words(text))
+    }
+
+    /// Parses a result in English words: `draw`, `Draw agreed`, `White wins`, `Black won on time.`, `White resigns`. Returns
+    /// `None` for other texts.
+    pub(super) fn from_words(text: &[u8]) -> Option<GameResult> {
+        let text = str::from_utf8(text).ok()?.to_ascii_lowercase();
+        let mut words = text.trim().trim_end_matches(['.', '!']).split_whitespace();
+        let subject = match words.next()? {
+            "game" => words.next()?,
+            subject => subject,
+        };
+        let mut words = words.peekable();
+        let result = match (subject, words.peek()) {
+            ("draw" | "drawn", Some(&"agreed")) => {
+                words.next();
+                GameResult::Draw
+            }
+            ("draw" | "drawn", _) => GameResult::Draw,
+            ("white" | "black", _) => {
+                let side_wins = match words.next()? {
+                    "wins" | "won" => true,
+                    "resigns" | "resigned" => false,
+                    _ => return None,
+                };
+                match (subject == "white") == side_wins {
+                    true => GameResult::WhiteWins,
+                    false => GameResult::BlackWins,
+                }
+            }
+            _ => return None,
+        };
+        // Other words may change the meaning, as in `draw offered` or `White wins a pawn`.
+        matches!(words.next(), None | Some("by" | "on")).then_some(result)
+    }
+
+    /// Returns the length of the score of a match, such as `2-0` or `1 : 1`, at the start of `text`. Returns 0 if there is none.
+    /// A game cannot have such a result.
+    pub(super) fn match_score_length(text: &[u8]) -> usize {
+        let is_digit = |at: usize| text.get(at).is_some_and(u8::is_ascii_digit);
+        let dash_at = 1 + blanks_length(text.get(1..).unwrap_or_default());
+        let sign = sign_length(text.get(dash_at..).unwrap_or_default());
+        let second = dash_at + sign + blanks_length(text.get(dash_at + sign..).unwrap_or_default());
+        let is_score = is_digit(0)
+            && sign > 0
+            && is_digit(second)
+            && first_word(&text[second + 1..]).is_empty()
+            && spelled_exactly(&text[..=second]).is_none();
+        if is_score { second + 1 } else { 0 }
     }
 
     /// Parses a termination marker, the result at the end of a game's moves. Returns `None` for any other word, and for
@@ -112,10 +163,7 @@ impl GameResult {
     pub(super) fn spaced_marker(text: &[u8]) -> Option<(GameResult, usize, bool)> {
         let first = half_length(text)?;
         let dash_at = first + blanks_length(&text[first..]);
-        let sign = match &text[dash_at..] {
-            [b':', ..] => 1,
-            rest => dash(rest),
-        };
+        let sign = sign_length(&text[dash_at..]);
         let second_at = dash_at + sign + blanks_length(&text[dash_at + sign..]);
         let has_blanks = dash_at > first || second_at > dash_at + sign;
         let end = second_at + half_length(&text[second_at..])?;
@@ -261,6 +309,14 @@ fn half_length(text: &[u8]) -> Option<usize> {
     Some(half.len())
 }
 
+/// Returns the length in bytes of the colon or dash at the start of `text`, or 0 if `text` starts with neither.
+fn sign_length(text: &[u8]) -> usize {
+    match text {
+        [b':', ..] => 1,
+        _ => dash(text),
+    }
+}
+
 /// Returns the length in bytes of the blanks and line breaks at the start of `text`. Stops counting at about 8 bytes.
 fn blanks_length(text: &[u8]) -> usize {
     let mut length = 0;
@@ -295,6 +351,34 @@ fn without_last_dash(word: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scores_of_matches_are_no_results() {
+        for (text, length) in [
+            ("2-0", 3),
+            ("1:1", 3),
+            ("0\u{2013}2 ", 5),
+            ("1 - 1\n\n[", 5),
+            ("1-0", 0),
+            ("0-0", 0),
+            ("1 : 0", 0),
+            ("10-0", 0),
+            ("2-0-0", 0),
+            ("2-", 0),
+            ("-2", 0),
+            ("2", 0),
+            ("", 0),
+        ] {
+            assert_eq!(
+                GameResult::match_score_length(text.as_bytes()),
+                length,
+                "{text}"
+            );
+            if length > 0 {
+                assert_eq!(GameResult::from_text(&text.as_bytes()[..length]), None);
+            }
+        }
+    }
 
     #[test]
     fn markers_in_common_spellings_are_read() {
@@ -336,6 +420,16 @@ mod tests {
             ("0-0", GameResult::Unknown),
             ("-:-", GameResult::Unknown),
             ("0-½", GameResult::Unknown),
+            ("draw", GameResult::Draw),
+            ("Draw.", GameResult::Draw),
+            ("Draw agreed", GameResult::Draw),
+            ("game drawn", GameResult::Draw),
+            ("DRAWN BY REPETITION", GameResult::Draw),
+            ("White wins", GameResult::WhiteWins),
+            ("White won on time", GameResult::WhiteWins),
+            ("black  won.", GameResult::BlackWins),
+            ("White resigns", GameResult::BlackWins),
+            ("Black resigned", GameResult::WhiteWins),
         ] {
             let found = GameResult::from_text(text.as_bytes());
             assert_eq!(found, Some(result), "{text}");
@@ -348,7 +442,16 @@ mod tests {
             "0-0-0",
             "O-O",
             "+-",
-            "White wins",
+            "1-1",
+            "2-0",
+            "remis",
+            "white",
+            "draw?",
+            "draw offered",
+            "White wins a pawn",
+            "White win",
+            "game",
+            "wins",
             "1-0-0",
             "2-1",
             "=",

@@ -4,7 +4,7 @@ use memchr::memrchr2;
 
 use super::{
     game::GameReader,
-    movetext::{Flaw, GameEnd, Token},
+    movetext::{Flaw, GameEnd, LONGEST_MARKER, Token},
     result::GameResult,
     tags::{ends_game, is_tag_start},
 };
@@ -71,7 +71,7 @@ impl<'a> GameReader<'a> {
                 self.at += 1;
             }
             match self.text.get(self.at) {
-                None => return GameEnd::Complete(None),
+                None => return self.end_after_words(token),
                 Some(b'-' | b'/' | b':' | 0x80..) => {
                     let stop = self.at;
                     self.at = self.word_start(token);
@@ -84,8 +84,10 @@ impl<'a> GameReader<'a> {
                 }
                 Some(_) => {
                     let before = self.at;
-                    if let Some(end) = self.skip_one() {
-                        return end;
+                    match self.skip_one() {
+                        Some(GameEnd::Complete(None)) => return self.end_after_words(token),
+                        Some(end) => return end,
+                        None => {}
                     }
                     if self.at > before {
                         // The comment or variation before this offset may contain anything.
@@ -94,6 +96,35 @@ impl<'a> GameReader<'a> {
                         self.at += 1;
                     }
                 }
+            }
+        }
+    }
+
+    /// Returns how the game ended whose text ends at the current offset without a termination marker. Reads the last words
+    /// again, because they may be the result, as in `White wins`. `token` is the start of a token.
+    #[cold]
+    fn end_after_words(&mut self, token: usize) -> GameEnd {
+        let before = &self.text[token.min(self.at)..self.at];
+        let text = before.trim_ascii_end();
+        if !matches!(
+            text.last(),
+            Some(b'a'..=b'z' | b'A'..=b'Z' | b'.' | b'!' | b',' | b'\'')
+        ) {
+            return GameEnd::Complete(None);
+        }
+        let may_follow = |byte: &&u8| byte.is_ascii_alphabetic() || b" \t.,!'".contains(byte);
+        let words = text
+            .iter()
+            .rev()
+            .take(LONGEST_MARKER)
+            .take_while(may_follow);
+        let start = text.len() - words.count();
+        // A blank certainly precedes a token.
+        let blank = text[..start].iter().rposition(u8::is_ascii_whitespace);
+        self.at -= before.len() - blank.map_or(0, |blank| blank + 1);
+        loop {
+            if let Token::End(end) = self.next_token() {
+                return end;
             }
         }
     }
@@ -286,6 +317,9 @@ mod tests {
             "1. e4 {1} - 0 1. d4 *",
             "1. e4 (1) : 0 1. d4 *",
             "1. e4 12.0-1 1. d4 *",
+            "1. e4 White wins\n\n[A \"\"]\n1. d4 remis",
+            "1. e4 e5 2.draw",
+            "1. e4 e5 2-0\n\n[A \"\"]\n1. d4 d5!draw",
             "1. e4 0.5 - 0.5 1. d4 ½ - ½ 1. c4 1/2\n- 1/2",
         ] {
             check(text.as_bytes());
@@ -301,7 +335,8 @@ mod tests {
                 proptest::sample::select(&[
                     "1", "0", "-", ":", "/", "1/2", "0.5", "0,5", "½", "–", " ", "\n", "\u{a0}", ",", ".", "=", "+", "*",
                     "e4", "e.p.", "O-O", "0-0", "1-0", "24", "(", ")", "(Q)", "{", "}", ";", "e8", "N", "[x]", "$1", "!",
-                    "--", "\u{2026}", "[A \"\"]\n", "%", "\u{25a1}", "x", "♘f3",
+                    "--", "\u{2026}", "[A \"\"]\n", "%", "\u{25a1}", "x", "♘f3", "draw", "White wins", "remis",
+                    " words that are far too long for a result of a game of chess ", "2-0", "\u{2206}",
                 ][..]),
                 0..16,
             ),
