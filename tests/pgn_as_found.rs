@@ -840,8 +840,36 @@ fn signs_spaces_and_dots_of_unicode() {
                 .line("e4 e5 Nf3", 2);
         }
     }
-    // The sign means "with the idea": the moves after it were not played.
-    make("1. e4 e5 ∆ Nf3 1-0").games(0, 1);
+    // Signs before moves.
+    for sign in ["□", "⇆", "→", "⩲", "∓", "±", "∞", "⊕", "‼", "⨀", "○", "⟳"]
+    {
+        for game in [
+            format!("1. {sign}e4 {sign}e5 2.{sign}Nf3! {sign}Nc6 1-0"),
+            format!("1. {sign} e4 {sign} e5 {sign} {sign}{sign} 2. {sign} Nf3 Nc6 1-0"),
+        ] {
+            make(game).games(1, 0).line("e4 e5 Nf3", 2);
+        }
+    }
+    // These signs mean "with the idea" or "better is". The moves after them are moves of the game if the numbers say so.
+    for sign in ["∆", "⌓", "△"] {
+        for game in [
+            format!("1. e4 e5 2. {sign} Nf3 Nc6 1-0"),
+            format!("1.{sign}e4 1...{sign}e5 2.{sign}Nf3 {sign}Nc6 3. Bb5 1-0"),
+            format!("1. e4 {sign} e5 2. Nf3 1-0"),
+            format!("1.e4 {sign} e5 2.Nf3 Nc6 1-0"),
+            format!("1. e4 e5 {sign} 2. Nf3 {sign}\n1-0"),
+        ] {
+            make(&game).games(1, 0).line("e4 e5 Nf3", 2);
+        }
+        for game in [
+            format!("1. e4 e5 {sign} Nf3 1-0"),
+            format!("1. e4 e5 {sign}Nf3 2. d4 1-0"),
+            format!("1. e4 1... e5 {sign} Nf3 2. d4 1-0"),
+            format!("1. e4 {sign} e5 1... c5 1-0"),
+        ] {
+            make(&game).games(0, 1);
+        }
+    }
     for blank in [
         "\u{a0}", "\u{200b}", "\u{feff}", "\u{2009}", "\u{3000}", "\u{202f}", "\u{2060}",
     ] {
@@ -893,6 +921,48 @@ fn chess960_is_recognized_by_its_castling_rights() {
         assert!(
             reason.contains("read it with --variant fischerandom"),
             "{reason}"
+        );
+    }
+}
+
+/// A tag in Windows-1252 has single bytes for dashes. Three-check has its checks before or after the counters.
+#[test]
+fn fens_of_other_encodings_and_variants() {
+    let board = "4k3/8/8/8/8/8/4P3/4K3";
+    let text = format!("[FEN \"{board} white \u{96} \u{97} -1 -1\"]\n\n1. e4 1-0\n");
+    let bytes: Vec<u8> = text.chars().map(|c| c as u8).collect();
+    make(bytes).games(1, 0);
+    for fen in [
+        "W - - 3+3 -1 -1",
+        "white \u{2013} 3+2 0 1",
+        "w - - 0 1 +0+1",
+        "W - - ? ? +0+1",
+    ] {
+        let text = format!("[Variant \"Three-check\"]\n[FEN \"{board} {fen}\"]\n\n1. e4 1-0\n");
+        let made = make_with(text.as_bytes(), |run| {
+            run.variant(polybook::position::VariantChoice::Auto)
+        });
+        made.unwrap().games(1, 0);
+    }
+    // Castling rights of Chess960 are recognized with a semicolon, operations or other spellings.
+    for end in [
+        "w FCfc - 0 1;",
+        "w FCfc - id \"x\";",
+        "W FCfc - 0 1",
+        "w FCfc \u{2013} -1 -1",
+    ] {
+        let end = end.replace('"', "\\\"");
+        let text =
+            format!("[FEN \"nbrkqrbn/pppppppp/8/8/8/8/PPPPPPPP/NBRKQRBN {end}\"]\n\n1. Nb3 1-0\n");
+        let made = make_with(text.as_bytes(), |run| {
+            run.variant(polybook::position::VariantChoice::Auto)
+        });
+        let made = made.unwrap();
+        let variants = &made.report.totals.variants;
+        assert_eq!(
+            variants.get(&polybook::position::Variant::Chess960),
+            Some(&1),
+            "{end}"
         );
     }
 }
@@ -984,48 +1054,6 @@ fn games_that_pass_with_unknown_dates_and_ratings_are_reported() {
     let made = make_with(text.as_bytes(), |run| run.game_filter(filter.clone())).unwrap();
     let totals = made.report.totals;
     assert_eq!((totals.games.counted, totals.unrated), (2, 1));
-}
-
-/// A tag in Windows-1252 has single bytes for dashes. Three-check has its checks before or after the counters.
-#[test]
-fn fens_of_other_encodings_and_variants() {
-    let board = "4k3/8/8/8/8/8/4P3/4K3";
-    let text = format!("[FEN \"{board} white \u{96} \u{97} -1 -1\"]\n\n1. e4 1-0\n");
-    let bytes: Vec<u8> = text.chars().map(|c| c as u8).collect();
-    make(bytes).games(1, 0);
-    for fen in [
-        "W - - 3+3 -1 -1",
-        "white \u{2013} 3+2 0 1",
-        "w - - 0 1 +0+1",
-        "W - - ? ? +0+1",
-    ] {
-        let text = format!("[Variant \"Three-check\"]\n[FEN \"{board} {fen}\"]\n\n1. e4 1-0\n");
-        let made = make_with(text.as_bytes(), |run| {
-            run.variant(polybook::position::VariantChoice::Auto)
-        });
-        made.unwrap().games(1, 0);
-    }
-    // Castling rights of Chess960 are recognized with a semicolon, operations or other spellings.
-    for end in [
-        "w FCfc - 0 1;",
-        "w FCfc - id \"x\";",
-        "W FCfc - 0 1",
-        "w FCfc \u{2013} -1 -1",
-    ] {
-        let end = end.replace('"', "\\\"");
-        let text =
-            format!("[FEN \"nbrkqrbn/pppppppp/8/8/8/8/PPPPPPPP/NBRKQRBN {end}\"]\n\n1. Nb3 1-0\n");
-        let made = make_with(text.as_bytes(), |run| {
-            run.variant(polybook::position::VariantChoice::Auto)
-        });
-        let made = made.unwrap();
-        let variants = &made.report.totals.variants;
-        assert_eq!(
-            variants.get(&polybook::position::Variant::Chess960),
-            Some(&1),
-            "{end}"
-        );
-    }
 }
 
 #[test]

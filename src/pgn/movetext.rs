@@ -467,8 +467,18 @@ impl<'a> GameReader<'a> {
             self.at = offset + length;
             return Some(Token::NullMove { offset });
         }
-        if is_annotation(text) && !(text_means_idea(text) && self.move_follows()) {
-            return None;
+        // The signs of `□Nf3` are glued to the move.
+        let signs = if is_annotation(text) {
+            text
+        } else {
+            &text[..signs_before_move(text)]
+        };
+        if !signs.is_empty() {
+            self.at = offset + signs.len();
+            if !text_means_idea(signs) || !self.move_follows() || self.is_next_move(offset) {
+                return None;
+            }
+            self.at = offset + text.len();
         }
         Some(Token::Unreadable { text, offset })
     }
@@ -477,6 +487,57 @@ impl<'a> GameReader<'a> {
     fn move_follows(&self) -> bool {
         let rest = self.text[self.at..].trim_ascii_start();
         looks_like_move(without_marks(first_word(rest)))
+    }
+
+    /// Returns `true` if the move at the current offset is certainly a move of the game, although the annotation at `offset`,
+    /// such as "with the idea", precedes it. A move number must be before the annotation, as in `2. ∆ Nf3`, or the move must
+    /// fit between two move numbers, as in `1. e4 ∆ e5 2.`.
+    fn is_next_move(&self, offset: usize) -> bool {
+        let (before, word) = last_word(&self.text[self.game..offset]);
+        let first = match leading_number(word) {
+            Some((_, dots)) if dots.iter().all(|byte| *byte == b'.') => return true,
+            // `1.e4`
+            Some((first, [b'.', next, ..])) if *next != b'.' => Some(first),
+            Some(_) => None,
+            None => leading_number(last_word(before).1)
+                .filter(|(_, dots)| matches!(**dots, [] | [b'.']))
+                .map(|(first, _)| first),
+        };
+        let rest = self.text[self.at..].trim_ascii_start();
+        let after = rest[first_word(rest).len()..].trim_ascii_start();
+        let second =
+            leading_number(first_word(after)).filter(|(_, dots)| matches!(**dots, [] | [b'.', ..]));
+        first.is_some_and(|first| second.is_some_and(|(second, _)| second == first + 1))
+    }
+}
+
+/// Splits a text before its last word.
+fn last_word(text: &[u8]) -> (&[u8], &[u8]) {
+    let text = text.trim_ascii_end();
+    let blank = text.iter().rposition(u8::is_ascii_whitespace);
+    text.split_at(blank.map_or(0, |blank| blank + 1))
+}
+
+/// Returns the number with which a word begins, and the text after it.
+fn leading_number(word: &[u8]) -> Option<(u32, &[u8])> {
+    let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let number = str::from_utf8(&word[..digits]).ok()?.parse().ok()?;
+    Some((number, &word[digits..]))
+}
+
+/// Returns the length of the signs of Unicode before the move that a word such as `□Nf3` contains, or 0 if the word is of
+/// another form.
+fn signs_before_move(word: &[u8]) -> usize {
+    let text = word.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let is_sign = |sign: char| {
+        let is_dash = dash(sign.encode_utf8(&mut [0; 4]).as_bytes()) > 0;
+        !sign.is_ascii() && !is_dash && is_annotation_sign(sign)
+    };
+    let mv = text.trim_start_matches(is_sign);
+    let length = text.len() - mv.len();
+    match looks_like_move(without_marks(&word[length..])) {
+        true => length,
+        false => 0,
     }
 }
 
@@ -516,16 +577,20 @@ fn null_move(word: &[u8]) -> Option<usize> {
 
 /// Returns `true` if a word consists only of annotation signs, such as `+-`, `=`, `±`, `□` or `⇆`.
 fn is_annotation(word: &[u8]) -> bool {
-    let is_sign = |sign: char| match sign {
+    // The plus-minus sign and the daggers in Windows-1252.
+    let is_sign_byte = |byte: &u8| matches!(byte, 0x86 | 0x87 | 0xb1);
+    word.utf8_chunks().all(|chunk| {
+        chunk.valid().chars().all(is_annotation_sign) && chunk.invalid().iter().all(is_sign_byte)
+    })
+}
+
+fn is_annotation_sign(sign: char) -> bool {
+    match sign {
         // Unicode classifies the delta as a letter.
         '\u{394}' => true,
         _ if sign.is_ascii() => "+-=/~<>!?#,'\"^|".contains(sign),
         _ => !sign.is_alphanumeric() && !is_chess_piece(sign),
-    };
-    // The plus-minus sign and the daggers in Windows-1252.
-    let is_sign_byte = |byte: &u8| matches!(byte, 0x86 | 0x87 | 0xb1);
-    word.utf8_chunks()
-        .all(|chunk| chunk.valid().chars().all(is_sign) && chunk.invalid().iter().all(is_sign_byte))
+    }
 }
 
 fn is_chess_piece(sign: char) -> bool {
