@@ -245,6 +245,40 @@ fn both_spellings_of_castling_have_one_share() {
     ];
     ok(dir, asked);
     assert_eq!(show("c.bin"), "O-O 40, d3 40");
+    // Two books of different programs, and a position that no line reaches.
+    let unknown = (last ^ 1, rook, 7);
+    let [first, second] = [rook, steps].map(|castling| {
+        let mut records = records[..line.len()].to_vec();
+        records.extend([(last, castling, 25), unknown]);
+        records
+    });
+    let second = [&second[..], &[(last, pawn, 40), (last ^ 1, steps, 7)]].concat();
+    write_book(&dir.join("one.bin"), &first);
+    write_book(&dir.join("two.bin"), &second);
+    for (command, entries, shown) in [
+        ("merge-book one.bin two.bin", 10, "O-O 50, d3 40"),
+        ("filter one.bin two.bin", 10, "O-O 50, d3 40"),
+        (
+            "merge-book --policy first two.bin one.bin",
+            10,
+            "d3 40, O-O 25",
+        ),
+        ("merge-book a.bin", 8, "O-O 50, d3 40"),
+    ] {
+        let merged = ok_json(dir, &*format!("{command} --out m.bin --json"));
+        assert_eq!(merged["entries"], entries, "{command}");
+        assert_eq!(show("m.bin"), shown, "{command}");
+        let bytes = fs::read(dir.join("m.bin")).unwrap();
+        let records = bytes.chunks(16);
+        let of_last = records.filter(|record| record[..8] == last.to_be_bytes());
+        let moves: Vec<u16> = of_last
+            .map(|record| u16::from_be_bytes([record[8], record[9]]))
+            .collect();
+        assert!(
+            moves.contains(&rook.0) && !moves.contains(&steps.0),
+            "{command}"
+        );
+    }
 }
 
 #[test]

@@ -117,6 +117,44 @@ fn databases_of_other_tools_are_read_as_they_are() {
     assert_eq!(both.len(), 6);
 }
 
+/// Programs write castling as the king's two steps, as king takes rook, or in SAN. A merged database has one row for the move.
+#[test]
+fn merged_databases_have_one_spelling_of_each_move() {
+    let dir = temp();
+    let dir = dir.path();
+    let castling = "r3k2r/pppppppp/8/8/8/8/PPPPPPPP/R3K2R w KQkq -";
+    // A rook on e1 also goes to g1 and h1, which are two moves.
+    let rook = "k7/8/8/8/8/8/1K6/4R3 w - -";
+    for (name, moves) in [
+        ("a.db3", ["e1h1", "e1a1", "e1g1"]),
+        ("b.db3", ["O-O", "e1c1", "Rh1"]),
+        ("c.db3", ["e1g1", "O-O-O", "Rg1"]),
+    ] {
+        let [short, long, step] = moves;
+        database(
+            &dir.join(name),
+            &format!(
+                "CREATE TABLE Book (EPD TEXT, Move TEXT, Win INTEGER, Draw INTEGER, Loss INTEGER);
+                 INSERT INTO Book VALUES
+                   ('{castling}', '{short}', 3, 2, 1), ('{castling}', '{long}', 1, 0, 0), ('{rook}', '{step}', 0, 0, 1);"
+            ),
+        );
+    }
+    let expected = [
+        (castling, "e1g1", 9, 6, 3),
+        (castling, "e1c1", 3, 0, 0),
+        (rook, "e1g1", 0, 0, 2),
+        (rook, "e1h1", 0, 0, 1),
+    ]
+    .map(|(epd, mv, win, draw, loss)| (epd.to_owned(), mv.to_owned(), 1, win, draw, loss));
+    for order in ["a.db3 b.db3 c.db3", "c.db3 b.db3 a.db3"] {
+        ok(dir, &format!("merge-book -q {order} --out m.db3 --force"));
+        let mut merged = rows(&dir.join("m.db3"));
+        merged.sort_by_key(|row| (row.0 != castling, std::cmp::Reverse(row.3 + row.4 + row.5)));
+        assert_eq!(merged, expected, "{order}");
+    }
+}
+
 #[test]
 fn positions_in_a_table_of_their_own_are_found() {
     let dir = temp();

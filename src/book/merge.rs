@@ -26,7 +26,9 @@ use crate::{
     walk::LinesOf,
 };
 
-/// A filter for the moves of a book, which can also scale their weights. The default keeps all records unchanged.
+/// A filter for the moves of a book, which can also scale their weights. The default keeps all moves.
+///
+/// Every filter takes the two spellings of a castling move for one move, in positions that lines of the book reach.
 ///
 /// Any filter except the default also drops illegal moves before it computes shares or selects the best moves. Illegal
 /// moves can be recognized only in positions that lines of the book reach from the starting position, because a key
@@ -112,11 +114,12 @@ impl Filter {
     }
 }
 
-/// Merges books into a new book. Reads each book once, from start to end.
+/// Merges books into a new book.
 ///
 /// `policy` determines how the moves of a position that several books contain are combined. If the sum of a move's
 /// weights exceeds 65535, all weights of the position are scaled down together. The field `learn` of a move comes from
-/// the first book that contains the move. The header of the result lists the variants of all books. `meter` advances by
+/// the first book that contains the move. Castling as the king's two steps and as king takes rook is the same move, in
+/// positions that lines of the books reach from the starting position. The header of the result lists the variants of all books. `meter` advances by
 /// one for each record.
 ///
 /// # Errors
@@ -192,7 +195,9 @@ impl BookMerge<'_> {
         let variant = self.variant.or_else(of_first).unwrap_or_default();
         let doing = (&**temp_dir, "write a temporary file in");
         let is_move = move_check(header::parse(&header).ok());
-        let dropped = match *self.filter == Filter::default() {
+        // The default filter drops no move, but castling in two spellings is one move.
+        let is_default = *self.filter == Filter::default();
+        let dropped = match is_default && !self.has_both_castlings(books, meter)? {
             true => None,
             false => {
                 let all = BookMerge {
@@ -217,8 +222,8 @@ impl BookMerge<'_> {
         };
         let dropped = dropped.as_ref();
         let is_kept = |entry: &Entry| {
-            dropped
-                .is_none_or(|dropped| is_move(entry.mv) && !dropped.contains(entry.key, entry.mv))
+            let is_dropped = |dropped: &DroppedMoves| dropped.contains(entry.key, entry.mv);
+            is_default || is_move(entry.mv) && !dropped.is_some_and(is_dropped)
         };
         let spelled = |entry: &Entry| dropped.map_or(entry.mv, |dropped| dropped.spelled(entry));
         let mut positions = BookPositions::checked(books, self.policy, meter)?;
@@ -251,6 +256,28 @@ impl BookMerge<'_> {
         writer.finish()?;
         file.commit()?;
         Ok(summary)
+    }
+
+    /// Returns `true` if a position may have both spellings of a castling move. A rook on the king's square has the same moves.
+    fn has_both_castlings(&self, books: &[Book], meter: &Meter) -> Result<bool> {
+        // e1h1 and e1g1, e1a1 and e1c1, and Black's, as the format numbers moves.
+        const SPELLINGS: [[u16; 2]; 4] = [
+            [0o0407, 0o0406],
+            [0o0400, 0o0402],
+            [0o7477, 0o7476],
+            [0o7470, 0o7472],
+        ];
+        for position in BookPositions::new(books, self.policy, meter) {
+            let PositionEntries { sums, .. } = position?;
+            let has = |mv: &u16| {
+                let found = sums.binary_search_by_key(&BookMove(*mv), |(entry, _)| entry.mv);
+                found.is_ok()
+            };
+            if SPELLINGS.iter().any(|spellings| spellings.iter().all(has)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Writes to `out` the records of `positions` that the filter and `is_kept` keep. `spelled` returns the move to

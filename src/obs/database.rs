@@ -244,8 +244,8 @@ impl Obs {
         self.sorted(self.connections.lend_long()?, memory)
     }
 
-    /// Returns an iterator over all rows, sorted by EPD and then by move, with all EPDs in polybook's spelling. An EPD
-    /// that cannot be read stays as it is. SQLite sorts within the memory budget `memory`.
+    /// Returns an iterator over all rows, sorted by EPD and then by move, with all EPDs and moves in polybook's spelling.
+    /// An EPD or a move that cannot be read stays as it is. SQLite sorts within the memory budget `memory`.
     pub(super) fn rows_by_own_epd(&self, memory: &Memory) -> Result<Rows> {
         let db = self.connections.lend()?;
         let path = self.path();

@@ -129,8 +129,8 @@ pub(super) struct Queries {
     pub select: String,
     /// The clause that sorts rows by EPD, then by move, both in byte order, then in the order of the table.
     pub order: String,
-    /// Selects the columns of an [`ObsRow`] in this order, with EPDs converted by the function that [`add_spelling`]
-    /// defines.
+    /// Selects the columns of an [`ObsRow`] in this order, with EPDs and moves converted by the functions that
+    /// [`add_spelling`] defines.
     pub respelled: String,
     /// The expression of the EPD, for conditions.
     pub epd: &'static str,
@@ -161,7 +161,7 @@ impl Queries {
             false => ("b.EPD", ""),
         };
         let others = format!(
-            "b.Move AS Move, {} AS Active, b.Win AS Win, b.Draw AS Draw, b.Loss AS Loss, {} FROM Book b{join}",
+            "{} AS Active, b.Win AS Win, b.Draw AS Draw, b.Loss AS Loss, {} FROM Book b{join}",
             optional("Active"),
             optional("Comment"),
         );
@@ -172,9 +172,9 @@ impl Queries {
         };
         let order = format!("ORDER BY {epd} COLLATE BINARY, b.Move COLLATE BINARY{number}");
         Ok(Queries {
-            select: format!("SELECT {epd} AS EPD, {others}"),
+            select: format!("SELECT {epd} AS EPD, b.Move AS Move, {others}"),
             respelled: format!(
-                "SELECT coalesce({SPELLING}({epd}), {epd}) AS EPD, {others}
+                "SELECT coalesce({SPELLING}({epd}), {epd}) AS EPD, coalesce({MOVE_SPELLING}({epd}, b.Move), b.Move) AS Move, {others}
                  ORDER BY 1 COLLATE BINARY, 2 COLLATE BINARY{number}"
             ),
             order,
@@ -186,7 +186,10 @@ impl Queries {
 /// The name of the SQL function that converts an EPD to polybook's spelling, or returns NULL if the EPD cannot be read.
 const SPELLING: &str = "polybook_epd";
 
-/// Defines the SQL function that converts EPDs of `variant` to polybook's spelling.
+/// The name of the SQL function that returns polybook's spelling of the move of an EPD, or NULL if the move is not legal.
+const MOVE_SPELLING: &str = "polybook_move";
+
+/// Defines the SQL functions that convert EPDs of `variant`, and their moves, to polybook's spelling.
 pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
@@ -194,6 +197,15 @@ pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Resul
     db.create_scalar_function(SPELLING, 1, flags, move |call| {
         let read = text(call.get_raw(0), LONGEST_EPD).ok();
         Ok(read.and_then(|epd| respelled(variant, epd)))
+    })?;
+    db.create_scalar_function(MOVE_SPELLING, 2, flags, move |call| {
+        let epd = text(call.get_raw(0), LONGEST_EPD).ok();
+        let mv = text(call.get_raw(1), LONGEST_MOVE).ok();
+        let pos = epd.and_then(|epd| variant.parse_position(epd).ok());
+        let spelled = pos
+            .zip(mv)
+            .and_then(|(pos, mv)| Some(legal_move(&pos, mv)?.uci(&pos)));
+        Ok(spelled)
     })
 }
 
