@@ -50,6 +50,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
             'æ' => plain.push_str("ae"),
             'œ' => plain.push_str("oe"),
             'ß' => plain.push_str("ss"),
+            'ς' => plain.push('σ'),
             letter if letter.is_alphanumeric() => plain.push(letter),
             _ => plain.push(' '),
         }
@@ -264,6 +265,7 @@ mod tests {
         let of = |text| words(text).join(" ");
         assert_eq!(of("Müller-Łódź, J.Ø."), "muller lodz j o");
         assert_eq!(of("Mu\u{308}ller"), "muller");
+        assert_eq!(of("Σίσυφος"), of("ΣΊΣΥΦΟΣ"));
         assert_eq!(of("King's  Indian\tİstanbul"), "kings indian istanbul");
         assert_eq!(of("Алехин"), "алехин");
         assert_eq!(of("?!"), "");

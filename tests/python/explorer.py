@@ -45,7 +45,7 @@ def rating(tag):
 def folded(name):
     """Returns a name in the form in which names are compared."""
     name = unicodedata.normalize("NFC", name)
-    return " ".join(unicodedata.normalize("NFC", name.lower()).split())
+    return " ".join(unicodedata.normalize("NFC", name.upper().lower()).split())
 
 
 def date_of(headers):

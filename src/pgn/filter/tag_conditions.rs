@@ -259,7 +259,19 @@ impl FromStr for TagText {
 }
 
 fn lowercase(text: &str) -> String {
-    without_escapes(text).to_lowercase()
+    let text = without_escapes(text);
+    match text.is_ascii() {
+        true => text.to_ascii_lowercase(),
+        false => caseless(text.chars()).collect(),
+    }
+}
+
+/// Returns the lower case of the letters' upper case. Letters that have the same upper case become equal: `ß` and `ss`, `ς` and
+/// `σ`.
+fn caseless(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
+    letters
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
 }
 
 /// Returns whether a game is rated, according to words in its `Event` tag, as in "Rated Blitz game", "FICS unrated
@@ -324,14 +336,14 @@ fn without_escapes(text: &str) -> Cow<'_, str> {
     plain.into()
 }
 
-/// Normalizes a name for comparisons: converts it to Unicode's form NFC and to lower case, removes the escapes of PGN,
-/// and reduces blanks to one between two words.
+/// Normalizes a name for comparisons: converts it to Unicode's form NFC and [to lower case](caseless), removes the escapes
+/// of PGN, and reduces blanks to one between two words.
 pub(crate) fn folded(name: &str) -> String {
     let name = &*without_escapes(name);
     let lower: Cow<'_, str> = match name.is_ascii() {
         true => name.to_ascii_lowercase().into(),
         // The lower case of a letter may not be in NFC, so the text is normalized again.
-        false => name.nfc().flat_map(char::to_lowercase).nfc().collect(),
+        false => caseless(name.nfc()).nfc().collect(),
     };
     let mut folded = String::with_capacity(lower.len());
     for word in lower.split_whitespace() {
@@ -400,6 +412,10 @@ mod tests {
     fn names_are_folded_before_they_are_compared() {
         for (name, other) in [
             ("MÜLLER, Hans", "  Mu\u{308}ller,\u{a0} HANS\t"),
+            ("Weiß, Jürgen", "WEISS, JÜRGEN"),
+            ("Σίσυφος", "ΣΊΣΥΦΟΣ"),
+            ("Işık", "IŞIK"),
+            ("Ἀΐδης", "ἈΪ\u{301}ΔΗΣ"),
             ("Ａ", "ａ"),
             ("ΟΔΟΣ", "οδοσ"),
             ("İstanbul", "i\u{307}stanbul"),
