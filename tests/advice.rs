@@ -38,6 +38,10 @@ fn files() -> tempfile::TempDir {
         ("plain.pgn", "[Event \"x\"]\n\n1. e4 e5 1-0\n".to_owned()),
         ("mine.pgn", "1. e4 c5 2. Nf3 *\n".to_owned()),
         ("notes.txt", "my notes\n".to_owned()),
+        (
+            "tagged.pgn",
+            "[Event \"x\"]\n[White \"A\"]\n[Date \"2020.01.01\"]\n[ECO \"C20\"]\n[TimeControl \"300\"]\n\n1. e4 e5 1-0\n".to_owned(),
+        ),
         ("old.epd", "my notes\n".to_owned()),
     ] {
         fs::write(at.join(name), text).unwrap();
@@ -48,6 +52,12 @@ fn files() -> tempfile::TempDir {
     );
     ok(at, "make-book -q en.pgn --explorer full.idx");
     ok(at, "make-book -q en.pgn --counts month.counts --by month");
+    ok(at, "make-book -q en.pgn --counts none.counts");
+    for directory in ["papers", "pgns"] {
+        fs::create_dir(at.join(directory)).unwrap();
+    }
+    fs::copy(at.join("notes.txt"), at.join("papers/notes.txt")).unwrap();
+    fs::copy(at.join("en.pgn"), at.join("pgns/en.pgn")).unwrap();
     dir
 }
 
@@ -275,6 +285,279 @@ fn advice_works() {
     ] {
         advised(dir, &words(command, CHESS960), advice);
         ok(dir, &words(followed, CHESS960));
+    }
+}
+
+/// Refused options and files: what the message says to write works.
+#[test]
+fn advice_about_options_and_files_works() {
+    let dir = files();
+    let dir = dir.path();
+    for (command, advice, followed) in [
+        (
+            "edit s.bin --out e1.bin",
+            "give --set, --remove, --remove-position or --script",
+            "edit s.bin --out e1.bin --set e4=5",
+        ),
+        (
+            "edit s.bin --out e2.bin --set e4",
+            "write Nf3=100 or Nf3=25%",
+            "edit s.bin --out e2.bin --set e4=100",
+        ),
+        (
+            "convert s.obs.db3 w.epd --plies 1 --min-game 1 --win-factor 3",
+            "uses only with --weighted: give this option too",
+            "convert s.obs.db3 w.epd --plies 1 --min-game 1 --win-factor 3 --weighted",
+        ),
+        (
+            "convert s.bin w2.epd --plies 1 --min-game 1",
+            "polybook filter",
+            "filter s.bin --best 1 --out w2.bin",
+        ),
+        (
+            "convert s.bin w3.epd --plies 1 --balance 40-60",
+            "make the suite of a database",
+            "convert s.obs.db3 w3.epd --plies 1 --min-game 1 --balance 0-100",
+        ),
+        (
+            "make-book en.pgn --counts x1.counts --uniform",
+            "give it when you make a book from the counts",
+            "make-book none.counts --uniform --bin x1.bin --min-game 1",
+        ),
+        (
+            "make-book none.counts --explorer x2.idx --min-game 2",
+            "then make the index of these",
+            "make-book none.counts --counts x2.counts --min-game 1",
+        ),
+        (
+            "make-book",
+            "name the files to read, or - for standard input",
+            "make-book en.pgn --min-game 1 --bin x3.bin",
+        ),
+        (
+            "merge-book",
+            "name the books to merge",
+            "merge-book s.bin s.bin --out x4.bin",
+        ),
+        ("pgheader", "name the file", "pgheader -s s.bin"),
+        (
+            "repertoire check mine.pgn --contradictions",
+            "name one repertoire with --color, or --white and --black",
+            "repertoire check mine.pgn --contradictions --color white",
+        ),
+        (
+            "make-book en.pgn --memory 5 --min-game 1 --bin x5.bin",
+            "write the unit, such as 512MiB",
+            "make-book en.pgn --memory 512MiB --min-game 1 --bin x5.bin",
+        ),
+        (
+            "make-book en.pgn --memory x --min-game 1 --bin x5.bin",
+            "write a size such as 64MiB or 4GiB",
+            "make-book en.pgn --memory 64MiB --min-game 1 --bin x5.bin",
+        ),
+        (
+            "tree s.bin --min-game 2",
+            "for a Polyglot book, use --min-weight",
+            "tree s.bin --min-weight 1",
+        ),
+        (
+            "make-book tagged.pgn --since x --min-game 1 --bin x6.bin",
+            "write YYYY, YYYY.MM or YYYY.MM.DD",
+            "make-book tagged.pgn --since 2019.01 --min-game 1 --bin x6.bin",
+        ),
+        (
+            "make-book tagged.pgn --since 2021 --until 2019 --min-game 1 --bin x6.bin",
+            "exchange the dates",
+            "make-book tagged.pgn --since 2019 --until 2021 --min-game 1 --bin x6.bin",
+        ),
+        (
+            "make-book tagged.pgn --min-elo 2100 --max-elo 1900 --min-game 1 --bin x6.bin",
+            "exchange the ratings",
+            "make-book tagged.pgn --min-elo 1900 --max-elo 2100 --min-game 1 --bin x6.bin",
+        ),
+        (
+            "make-book tagged.pgn --time-control 5 --min-game 1 --bin x6.bin",
+            "write 180-480, 600- or -60",
+            "make-book tagged.pgn --time-control 180-480 --min-game 1 --bin x6.bin",
+        ),
+        (
+            "make-book tagged.pgn --eco X1 --min-game 1 --bin x6.bin",
+            "write B20-B99, B2 for B20-B29, or B",
+            "make-book tagged.pgn --eco C2 --min-game 1 --bin x6.bin",
+        ),
+        (
+            "make-book tagged.pgn --tag x --min-game 1 --bin x6.bin",
+            "write NAME=TEXT, such as Event=blitz",
+            "make-book tagged.pgn --tag Event=x --min-game 1 --bin x6.bin",
+        ),
+        (
+            "make-book tagged.pgn --piece-letters xx --min-game 1 --bin x6.bin",
+            "write en, de, nl, fr, es or it",
+            "make-book tagged.pgn --piece-letters es --min-game 1 --bin x6.bin",
+        ),
+        (
+            "make-book tagged.pgn --variant xx --min-game 1 --bin x6.bin",
+            "unknown variant: write standard, ",
+            "make-book tagged.pgn --variant standard --min-game 1 --bin x6.bin",
+        ),
+        (
+            "make-book tagged.pgn --result xx --min-game 1 --bin x6.bin",
+            "write 1-0, 0-1, 1/2-1/2 or *",
+            "make-book tagged.pgn --result 1-0 --min-game 1 --bin x6.bin",
+        ),
+        (
+            "make-book tagged.pgn --white= --min-game 1 --bin x6.bin",
+            "write at least one letter",
+            "make-book tagged.pgn --white=a --min-game 1 --bin x6.bin",
+        ),
+        (
+            "make-book tagged.pgn --opening xx --min-game 1 --bin x6.bin",
+            "such as Najdorf, or ECO codes, such as B20-B99",
+            "make-book tagged.pgn --opening C20-C99 --min-game 1 --bin x6.bin",
+        ),
+        (
+            "make-book pgns --min-game 1 --bin x7.bin",
+            "name the PGN files in it",
+            "make-book pgns/en.pgn --min-game 1 --bin x7.bin",
+        ),
+        (
+            "make-book en.pgn --counts x9 --by x",
+            "write speed, rating and month, joined by commas, or none",
+            "make-book en.pgn --counts x9 --by speed,month",
+        ),
+        (
+            "verify s.obs.db3 --fix x.bin",
+            "--fix applies only to Polyglot books",
+            "verify s.bin --fix x10.bin",
+        ),
+        (
+            "merge-book s.bin s.obs.db3 --out m.bin",
+            "(polybook convert makes a book of a database)",
+            "convert s.obs.db3 s2.bin --min-game 1",
+        ),
+        (
+            "merge-book s.bin s.obs.db3 --out m.bin",
+            "merge books with books",
+            "merge-book s.bin s2.bin --out m.bin",
+        ),
+        (
+            "make-book en.pgn --min-game 1 --bin x11.bin --obs x11.bin",
+            "given for two outputs: name another",
+            "make-book en.pgn --min-game 1 --bin x11.bin --obs x11.obs.db3",
+        ),
+        (
+            "make-book en.pgn --min-game 1 --bin en.pgn",
+            "both an input and an output: name another output",
+            "make-book en.pgn --min-game 1 --bin x12.bin",
+        ),
+        (
+            "make-book en.pgn --min-game 1 --bin full.idx",
+            "a directory: name a file to write",
+            "make-book en.pgn --min-game 1 --bin x13.bin",
+        ),
+        (
+            "make-book en.pgn --explorer papers --force",
+            "name another directory",
+            "make-book en.pgn --explorer x14.idx --force",
+        ),
+        (
+            "make-book en.pgn --counts papers",
+            "name another",
+            "make-book en.pgn --counts x15.counts",
+        ),
+        (
+            "make-book month.counts --min-game 1 --bin x16.bin --since 2020",
+            "name the PGN files",
+            "make-book tagged.pgn --min-game 1 --bin x16.bin --since 2020",
+        ),
+        (
+            "make-book month.counts none.counts --counts x17.counts",
+            "or none",
+            "make-book month.counts none.counts --counts x17.counts --by none",
+        ),
+        (
+            "make-book month.counts none.counts --counts x17b.counts --by month",
+            "name fewer classes",
+            "make-book month.counts none.counts --counts x17b.counts --by none",
+        ),
+        (
+            "make-book none.counts --counts x18.counts --by speed",
+            "count the games again with --by speed",
+            "make-book en.pgn --counts x18.counts --by speed",
+        ),
+        (
+            "make-book month.counts --counts x19.counts --by speed",
+            "count the games again with --by speed",
+            "make-book en.pgn --counts x19.counts --by speed",
+        ),
+        (
+            "tree plain.idx",
+            "make it again with --index-stats",
+            "make-book en.pgn --leveldb plain2.idx --index-stats",
+        ),
+        (
+            "tree plain.idx",
+            "or make an index with make-book --explorer",
+            "tree full.idx",
+        ),
+        (
+            "moves --index plain.idx --speed blitz",
+            "make one from the games with make-book --explorer",
+            "moves --index full.idx --speed blitz",
+        ),
+        (
+            "suite-report s.bin en.pgn",
+            "polybook convert makes a suite of a book",
+            "convert s.bin x20.epd --plies 1",
+        ),
+        (
+            "moves --index full.idx --clocks 5",
+            "write the number of an option after =, as in --clocks=5000",
+            "moves --index full.idx --clocks=5",
+        ),
+        (
+            "make-book en.pgn --max-ply -1 --min-game 1 --bin x22.bin",
+            "write a whole number, 0 or larger",
+            "make-book en.pgn --max-ply 1 --min-game 1 --bin x22.bin",
+        ),
+        (
+            "filter s.bin --out x23.bin --min-share 200",
+            "write a number from 0 to 100",
+            "filter s.bin --out x23.bin --min-share 100",
+        ),
+        (
+            "convert s.obs.db3 x24.epd --plies 1 --balance x --min-game 1",
+            "write a range of",
+            "convert s.obs.db3 x24.epd --plies 1 --balance 0-100 --min-game 1",
+        ),
+        (
+            "convert s.obs.db3 x25.epd --plies 1 --balance 60-40 --min-game 1",
+            "write the lower number first",
+            "convert s.obs.db3 x25.epd --plies 1 --balance 40-100 --min-game 1",
+        ),
+        (
+            "make-book en.pgn --leveldb - --min-game 1",
+            "name a directory",
+            "make-book en.pgn --leveldb x29.idx",
+        ),
+        (
+            "show full.idx",
+            "polybook moves --index lists the moves of an index",
+            "moves --index full.idx",
+        ),
+        (
+            "make-book full.idx --bin x30.bin",
+            "an index: name the PGN files that it was made of",
+            "make-book en.pgn --bin x30.bin --min-game 1",
+        ),
+        (
+            "info-book full.idx",
+            "name a book or a database",
+            "info-book s.bin",
+        ),
+    ] {
+        advised(dir, &words(command, ""), advice);
+        ok(dir, &words(followed, ""));
     }
 }
 

@@ -372,6 +372,55 @@ mod served {
     use super::*;
     use crate::common::served::Served;
 
+    /// Illegal records have no share: here, moves of the side that is not to move, and a move without a piece. The shares of the
+    /// legal moves add up to 100 % in every answer.
+    #[test]
+    fn shares_of_a_position_add_up_whatever_records_it_has() {
+        let dir = temp();
+        let dir = dir.path();
+        let start = key(&from_text(None, None).unwrap());
+        let after = key(&from_text(None, Some("e4")).unwrap());
+        let [e4, e5, c5] = [0o1434, 0o6444, 0o6242].map(BookMove);
+        let [white, none, knight] = [0o1333, 0o5444, 0o0625].map(BookMove);
+        let records = [
+            (start, e4, 1),
+            (after, white, 500),
+            (after, none, 100),
+            (after, knight, 50),
+            (after, e5, 30),
+            (after, c5, 10),
+        ];
+        write_book(&dir.join("a.bin"), &records);
+        let expected = [("e7e5", 75.0), ("c7c5", 25.0)];
+        let shown = ok_json(dir, "show a.bin --moves e4 --json");
+        fs::write(dir.join("g.pgn"), "1. e4 e5 1-0\n").unwrap();
+        let served = Served::start(dir, "g.pgn --no-cache --book a.bin");
+        let answer = served.json("/book?play=e2e4");
+        for moves in [&shown["moves"], &answer["books"][0]["moves"]] {
+            let moves = moves.as_array().unwrap().iter();
+            let legal = moves.filter(|mv| !mv["san"].is_null());
+            let shares: Vec<(&str, f64)> = legal
+                .map(|mv| {
+                    let share = mv["probability"].as_f64().unwrap();
+                    (mv["uci"].as_str().unwrap(), share)
+                })
+                .collect();
+            assert_eq!(shares, expected);
+        }
+        ok(dir, "filter -q a.bin --out b.bin --min-share 30");
+        let kept = ok_json(dir, "show b.bin --moves e4 --json");
+        assert_eq!(kept["moves"].as_array().unwrap().len(), 1);
+        assert_eq!(kept["moves"][0]["uci"], "e7e5");
+        ok(dir, "edit -q a.bin --out c.bin --moves e4 --set c5=50%");
+        let set = ok_json(dir, "show c.bin --moves e4 --json");
+        let weights = set["moves"].as_array().unwrap().iter();
+        let legal: Vec<&Value> = weights.filter(|mv| !mv["san"].is_null()).collect();
+        assert!(
+            legal.iter().all(|mv| mv["probability"] == 50.0),
+            "{legal:?}"
+        );
+    }
+
     /// A book of the page is made with the options with which the games were indexed, or not at all.
     #[test]
     fn a_download_reads_the_games_as_the_index_did() {

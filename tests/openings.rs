@@ -211,7 +211,7 @@ fn tables_of_openings() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines[0],
-        "4 games, average score 66.7 %, 1 without a named opening"
+        "4 games, 1 without a result, average score 66.7 %, 1 without a named opening"
     );
     // A lost a game with White, and has half of the points with this color.
     let row: Vec<&str> = lines[2].split_whitespace().collect();

@@ -242,6 +242,45 @@ fn a_game_without_a_result_is_no_draw() {
     }
 }
 
+/// Every list with scores says how many of its games have no result.
+#[test]
+fn scores_say_how_many_games_have_no_result() {
+    let dir = temp();
+    let dir = dir.path();
+    let by = |result: &str| game(&[("White", "Ann"), ("Black", "Bob")], result);
+    indexes(
+        dir,
+        &(by("1-0").repeat(3) + &by("0-1") + &by("1/2-1/2") + &by("*").repeat(5)),
+    );
+    let table = ok_json(dir, "openings --index games.idx --player Ann --json");
+    for document in [&table, &table["openings"][0]] {
+        assert_eq!(
+            (&document["games"], &document["unfinished"]),
+            (&json!(10), &json!(5))
+        );
+    }
+    assert_eq!(table["openings"][0]["score"], 70.0);
+    let table = ok(dir, "openings --index games.idx --player Ann");
+    assert!(
+        table.starts_with("10 games, 5 without a result, average score 70.0 %\n"),
+        "{table}"
+    );
+    let tree = ok(dir, "tree games.idx --min-game 1");
+    assert!(tree.contains("1. e4  +3 =1 -1 *5"), "{tree}");
+    let built = ok(
+        dir,
+        "repertoire build games.idx --color white --out - --min-game 1",
+    );
+    assert!(
+        built.contains("{10 games, 5 without result, 70.0%}"),
+        "{built}"
+    );
+    let served = Served::start(dir, "games.idx");
+    let scores = served.json("/scores?by=rating&player=Ann&color=white");
+    let numbers = ["white", "draws", "black", "unfinished"].map(|name| &scores[0][name]);
+    assert_eq!(numbers, [3, 1, 1, 5]);
+}
+
 #[test]
 fn moves_of_a_player_have_the_players_score_and_performance() {
     let dir = temp();

@@ -973,12 +973,18 @@ fn no_exit_is_where_the_game_is_over() {
     let stalemate = "1. e3 a5 2. Qh5 Ra6 3. Qxa5 h5 4. h4 Rah6 5. Qxc7 f6 6. Qxd7+ Kf7 7. Qxb7 Qd3 8. Qxb8 Qh7 9. Qxc8 Kg6 10. Qe6";
     let threefold = "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Ng1 Ng8 5. e4 e5";
     let hill = "1. e4 a6 2. Ke2 a5 3. Ke3 a4 4. Kd4";
+    let checks = "1. e4 e5 2. Bc4 a6 3. Bxf7+ Kxf7 4. Qh5+ g6 5. Qxg6+";
+    let explosion = "1. Nf3 a6 2. Ng5 a5 3. Nxf7";
+    let fools = "1. f3 e5 2. g4 Qh4#";
     for (moves, plies, variant) in [
         (mate, 7, "standard"),
         (stalemate, 19, "standard"),
         (threefold, 8, "standard"),
         (threefold, 10, "standard"),
         (hill, 7, "kingofthehill"),
+        (checks, 9, "3check"),
+        (explosion, 5, "atomic"),
+        (fools, 4, "crazyhouse"),
     ] {
         let tags = format!("[Variant \"{variant}\"]\n\n");
         fs::write(dir.join("g.pgn"), format!("{tags}{moves} *\n\n").repeat(3)).unwrap();

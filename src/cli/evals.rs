@@ -13,13 +13,14 @@ use polybook::{
         read_positions,
     },
     pgn::Input,
+    position::Variant,
     storage::output::refuse_clashes,
     tree::book_positions,
 };
 
 use super::{
     Context, counted,
-    input::{check_output, file_of, in_memory, output_name},
+    input::{check_output, file_of, in_memory, output_name, pgn_inputs},
     progress::Bar,
     resources::ResourceArgs,
     usage::Usage,
@@ -266,7 +267,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         force: args.force,
         threads: args.resources.threads(),
         memory: args.resources.memory(),
-        ..MakeEvals::new(args.inputs.into_iter().map(Input::from_argument))
+        ..MakeEvals::new(pgn_inputs(&args.inputs, Variant::Standard)?)
     };
     let claimed = make.claim(&args.out, format)?;
     let Positions {

@@ -9,7 +9,9 @@ use super::{
     Context, counted, errors,
     evals::{self, MaxLossArgs},
     filters::{GAMES, GameFilterArgs},
-    input::{self, DEFAULT_BOOK, output_name, refuse_document_beside, refuse_standard_output},
+    input::{
+        self, DEFAULT_BOOK, output_name, pgn_inputs, refuse_document_beside, refuse_standard_output,
+    },
     position::{self, UntaggedArg},
     progress::Bar,
     resources::ResourceArgs,
@@ -391,14 +393,12 @@ fn inputs(
     arguments: Vec<PathBuf>,
     untagged: Variant,
 ) -> anyhow::Result<Vec<Input>> {
-    let paths = options.into_iter().chain(arguments);
-    let input = |path| Input::from_argument(path).with_untagged_variant(untagged);
-    let inputs: Vec<Input> = paths.map(input).collect();
-    if !inputs.is_empty() {
-        return Ok(inputs);
+    let mut paths: Vec<PathBuf> = options.into_iter().chain(arguments).collect();
+    if paths.is_empty() && Path::new("book.pgn").exists() {
+        paths.push("book.pgn".into());
     }
-    if Path::new("book.pgn").exists() {
-        return Ok(vec![input("book.pgn".into())]);
+    if !paths.is_empty() {
+        return Ok(pgn_inputs(&paths, untagged)?);
     }
     let usage = "no PGN file given, and there is no book.pgn here: name the files to read, or - for standard input";
     Err(Usage(usage.to_owned()).into())

@@ -221,6 +221,9 @@ fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool)
 fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> String {
     // Writing to a `String` does not fail.
     let mut text = counted(table.games, "game");
+    if table.unfinished > 0 {
+        let _ = write!(text, ", {} without a result", table.unfinished);
+    }
     if let Some(average) = table.average_score {
         let whose = if of_player {
             "average"
