@@ -222,7 +222,7 @@ fn read_batch(
     Ok((plies, games, rejected))
 }
 
-/// A collector of the half-moves in a batch of games, which adds them to columns.
+/// Collects the half-moves in a batch of games, and adds them to columns.
 struct PlyColumns<'a> {
     options: &'a PlyOptions,
     text: &'a [u8],

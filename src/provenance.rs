@@ -12,8 +12,8 @@ const ROOM_FOR_OPTIONS: usize = 600;
 /// The separator between the names of inputs in a header's comment.
 pub(crate) const INPUT_SEPARATOR: &str = ", ";
 
-/// The provenance of counts: the inputs, games and options from which they were made. It does not depend on the time,
-/// the directory or the machine of the run.
+/// The provenance of counts: the inputs and the games that were counted, and the options of the run. It does not depend
+/// on the time, the directory or the machine of the run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Provenance {
     /// The names of the inputs, without their directories.

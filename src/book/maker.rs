@@ -36,7 +36,8 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// Selects moves from counts, computes their weights, and writes them as a book.
+/// Selects moves by the results of the games in which they were played, computes their weights, and writes them as a
+/// book.
 #[derive(Clone, Debug)]
 pub struct BookMaker<'a> {
     counts: &'a Counts,
@@ -440,7 +441,7 @@ pub struct LossSummary {
     pub emptied: u64,
 }
 
-/// The moves that are dropped from a book because they are illegal or lose too much.
+/// The moves that are left out of a book because they are illegal, or because their loss of evaluation is too large.
 #[derive(Clone, Debug)]
 pub(super) struct DroppedMoves {
     /// Pairs of a key and a move, packed by [`key_and_move`].

@@ -323,8 +323,9 @@ impl BookMerge<'_> {
     }
 }
 
-/// Creates the header of a book that is made from other books. It lists the variants of all source books. Its comment
-/// contains the operation `done`, such as `Merged`, the names of the source books, and the options. Errors name `out`.
+/// Creates the header of a book that was merged or filtered from other books. It lists the variants of all source
+/// books. Its comment contains the operation `done`, such as `Merged`, the names of the source books, and the options.
+/// Errors name `out`.
 pub(super) fn joined_header(
     books: &[Book],
     done: &str,

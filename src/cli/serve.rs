@@ -236,7 +236,7 @@ fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepert
     opened.collect()
 }
 
-/// A source to serve: an index, or a PGN file for which an index is made first.
+/// A source to serve: an index, or a PGN file for which an index is built first.
 struct ServedSource<'a> {
     /// The file name without its endings.
     name: String,
@@ -272,7 +272,7 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
     Ok(sources)
 }
 
-/// The progress of the index that is currently being made, or `None` if no index is being made.
+/// The progress of the index that is currently being built, or `None` if no index is being built.
 type RunningBuild = Mutex<Option<Arc<Progress>>>;
 
 /// Opens the indexes of all sources. If this takes longer than [`SOON`], serves the page on `listener` in the meantime,

@@ -34,7 +34,8 @@ pub struct ConvertBook<'a> {
     pub meter: Arc<Meter>,
 }
 
-/// A row of a table made from a book: one record of the book, with its position if a line of the book reaches it.
+/// A row of the table to which a book is converted: one record of the book, with its position if a line of the book
+/// reaches it.
 #[derive(Serialize)]
 struct BookRow {
     key: String,

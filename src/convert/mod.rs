@@ -320,12 +320,12 @@ impl Source for CountedMoves<'_> {
     }
 }
 
-/// The greatest number of rows in a batch. Batches are counted by all threads.
+/// The greatest number of rows of a database in a batch. All threads add up the results in batches.
 const BATCH: usize = 1 << 16;
 /// The size in bytes at which a batch of rows is complete.
 const BATCH_BYTES: usize = 1 << 24;
 
-/// The counts that were read from a database, and its starting positions.
+/// The numbers of games by position, move and result that were read from an OOBS database, and its starting positions.
 pub(super) struct DatabaseCounts {
     pub counts: Counts,
     /// The start positions of Chess960 that the database contains, deduplicated.
@@ -333,7 +333,7 @@ pub(super) struct DatabaseCounts {
     pub passed_over: PassedOver,
 }
 
-/// The counts that one thread has made from a batch of rows of a database.
+/// The numbers of games by position, move and result that one thread has read from a batch of rows of an OOBS database.
 #[derive(Default)]
 struct RowCounts {
     counts: CountBatch,

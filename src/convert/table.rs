@@ -113,7 +113,7 @@ fn io_error(err: csv::Error) -> io::Error {
     }
 }
 
-/// A row of a table made from a database, as comma-separated values.
+/// A row of the table to which a database is converted, as comma-separated values.
 #[derive(Serialize)]
 struct CsvRow<'a> {
     epd: &'a str,
@@ -122,7 +122,7 @@ struct CsvRow<'a> {
     weight: u16,
 }
 
-/// A row of a table made from a database, as a JSON document.
+/// A row of the table to which a database is converted, as a JSON document.
 #[derive(Serialize)]
 struct JsonRow<'a> {
     /// The key of the position as 16 hex digits, for Parquet files.

@@ -63,7 +63,7 @@ pub struct CountClass {
     pub book_only: bool,
 }
 
-/// The sum and the number of the known ratings of the players who made a move.
+/// The sum and the number of the known ratings of the players who played a move.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Ratings {
     /// The sum of the ratings.
@@ -335,8 +335,8 @@ impl ClassCounts {
     }
 }
 
-/// The properties of games by which counts are grouped, in addition to position and move. The default groups by none of
-/// them.
+/// The properties of games by which the numbers of games are grouped, in addition to position and move. The default
+/// groups by none of them.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<&'static str>")]
 pub struct Grouping {

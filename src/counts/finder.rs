@@ -19,10 +19,12 @@ use crate::{
 /// 256 shards.
 const SHARD_SHIFT: u32 = 120;
 
-/// The intended number of records in one part of a shard that is in memory. A look-up searches one part.
+/// The intended number of records in one part of a shard that is in memory. A record holds the results of one move in
+/// one position, and a look-up searches one part.
 const PART_IN_MEMORY: u64 = 4;
 
-/// The intended number of records in one part of a shard that is in a temporary file. A look-up reads one part.
+/// The intended number of records in one part of a shard that is in a temporary file. A record holds the results of one
+/// move in one position, and a look-up reads one part.
 const PART_IN_FILE: u64 = 256;
 
 /// A finder of positions in sorted counts. It finds the moves of a position by the position's key.
@@ -35,7 +37,7 @@ pub(crate) struct Finder<'a> {
     pub(super) shards: Cow<'a, [ShardParts]>,
 }
 
-/// Counts, with the tables that are needed to find a position by its key.
+/// The results of moves by position, with the tables that are needed to find a position by its key.
 #[derive(Debug)]
 pub(crate) struct FindableCounts {
     counts: Counts,
@@ -71,7 +73,7 @@ pub(crate) struct RecordPlace {
     pub(super) record: usize,
 }
 
-/// A position that a look-up found in the counts.
+/// The result of looking up a position in the counts: the moves that were played in it, with their results.
 #[derive(Debug)]
 pub(crate) struct Found<'a> {
     /// The index of its first record.
@@ -275,7 +277,7 @@ impl Finder<'_> {
 }
 
 impl Finder<'_> {
-    /// Returns the number of positions that were counted.
+    /// Returns the number of positions for which there are records.
     pub fn positions(&self) -> u64 {
         self.shards.iter().map(|parts| parts.positions).sum()
     }

@@ -236,8 +236,8 @@ const MOST_RECORDS: u64 = 16;
 /// such moves.
 const MOST_LARGE: usize = 1 << 18;
 
-/// A batch of counts that is added to a [`Tally`](super::Tally) at once. Its size depends on the number of counts, not
-/// on the number of games.
+/// A batch of results of moves, which is added to a [`Tally`](super::Tally) at once. Its size depends on the number of
+/// different moves, not on the number of games.
 #[derive(PartialEq, Eq, Default, Debug)]
 pub struct CountBatch {
     pub(super) records: Vec<CountRecord>,

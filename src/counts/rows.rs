@@ -63,7 +63,7 @@ pub(super) fn classes_of(schema: &SchemaDescriptor) -> Result<Grouping, CountsEr
 }
 
 impl PartColumns {
-    /// Finds the columns of counts in the schema of a Parquet file.
+    /// Finds the columns that contain the results of moves in the schema of a Parquet file.
     ///
     /// # Errors
     ///

@@ -96,7 +96,7 @@ fn is_none(by: &Grouping) -> bool {
     by.is_none()
 }
 
-/// An entry of `counts.json` for one file of the counts.
+/// An entry of `counts.json` that describes one file of a counts directory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct ListedFile {
     /// The file name, without a directory.

@@ -34,7 +34,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Creates an empty tally (a store that adds up counts). It spills counts to temporary files when it exceeds the
+    /// Creates an empty store that adds up the results of moves. It spills them to temporary files when it exceeds the
     /// budget `memory`.
     pub fn new(memory: Memory) -> Tally {
         Tally {
@@ -249,7 +249,7 @@ impl Counts {
         self.records.is_spilled()
     }
 
-    /// Returns the approximate number of bytes that the counts take in memory.
+    /// Returns the approximate number of bytes that the results of all moves take in memory.
     pub(crate) fn bytes_in_memory(&self) -> u64 {
         self.records.bytes_in_memory()
     }
@@ -281,7 +281,7 @@ fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
     }
 }
 
-/// The number of records of a tally (a store that adds up counts) that are passed to a merge at a time.
+/// The number of records (results of one move) that are passed to a merge at a time.
 const AT_ONCE: usize = 1 << 11;
 
 /// A function that reads the next counts of some shards (ranges of position keys), sorted by key and move, into an

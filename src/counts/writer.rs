@@ -49,7 +49,7 @@ pub(crate) struct CountsWriter {
     directory: AtomicDir,
 }
 
-/// The numbers of rows, files, positions and half-moves of counts that were written.
+/// The numbers of rows, files, positions and half-moves that were written to a counts directory.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct CountsSummary {
     /// The number of rows in all parts.
@@ -431,7 +431,8 @@ impl<'a> PartWriter<'a> {
     }
 }
 
-/// The maximum number of rows of one position key that are buffered, which bounds the memory.
+/// The maximum number of buffered rows of one position key, which bounds the memory. A row contains the results of a
+/// move.
 const MOST_WAITING: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
 
 /// A filter that keeps the rows of positions in which at least `min_game` half-moves were counted.

@@ -40,8 +40,8 @@ use self::{
 };
 use crate::{error::Result, explorer::Explorer, task, uci::read_lines, walk::Source};
 
-/// The maximum number of lines from the user interface and from the second engine that wait to be handled. Further
-/// lines block their sender.
+/// The maximum number of queued lines from the user interface and from the second engine, which plays in positions that
+/// no source contains. Further lines block their sender.
 const AHEAD: usize = 64;
 
 /// A source from which the engine takes its moves.

@@ -12,7 +12,8 @@ use crate::{
     uci::{EngineProcess, option_name},
 };
 
-/// An event in a UCI session: a line from the user interface or from the second engine.
+/// An event in a UCI session: a line from the user interface, or from the second engine, which plays in positions that
+/// no source contains.
 pub(super) enum Event {
     /// The user interface sent a command.
     Command(String),

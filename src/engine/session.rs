@@ -81,7 +81,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles the events of the session until `quit` or the end of the input, and then ends the second engine.
+    /// Handles the events of the session until `quit` or the end of the input, and then ends the second engine, which
+    /// plays in positions that no source contains.
     ///
     /// # Errors
     ///
@@ -344,8 +345,9 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Sends the result of the search and ends the search. Does nothing if the user interface must first send a command
-    /// such as `stop`, or if the second engine is still searching.
+    /// Sends the result of the search to the user interface and ends the search. Does nothing if the user interface
+    /// must first send a command such as `stop`, or if the second engine (for positions that no source contains) is
+    /// still searching.
     fn conclude(&mut self) -> Result<()> {
         let is_over = |search: &mut Search| search.wait == Wait::None && search.listed.is_none();
         match self.search.take_if(is_over) {
@@ -354,7 +356,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles a line that the second engine has written.
+    /// Handles an output line of the second engine, which plays in positions that no source contains.
     fn take_engine_line(&mut self, line: &str) -> Result<()> {
         if self.behind.is_none() {
             return Ok(());
@@ -386,7 +388,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Continues the session without the second engine after the engine has ended.
+    /// Continues the session after the second engine has ended. In positions that no source contains, this engine would
+    /// have played.
     fn lose_second_engine(&mut self) -> Result<()> {
         let Some(mut behind) = self.behind.take() else {
             return Ok(());
@@ -400,8 +403,8 @@ impl<W: Write> Session<W> {
         self.end_second_search()
     }
 
-    /// Ends the search of the second engine: sends the result that a source has given or, if no source has given one,
-    /// the fallback move.
+    /// Ends the search of the second engine, which plays in positions that no source contains. Sends the result that a
+    /// source has given or, if no source has given one, the fallback move.
     fn end_second_search(&mut self) -> Result<()> {
         let fallback = self.fallback();
         if let Some(search) = &mut self.search
@@ -412,7 +415,8 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Writes a line to the second engine. Does nothing if there is no second engine.
+    /// Writes a line to the second engine, which plays in positions that no source contains. Does nothing if there is
+    /// no second engine.
     fn pass(&mut self, line: &str) -> Result<()> {
         let Some(behind) = &mut self.behind else {
             return Ok(());

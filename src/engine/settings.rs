@@ -22,7 +22,7 @@ pub enum Play {
     Uniform,
 }
 
-/// The reply in a position that no source contains, if there is no second engine.
+/// The reply in a position that no source contains, if no second engine was given to play in these positions.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Fallback {
     /// No move: `bestmove (none)`.
@@ -319,8 +319,8 @@ static OPTIONS: [Definition; 24] = options! {
 const RULES: usize = 2;
 const SHARED: usize = 4;
 
-/// The prefix that polybook adds to the name of an option if the second engine has an option with the same name but a
-/// different meaning.
+/// The prefix that polybook adds to the name of an option if the second engine, which plays in positions that no source
+/// contains, has an option with the same name but a different meaning.
 const PREFIX: &str = "Book ";
 
 /// The text that UCI uses for an empty string.

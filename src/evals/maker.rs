@@ -265,7 +265,7 @@ fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Ve
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The evaluations that have been collected so far, and the report about them.
+/// Collects evaluations of positions from several inputs, and writes the report about them.
 struct EvalCollector<'a> {
     meter: &'a Meter,
     sorted: EvalSorter,
@@ -418,7 +418,8 @@ impl EvalSorter {
         }
     }
 
-    /// Adds encoded evaluations to the sorter.
+    /// Adds encoded evaluations of positions to the sorter.
+    ///
     ///
     /// # Errors
     ///

@@ -285,7 +285,8 @@ pub struct ListedGame {
     pub of_match: Option<MatchGames>,
 }
 
-/// The number of further games of a match, if a list shows the match as one entry with its first game.
+/// The number of further games of a match (games of the same players at the same event), if a list of games shows the
+/// match as one entry with its first game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MatchGames {
     /// The number of these games that pass the filters.

@@ -136,8 +136,8 @@ pub(super) fn facets(explorer: &Explorer, line: &Line, filters: &Filters) -> Res
     })
 }
 
-/// A collector of the results of a position for each rating group. The last element is for games without a known
-/// rating.
+/// Collects the results of the games that reached a position, for each rating group. The last element is for games
+/// without a known rating.
 #[derive(Default)]
 struct GroupResults([ResultSum; UNRATED + 1]);
 
@@ -243,7 +243,7 @@ fn grouped(explorer: &Explorer, line: &Line, filters: &Filters) -> Result<GroupT
     Ok(fold(filters, &line.subjects(), new)?.tally)
 }
 
-/// A collector that counts the games of a position for each value of the filters.
+/// Counts the games that reached a position, for each value of the filters by speed, rating, color and year.
 struct GroupCounter<'a> {
     groups: &'a RatingGroups,
     /// The groups of duplicate games, if only the first passing game of each group counts.

@@ -28,7 +28,7 @@ use crate::{
 /// million games. On a busy machine, it can take longer to wake another thread than to filter these games.
 const FEW_PARTS: usize = 32;
 
-/// The least number of parts of a list that a thread filters at a time.
+/// The least number of parts that a thread filters at a time. The parts belong to the list of games of a position.
 const PARTS_AT_ONCE: usize = 16;
 
 /// The ratio that decides how a part of a list is filtered. If the range of its ids is more than this many times its
@@ -63,7 +63,7 @@ pub(super) trait Collector: Send {
     /// for every game of which that is possible. The result of the game is already part of a row.
     fn add_candidate(&mut self, _source: &OpenIndex, _id: u32, _mv: BookMove) {}
 
-    /// Adds the games of one part of a list that pass the filters.
+    /// Adds the games of one part of a position's list of games. `games` contains only games that pass the filters.
     fn add_games(
         &mut self,
         source: &OpenIndex,
@@ -87,7 +87,7 @@ pub(super) struct PassingGames<'a> {
 }
 
 impl PassingGames<'_> {
-    /// Returns the number of these games.
+    /// Returns the number of games in the part that pass the filters.
     pub(super) fn len(&self) -> u64 {
         self.games.len() as u64
     }

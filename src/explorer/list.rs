@@ -22,8 +22,8 @@ use crate::{error::Result, index::store::Best, position::BookMove};
 /// of this length, and all games of the position are ranked again for each window.
 const WINDOW: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
-/// The entry of a match in a list: the number of its first game, the move that this game played, and the number of
-/// further games of the match.
+/// The entry of a match (games of the same players at the same event) in a list of games: the number of its first game,
+/// the move that this game played, and the number of further games of the match.
 type First = (u64, BookMove, u64);
 
 /// Returns one page of the list of games that reached a position; implements [`Explorer::games`].
@@ -155,7 +155,7 @@ fn number_of(ranked: u64, sort: Sort) -> u64 {
     }
 }
 
-/// A collector of the highest-ranked games of a list.
+/// Collects the highest-ranked games of a position, for a list of games. The rank of a game is a sort key.
 struct RankedGames {
     sort: Sort,
     /// If given, only games that rank below it are collected.
@@ -253,7 +253,7 @@ fn folded(
     Ok((total, ranks.into_iter().map(first).collect()))
 }
 
-/// A collector that counts the games of each match in a given set of matches.
+/// Counts the games of each match (games of the same players at the same event) in a given set of matches.
 struct MatchSizes<'a> {
     duplicates: &'a DuplicateGroups,
     /// The number of games of each match, by the hash of the match.

@@ -131,7 +131,7 @@ impl OpeningRow {
     }
 }
 
-/// An accumulator of the games of an opening: their results and ratings.
+/// The results and ratings of the games of an opening, which are added up game by game.
 #[derive(Copy, Clone, Default)]
 struct OpeningTally {
     results: ResultSum,
@@ -329,7 +329,7 @@ fn average_of(
     sums.reduce(Average::default, Average::joined)
 }
 
-/// A builder of the rows of an [`OpeningTable`].
+/// Builds the rows of an [`OpeningTable`], which lists openings with the results of their games.
 struct OpeningRows<'a> {
     filters: &'a SourceFilters<'a>,
     line: &'a Line,

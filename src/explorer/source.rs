@@ -157,7 +157,8 @@ impl OpenIndex {
         }
     }
 
-    /// Finds the location in the index of the list with the key `subject`.
+    /// Finds the location of a list in the index. The key `subject` identifies the list: the games of a position,
+    /// player or Lichess id, or the numbers of a name.
     pub(super) fn place(&self, subject: ListKey) -> Result<ListPlace> {
         self.index.find_list(self.contents.paging, subject)
     }

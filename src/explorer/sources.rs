@@ -336,7 +336,7 @@ impl Explorer {
         Ok(self.duplicates.get_or_init(|| duplicates))
     }
 
-    /// Checks that the filters can be applied.
+    /// Checks that the sources can apply all filters.
     ///
     /// # Errors
     ///

@@ -130,7 +130,7 @@ pub(super) struct Suggestions {
 }
 
 impl Suggestions {
-    /// Builds all tables in advance.
+    /// Builds the tables of the names of players, events and openings, so that later searches need not wait for them.
     pub(super) fn warm_up(&self, sources: &[OpenIndex]) -> Result<()> {
         let fields = [
             SuggestField::Player,

@@ -220,8 +220,8 @@ pub(super) fn by_date(summary: &GameSummary, number: u64, mv: BookMove) -> Rank 
     (summary.date.into(), number, mv)
 }
 
-/// A collector of the results that answer a query: the moves of a position with their results, the top games and the
-/// recent games.
+/// Collects the results that answer a query: the moves of a position with their results, the top games and the recent
+/// games.
 pub(super) struct PositionTally {
     pub moves: FxHashMap<BookMove, MoveTally>,
     pub top: Best<Rank>,
@@ -362,7 +362,7 @@ impl Collector for PositionTally {
     }
 }
 
-/// A collector that counts the games of a position, including games that end in it.
+/// Counts the games that reached a position, including games that end in it.
 #[derive(Default)]
 struct GameCount {
     games: u64,

@@ -147,7 +147,7 @@ fn used(source: &OpenIndex, role: NameRole) -> FxHashSet<u32> {
     }
 }
 
-/// A collector of the names that are most similar to a wanted name.
+/// Collects the names that are most similar to a name that occurs in no game.
 #[derive(Debug)]
 pub(crate) struct NearestNames {
     wanted: String,

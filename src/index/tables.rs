@@ -21,7 +21,7 @@ use crate::leveldb::{FIRST_TABLE, TableBuilder, TableFile};
 /// The size in bytes, of all keys and values together, at which a LevelDB table is complete.
 pub(super) const TABLE_SIZE: usize = 1 << 20;
 
-/// Ranges of consecutive entries in one or several batches.
+/// Ranges of consecutive LevelDB entries in one or several batches.
 type Parts = Vec<(Arc<Entries>, Range<usize>)>;
 
 /// The entries of a LevelDB table that is to be written, and the number of the table.
@@ -122,7 +122,7 @@ impl TableCutter {
         std::mem::take(&mut self.tables)
     }
 
-    /// Adds all waiting statistics, and ends the last table.
+    /// Adds the statistics of positions that are waiting to be written, and ends the last table.
     pub(super) fn finish(&mut self) {
         while self.release(b"") {}
         self.end_table();

@@ -283,8 +283,8 @@ fn refuse_counts_for(plans: &[Plan<'_>], inputs: &Inputs<'_>) -> Result<()> {
 }
 
 impl Run<'_> {
-    /// Merges the input counts that are sorted already with the counts in the tally by key (the store that adds up
-    /// counts). Uses all threads of the current rayon pool.
+    /// Merges the input counts that are sorted already with the results that the run has summed by position key. Uses
+    /// all threads of the current rayon pool.
     fn merge_ordered(&mut self, inputs: &Inputs<'_>, merging: &Merging) -> Result<()> {
         let tally = self.tally.take().expect("only tallies by key are merged");
         let run = &*self;

@@ -132,8 +132,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Adds records of counts to the tallies that the run needs. A tally is a store that adds up counts. `records` are
-    /// records by position key, and `identities` are records by identity.
+    /// Adds the results of moves to the stores in which the run sums them. `records` are results by position key, and
+    /// `identities` are results by identity (a hash that distinguishes positions with equal keys).
     pub(super) fn add_records(
         &self,
         records: &[CountRecord],
@@ -148,8 +148,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Replays the games of a batch, and passes their data to the tallies (stores that add up counts) and the
-    /// sequencer.
+    /// Replays the games of a batch, and passes their results to the stores in which the run sums them, and their other
+    /// data to the sequencer.
     pub(super) fn replay(&self, batch: &Batch, id: BatchId) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());

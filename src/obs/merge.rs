@@ -262,8 +262,7 @@ impl PartialEq for ByMove {
 
 impl Eq for ByMove {}
 
-/// A buffer for the rows of one position. It passes the rows to a writer, sorted by number of games in descending
-/// order.
+/// Collects the rows of one position, and passes them to a writer, sorted by number of games in descending order.
 struct PositionRows {
     /// All rows but the last one.
     rows: TextSorter,

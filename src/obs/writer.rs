@@ -433,7 +433,7 @@ impl RowBlock {
     }
 }
 
-/// A collector of rows that sends them in blocks to the thread that inserts rows.
+/// Collects rows of a database, and sends them in blocks to the thread that inserts rows.
 pub(super) struct Gatherer<'a> {
     pub blocks: &'a Feeder<RowBlock>,
     pub block: RowBlock,
@@ -543,7 +543,7 @@ impl Piles {
         Piles((0..threads).map(pile).collect())
     }
 
-    /// Adds a position that [`Packer`] encoded.
+    /// Adds a position, with its moves and results, that [`Packer`] encoded.
     pub(super) fn push(&self, packed: &[u8]) -> Result<()> {
         let pile = rayon::current_thread_index().unwrap_or(0) % self.0.len();
         let mut pile = task::lock(&self.0[pile]);

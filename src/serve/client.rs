@@ -31,7 +31,7 @@ const SMALL: usize = 64 << 10;
 /// not read.
 const SEND_BUFFER: u32 = 128 << 10;
 
-/// A resource of the server that clients share.
+/// A resource of the server of which each client can use a limited amount.
 #[derive(Copy, Clone)]
 enum Share {
     /// Connections. Further connections wait to be accepted.

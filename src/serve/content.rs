@@ -23,14 +23,15 @@ pub(super) const JSON: &str = "application/json";
 /// The media type of PGN games.
 pub(super) const PGN: &str = "application/x-chess-pgn";
 
-/// The body of an answer to an HTTP request, with its media type.
+/// The body of an HTTP response, with its media type.
 #[derive(Clone)]
 pub(super) struct Content {
     media_type: &'static str,
     body: Bytes,
 }
 
-/// A body together with a value, such as a permit, that is dropped when the body has been sent.
+/// A response body, together with a value that is dropped when the body has been sent. The value is, for example, a
+/// permit of a semaphore.
 struct Holding<T> {
     body: Bytes,
     _held: T,
@@ -48,7 +49,7 @@ impl Content {
         Content { media_type, body }
     }
 
-    /// Serializes a document as the JSON body of an answer.
+    /// Serializes `document` as a JSON response body.
     pub(super) fn json(document: &impl Serialize) -> Result<Content, Refusal> {
         Ok(Content::new(JSON, written(document)?))
     }
@@ -73,7 +74,7 @@ impl Content {
         Content::new(PGN, body)
     }
 
-    /// Creates a body that consists of a Polyglot book.
+    /// Creates a response body that consists of a Polyglot book. `body` contains the bytes of the book.
     pub(super) fn book(body: Vec<u8>) -> Content {
         Content::new("application/octet-stream", body)
     }
@@ -115,8 +116,8 @@ impl Content {
         (headers, Body::from(self.body)).into_response()
     }
 
-    /// Creates the response for a content that is made from files which may change at any time. `asker` are the headers
-    /// of the request. If they show that the client already has the content, the response has status 304 and no
+    /// Creates the response for a content that was read from files which may change at any time. `asker` contains the
+    /// headers of the request. If they show that the client already has the content, the response has status 304 and no
     /// content. The validator (`ETag`) is a hash of the content.
     pub(super) fn answer_from_files(self, asker: &HeaderMap) -> Response {
         let etag = self.etag();

@@ -271,8 +271,8 @@ impl AppState {
         Ok(states)
     }
 
-    /// Takes the content that an earlier request has made and stored. If its identity is not `of`, discards the content
-    /// and returns `None`.
+    /// Takes the stored content of an earlier request. If its identity is not `of`, discards the content and returns
+    /// `None`.
     pub(super) fn take_made(&self, of: &MadeOf) -> Option<Content> {
         let last = task::lock(&self.last_made).take();
         last.filter(|(made_of, _)| made_of == of)

@@ -539,7 +539,7 @@ impl Parameters {
         Ok((found, others))
     }
 
-    /// Returns a copy of the parameters without the one called `name`.
+    /// Returns a copy of the parameters without the parameter `name`.
     pub(super) fn without(&self, name: &str) -> Parameters {
         let others = self.0.iter().filter(|(known, _)| known != name);
         Parameters(others.cloned().collect())
@@ -558,7 +558,8 @@ impl Parameters {
         found.map(|(_, value)| &**value)
     }
 
-    /// Returns the text of the parameter `name`, or `None` if the parameter is not given. The text must not be empty.
+    /// Returns the value of the parameter `name`, or `None` if the request does not have this parameter. The value must
+    /// not be empty.
     ///
     /// # Errors
     ///
@@ -601,7 +602,8 @@ impl Parameters {
         })
     }
 
-    /// Parses the text of the parameter `name` with `parse`. Returns `None` if the parameter is not given.
+    /// Converts the value of the parameter `name` with `parse`, which returns `None` for an invalid value. Returns
+    /// `None` if the request does not have this parameter.
     ///
     /// # Errors
     ///

@@ -217,7 +217,7 @@ impl Stop {
 /// The response header that tells a client to retry, with the number of seconds to wait.
 const RETRY: [(HeaderName, &str); 1] = [(header::RETRY_AFTER, "1")];
 
-/// The progress of making an index.
+/// The progress of building an index.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct IndexProgress {
     /// The number of bytes of games read so far.
@@ -229,7 +229,7 @@ pub struct IndexProgress {
     pub done: Option<f64>,
 }
 
-/// A function that returns the progress of making an index.
+/// A function that returns the progress of building an index.
 pub type HowFar = Arc<dyn Fn() -> IndexProgress + Send + Sync>;
 
 /// A temporary server for games that are still being indexed, which shows the progress. When the index is complete,

@@ -59,8 +59,7 @@ impl GameLine {
     }
 }
 
-/// A collection of the opening lines of games, from which a suite is made. Several threads may add lines at the same
-/// time.
+/// Collects the opening lines of games, for a suite. Several threads may add lines at the same time.
 #[derive(Debug)]
 pub(crate) struct GameLines {
     sorter: Mutex<TextSorter>,
@@ -78,7 +77,7 @@ impl GameLines {
         }
     }
 
-    /// Adds the lines of some games.
+    /// Adds the opening lines of some games.
     ///
     /// # Errors
     ///

@@ -203,8 +203,8 @@ pub(crate) struct SuiteSummary {
 /// results.
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Wdl>>;
 
-/// A suite that is made by following the moves of a source, such as a book, from each position in `starts`. `starts`
-/// must not be empty.
+/// A suite whose lines follow the moves of a source, such as a book, from each position in `starts`. `starts` must not
+/// be empty.
 pub(crate) struct SourceSuite<'a, S> {
     pub source: &'a S,
     pub results: ResultsOf<'a>,
@@ -216,7 +216,7 @@ pub(crate) struct SourceSuite<'a, S> {
 }
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Makes the suite, writes it to `file`, and commits the file.
+    /// Writes the suite to `file` in the format `format`, and commits the file.
     ///
     /// # Errors
     ///

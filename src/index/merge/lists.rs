@@ -25,9 +25,11 @@ use crate::{
     task,
 };
 
-/// The inclusive start of the range of LevelDB keys of lists.
+/// The inclusive start of the range of LevelDB keys of lists. A list contains the games of a position, player or
+/// Lichess id, or the numbers of a name.
 const START: &[u8] = b"xp";
-/// The exclusive end of the range of LevelDB keys of lists.
+/// The exclusive end of the range of LevelDB keys of lists. A list contains the games of a position, player or Lichess
+/// id, or the numbers of a name.
 const END: &[u8] = b"xq";
 
 /// The merge of the lists of several indexes of the explorer. A list contains the games of one position, player or

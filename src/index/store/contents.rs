@@ -125,7 +125,7 @@ pub struct CountedContents {
     pub inputs: Vec<String>,
 }
 
-/// The origin of counts: the inputs from which they were made, and how many games and moves were counted.
+/// The origin of counts: the inputs that were read, and how many games and moves were counted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AboutCounts {
     /// The number of counted games, or `None` if the counts do not state it.

@@ -516,7 +516,8 @@ impl CountPageBuilder {
         Ok(())
     }
 
-    /// Adds the entry of the current page, if the page has positions.
+    /// Adds the entry of the current page, if the page has positions. A page contains several positions with their
+    /// results.
     fn end_page(&mut self) {
         if let Some((last, page)) = self.page.take(self.paging) {
             self.made.entries.push(&page_key(COUNTS, last), &page);

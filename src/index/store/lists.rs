@@ -252,8 +252,8 @@ impl<'a> List<'a> {
     }
 }
 
-/// The rule that assigns lists to pages. A page is an entry that contains the lists whose keys begin with the same
-/// `bits` bits.
+/// The rule that assigns lists of games to pages. A page is an entry that contains the lists whose keys begin with the
+/// same `bits` bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Paging {
     bits: u32,
@@ -438,7 +438,7 @@ impl<'a> ListBuilder<'a> {
         }
     }
 
-    /// Adds a record. Records must arrive in ascending order.
+    /// Adds a record, which states that a game belongs to a list. Records must arrive in ascending order.
     ///
     /// # Errors
     ///
@@ -561,7 +561,7 @@ impl<'a> ListBuilder<'a> {
         self.push(key, value)
     }
 
-    /// Adds the entry of the current page, if a page is open.
+    /// Adds the entry of the current page (several lists of games), if a page is open.
     fn end_page(&mut self) {
         if self.page.take().is_some() {
             let key = page_key(LISTS, self.paging.last_of(self.subject));
@@ -571,7 +571,7 @@ impl<'a> ListBuilder<'a> {
         }
     }
 
-    /// Ends the last list and the last page, and returns all entries.
+    /// Ends the last list of games and the last page of lists, and returns all entries.
     pub(in crate::index) fn finish(mut self) -> Result<EntryBatch> {
         self.end_list()?;
         self.end_page();

@@ -77,7 +77,7 @@ impl NameReader {
         }
     }
 
-    /// Returns the name with the number `number`.
+    /// Returns the player or event name with the number `number`.
     ///
     /// # Errors
     ///

@@ -209,7 +209,8 @@ const MOST_MOVE_SUMS: usize = 7 << 15;
 /// added up. No results by period are stored for a position with more pairs, which bounds the memory.
 const MOST_CLASSES: usize = 1 << 15;
 
-/// The results by period of a list of games. They are calculated only if the list becomes long enough.
+/// The state of adding up the results of the games in a list by period (all time, years and months). The results of a
+/// short list are not added up.
 pub(super) enum ListResults<'a> {
     /// The list is short so far. Contains its items.
     Few(Vec<Item>),

@@ -256,7 +256,7 @@ impl Index {
     }
 }
 
-/// The location of a list of an explorer's index.
+/// The location of a list of games in an explorer's index.
 #[derive(Debug)]
 pub(crate) enum ListPlace {
     /// The list is stored in a page. `None` if the subject has no list.
@@ -276,7 +276,7 @@ pub(crate) struct StoredPart {
 }
 
 impl StoredPart {
-    /// Parses the list in the entry.
+    /// Parses the list of games in the entry.
     ///
     /// # Errors
     ///

@@ -230,7 +230,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds rows of counts to the tallies that the run needs. A tally is a store that adds up counts. Errors name
+    /// Adds rows of counts (numbers of games by move and result) to the stores in which the run sums them. Errors name
     /// `path`.
     fn add_rows(&self, rows: &[Row], path: &Path) -> Result<()> {
         self.add_plies(rows.iter().map(|row| row.stats.games()).sum(), path)?;
@@ -253,8 +253,8 @@ impl Run<'_> {
     }
 }
 
-/// Adds rows of counts to a tally, a store that adds up counts. Each row is paired with the key under which it is
-/// added: a position key or an identity (another hash). Errors name `path`.
+/// Adds rows of counts to `tally`, a store that adds up the results of moves. Each row is paired with the key under
+/// which it is added: a position key or an identity (another hash). Errors name `path`.
 fn add_keyed<'r>(
     tally: &Tally,
     rows: impl Iterator<Item = (u64, &'r Row)>,

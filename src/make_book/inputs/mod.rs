@@ -152,7 +152,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns warnings about games or positions that the input counts lack.
+    /// Returns warnings about games or positions that are missing in the counts that are inputs of the run.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         let pruned = self.pruned.map(|pruned| pruned.to_string());
         pruned.into_iter().chain(self.cut_differently())
@@ -177,12 +177,12 @@ impl<'a> Inputs<'a> {
         self.all.iter().filter_map(|input| input.counted())
     }
 
-    /// Returns `true` if at least one input is counts.
+    /// Returns `true` if at least one input is a directory of counts.
     pub(super) fn has_counts(&self) -> bool {
         self.counted().next().is_some()
     }
 
-    /// Returns `true` if all inputs are counts.
+    /// Returns `true` if all inputs are directories of counts.
     pub(super) fn are_counts(&self) -> bool {
         self.has_counts() && self.counted().count() == self.all.len()
     }
@@ -390,7 +390,7 @@ pub(super) trait RunInput: Send + Sync {
 /// Input counts that are sorted by key. They are merged with the sorted counts of all other inputs, without being
 /// sorted again.
 pub(super) trait OrderedInput: Sync {
-    /// Returns the number of rows of the counts.
+    /// Returns the number of rows in the input's directory of counts.
     fn rows(&self) -> u64;
 
     /// Returns a reader of the rows whose keys belong to `shards`. A shard is one of the 256 equal parts of the range

@@ -216,7 +216,7 @@ impl CountsSink<'_> {
         self.options.by.unwrap_or_default()
     }
 
-    /// Returns the description of the counts that `counts.json` will contain.
+    /// Returns the description of the counts directory, which `counts.json` will contain.
     fn about(&self, counted: &Counted<'_>) -> CountsOrigin {
         let totals = &counted.report.totals;
         // Counts name their inputs without directories.

@@ -197,7 +197,7 @@ impl IndexedGames {
     }
 }
 
-/// The collector of an index for one batch of games.
+/// Collects the data that an index needs from one batch of games.
 struct IndexBatch<'a> {
     sink: &'a IndexSink<'a>,
     games: BatchGames,

@@ -154,7 +154,7 @@ impl SuiteSink<'_> {
     }
 }
 
-/// The collector of a suite. It collects the lines from one batch of games.
+/// Collects the opening lines from one batch of games, for a suite.
 struct SuiteBatch<'a> {
     sink: &'a SuiteSink<'a>,
     /// The lines, with the numbers of their games in the batch.

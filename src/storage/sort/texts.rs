@@ -113,7 +113,7 @@ impl TextSorter {
         self.bytes.len() as u64 + self.spilled_bytes()
     }
 
-    /// Adds a text to the sorter.
+    /// Adds a byte string to the sorter.
     ///
     /// # Errors
     ///
