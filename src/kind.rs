@@ -319,8 +319,8 @@ const EXTENSIONS: &[(&[&str], Format)] = &[
 ];
 
 impl FileKind {
-    /// Determines the kind of a file or a directory. Only regular files are opened; pipes and devices are
-    /// [`Other`](FileKind::Other).
+    /// Determines the type of a file or a directory, such as PGN or book. Only regular files are opened; pipes and
+    /// devices are [`Other`](FileKind::Other).
     ///
     /// # Errors
     ///
@@ -346,7 +346,7 @@ impl FileKind {
         Ok(FileKind::of_start(&start))
     }
 
-    /// Determines the kind of a file from its first bytes, of which 265 are enough.
+    /// Determines the type of a file, such as PGN or book, from its first bytes, of which 265 are enough.
     pub fn of_start(start: &[u8]) -> FileKind {
         Format::of_start(start).map_or(FileKind::Other, |format| format.kind)
     }

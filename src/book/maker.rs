@@ -98,8 +98,8 @@ impl BookSummary {
 }
 
 impl<'a> BookMaker<'a> {
-    /// Creates a maker, and goes through the counts once to determine what the book will contain. Uses all threads of
-    /// the current rayon pool.
+    /// Creates a maker of a book, and reads the counts once to determine which moves the book will contain. Uses all
+    /// threads of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -201,8 +201,8 @@ impl<'a> BookMaker<'a> {
         Ok(maker)
     }
 
-    /// Goes through one shard of the counts, a range of position keys. Returns statistics, and the moves that the book
-    /// keeps, or `None` if there are too many to keep in memory.
+    /// Reads one shard of the counts (a range of position keys). Returns statistics about it, and the moves that the
+    /// book keeps, or `None` instead of the moves if there are too many to keep in memory.
     fn survey(&self, shard: usize) -> Result<(BookSummary, Option<Vec<WeighedMove>>)> {
         let mut summary = BookSummary::default();
         let mut kept = Some(Vec::new());
@@ -233,8 +233,8 @@ impl<'a> BookMaker<'a> {
         self.summary
     }
 
-    /// Returns the numbers of moves that are left out because they lose too much. Returns `None` if the maker was not
-    /// created by [`leaving_out`](BookMaker::leaving_out).
+    /// Returns how many moves are left out because their loss of evaluation is too large. Returns `None` if the maker
+    /// was not created by [`leaving_out`](BookMaker::leaving_out).
     pub fn losses(&self) -> Option<LossSummary> {
         let dropped = self.adjustments.dropped.as_ref();
         dropped.map(|dropped| dropped.0.losses)
@@ -329,8 +329,7 @@ impl<'a> BookMaker<'a> {
         file.finish()
     }
 
-    /// Appends to `bytes` the records that the book keeps from one shard of the counts. A shard is a range of position
-    /// keys.
+    /// Appends the records of one shard (a range of position keys) of the book to `bytes`.
     fn records(&self, shard: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let global = Scaling::new(self.summary.largest_weight);
         let mut entries: Vec<Entry> = Vec::new();

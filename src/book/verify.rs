@@ -343,7 +343,7 @@ fn from_heaviest_first(record: u128) -> Entry {
 /// A mask of the low 48 bits of a record, which contain the weight and the field `learn`.
 const BELOW_MOVE: u64 = (1 << 48) - 1;
 
-/// Writes the records of one position, heaviest first, and clears `entries`.
+/// Writes the records of one position to `out`, sorted by weight in descending order, and clears `entries`.
 fn write_position(entries: &mut Vec<Entry>, out: &mut impl Write) -> io::Result<()> {
     entries.sort_by_key(|entry| Reverse(entry.weight));
     write_entries(entries, out)?;

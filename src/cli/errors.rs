@@ -65,8 +65,8 @@ pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     }
 }
 
-/// Enables reporting each panic when it happens instead of at the end. The server needs this, because it continues
-/// after a panic in one of its answers.
+/// Sets that each panic is reported when it happens instead of at the end. The server needs this, because it continues
+/// after a panic in one request.
 #[cfg(feature = "serve")]
 pub fn report_panics_at_once() {
     GOES_ON.store(true, Ordering::Relaxed);

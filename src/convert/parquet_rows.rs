@@ -27,7 +27,7 @@ enum Column {
 }
 
 impl Column {
-    /// Writes the values as the next column of a row group, and removes them.
+    /// Writes the values of this column as the next column of a row group, and removes them.
     fn write(
         &mut self,
         group: &mut SerializedRowGroupWriter<'_, BufferedFile>,

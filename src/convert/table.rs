@@ -91,7 +91,7 @@ impl TableOutput {
         written.at(&self.path, "write")
     }
 
-    /// Flushes the file and renames it to its target.
+    /// Flushes the file of the table and renames it to its target.
     pub(super) fn commit(self) -> Result<()> {
         match self.rows {
             RowWriter::Csv(writer) => {

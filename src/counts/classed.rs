@@ -350,8 +350,8 @@ pub(crate) enum RowSource<'a> {
 }
 
 impl RowSource<'_> {
-    /// Returns `true` if the counts are counts of variants. Rows of variants have an identity, which is a hash that can
-    /// differ from the position key.
+    /// Returns `true` if the rows belong to variants of chess. Rows of variants have an identity, which is a hash that
+    /// can differ from the position key.
     pub(super) fn has_identities(&self) -> bool {
         matches!(self, RowSource::Identities { .. })
     }

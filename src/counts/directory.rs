@@ -108,7 +108,8 @@ impl CountsDirectory {
         &self.path
     }
 
-    /// Returns the description of the counts in `counts.json`, or `None` if that file does not exist.
+    /// Returns the content of `counts.json`, which describes the origin of the counts, or `None` if that file does not
+    /// exist.
     pub fn about(&self) -> Option<&CountsOrigin> {
         self.about.as_ref()
     }

@@ -309,7 +309,8 @@ impl LargeCounts {
                 .any(|record| self.0.contains_key(&kind(record)))
     }
 
-    /// Adds the stored results of the position with this key to `moves`, the counts of its moves.
+    /// Adds the stored results of moves in the position with the key `key` to the elements of `moves` with the same
+    /// moves.
     pub(super) fn add_to(&self, key: u64, moves: &mut [MoveCount]) {
         if self.is_empty() {
             return;

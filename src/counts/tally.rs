@@ -53,7 +53,7 @@ impl Tally {
         self.shards.append(records)
     }
 
-    /// Adds a batch of counts. One move may have any number of games.
+    /// Adds a batch of results of moves. One move may have any number of games.
     ///
     /// # Errors
     ///
@@ -93,8 +93,8 @@ impl Tally {
         self.shards.spilled_bytes()
     }
 
-    /// Ends counting: sorts the counts, and adds up those of equal positions and moves. Uses all threads of the current
-    /// rayon pool.
+    /// Ends counting: sorts the results, and adds up those of equal moves in equal positions. Uses all threads of the
+    /// current rayon pool.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns an iterator over all positions, sorted by their keys.
+    /// Returns an iterator over all positions with their moves, sorted by position key.
     ///
     /// # Errors
     ///
@@ -244,7 +244,7 @@ impl Counts {
         self.rare
     }
 
-    /// Returns `true` if the counts exceeded the memory budget, so that some of them are in temporary files.
+    /// Returns `true` if the results of moves exceeded the memory budget, so that some of them are in temporary files.
     pub fn is_spilled(&self) -> bool {
         self.records.is_spilled()
     }

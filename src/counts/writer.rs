@@ -81,8 +81,8 @@ pub(crate) struct CountsContent<S> {
 }
 
 impl CountsWriter {
-    /// Creates a temporary directory for counts that will be placed at `target`. Existing counts may be replaced only
-    /// if `force` is `true`.
+    /// Creates a temporary directory, in which a counts directory is written before it is placed at `target`. An
+    /// existing counts directory may be replaced only if `force` is `true`.
     ///
     /// # Errors
     ///

@@ -42,7 +42,8 @@ pub(super) enum InputEntries {
 }
 
 impl EvalsSource {
-    /// Detects the kind of an input with evaluations. If it is a store, opens it and verifies all of its checksums.
+    /// Determines whether an input with evaluations is a text or a store of evaluations. Opens a store and verifies all
+    /// of its checksums.
     ///
     /// # Errors
     ///
@@ -168,7 +169,7 @@ impl<'a> SourceBatches<'a> {
         }
     }
 
-    /// Returns the kind of entries that the batches contain.
+    /// Returns whether the entries of the batches are games, lines of text, or records of a store.
     pub(super) fn entries(&self) -> InputEntries {
         match &self.cut {
             BatchSource::Text(_, entries, _) => *entries,

@@ -134,8 +134,8 @@ impl ClassFilter {
         Ok(())
     }
 
-    /// Passes `results`, the results of the period `period`, to `collector`. Leaves out classes (speed and rating
-    /// group) that the filter rejects. The whole period must lie in the filter's range of dates.
+    /// Passes `results`, the results of moves in the period `period`, to `collector`. Leaves out classes (speed and
+    /// rating group) that the filter rejects. The whole period must lie in the filter's range of dates.
     fn fold_period(
         &self,
         source: &OpenIndex,

@@ -56,8 +56,8 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Returns the filters with an additional condition: in each group of duplicate games, only the first game that
-    /// passes the filters is admitted.
+    /// Adds a condition to the filters: in each group of duplicate games, only the first game that passes the other
+    /// filters is admitted.
     pub(super) fn once(mut self, duplicates: &'a DuplicateGroups) -> SourceFilters<'a> {
         self.duplicates = Some(duplicates);
         self

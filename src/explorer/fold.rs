@@ -55,8 +55,8 @@ pub(super) trait Collector: Send {
         AcceptedRows::None
     }
 
-    /// Adds a row of stored results: the results of one move, or of the games that end in the position. This function
-    /// is called only for rows that the collector accepts.
+    /// Adds the stored results of one move, or of the games that end in the position. This function is called only for
+    /// rows that the collector accepts.
     fn add_row(&mut self, _source: &OpenIndex, _period: Period, _row: &ResultRow) {}
 
     /// Adds a game that may be one of the highest-rated or the newest games of the position. This function is called

@@ -390,7 +390,8 @@ impl OpeningRows<'_> {
         *most.expect("a row has at least one number")
     }
 
-    /// Sorts rows in descending order: by points lost if the query names a player, otherwise by number of games.
+    /// Sorts the rows of openings in descending order: by points lost if the query names a player, otherwise by number
+    /// of games.
     fn sort(&self, rows: &mut [OpeningRow]) {
         rows.sort_by(|a, b| {
             let by_points = a.points.unwrap_or(0.0).total_cmp(&b.points.unwrap_or(0.0));

@@ -148,8 +148,8 @@ impl OpenIndex {
         self.index.for_each_name(f)
     }
 
-    /// Returns the counts of the position with the key `subject`. Returns `None` if the index does not contain the
-    /// position, or if it contains games instead of counts.
+    /// Returns the results of the moves in the position with the key `subject`. Returns `None` if the index does not
+    /// contain the position, or if it is an index of games, which stores games instead of results.
     pub(super) fn counts(&self, subject: ListKey) -> Result<Option<CountedList>> {
         match &self.counted {
             Some(counted) => self.index.counted_list(counted.paging(), subject),
@@ -173,8 +173,8 @@ impl OpenIndex {
         self.index.for_each_list(self.contents.paging, any, f)
     }
 
-    /// Reads the list with the key `subject`. `place` is the location of the list, which [`place`](OpenIndex::place)
-    /// returned.
+    /// Reads the list of games with the key `subject`, and returns its parts. `place` is the location of the list,
+    /// which [`place`](OpenIndex::place) returned.
     pub(super) fn list(&self, subject: ListKey, place: ListPlace) -> Result<Vec<StoredPart>> {
         self.index.list(subject, place)
     }

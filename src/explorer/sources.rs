@@ -271,8 +271,8 @@ impl Explorer {
             .then_some(first)
     }
 
-    /// Returns a hash of everything on which answers depend. The hash changes when a source is renamed or made again,
-    /// and when [`skip_unfinished`](Explorer::skip_unfinished) is called.
+    /// Returns a hash of everything that answers depend on. The hash changes when a source is renamed or rebuilt, and
+    /// when [`skip_unfinished`](Explorer::skip_unfinished) is called.
     pub fn identity(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for source in &self.sources {

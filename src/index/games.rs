@@ -36,7 +36,7 @@ impl GameRecords {
         }
     }
 
-    /// Returns the number of records.
+    /// Returns the number of game records.
     pub(crate) fn len(&self) -> u64 {
         self.count
     }
@@ -86,7 +86,7 @@ pub(crate) struct GameWalk<'a> {
 }
 
 impl GameWalk<'_> {
-    /// Appends the next records to `entries`, until `entries` holds at least `size` bytes or no record is left.
+    /// Appends the next game records to `entries`, until `entries` holds at least `size` bytes or no record is left.
     ///
     /// # Errors
     ///

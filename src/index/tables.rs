@@ -104,7 +104,7 @@ impl TableCutter {
         }
     }
 
-    /// Ends the current table. Does nothing if the table has no entries.
+    /// Ends the current LevelDB table. Does nothing if the table has no entries.
     fn end_table(&mut self) {
         if self.parts.is_empty() {
             return;
@@ -130,7 +130,8 @@ impl TableCutter {
 }
 
 impl TableEntries {
-    /// Writes the table to a file in `directory`. Returns the description of the table for the manifest.
+    /// Writes the LevelDB table to a file in `directory`. Returns the description of the table for the database's
+    /// manifest.
     ///
     /// # Errors
     ///

@@ -216,7 +216,7 @@ impl TableCursor {
         Ok(true)
     }
 
-    /// Reads the block of the next index entry. Returns `false` if the table has no further block.
+    /// Reads the next block of the table. Returns `false` if the table has no further block.
     ///
     /// # Errors
     ///

@@ -134,7 +134,7 @@ impl Memtable {
         self.entries.is_empty()
     }
 
-    /// Adds the entries of a log. An entry replaces an older entry of the same key.
+    /// Adds the entries of a LevelDB log. An entry replaces an older entry of the same key.
     ///
     /// # Errors
     ///

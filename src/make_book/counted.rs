@@ -21,19 +21,19 @@ pub(super) struct SealedCounts {
 }
 
 impl SealedCounts {
-    /// Returns the counts by identity, a hash that distinguishes positions with equal keys. In standard chess,
-    /// identities equal keys, so the counts by key are returned.
+    /// Returns the results of moves by identity, a hash that distinguishes positions with equal keys. In standard
+    /// chess, identities equal keys, so the results by key are returned.
     ///
     /// # Panics
     ///
-    /// Panics if no output needs counts.
+    /// Panics if no output needs the results of moves.
     pub(super) fn by_position(&self) -> &Counts {
         let counts = self.by_identity.as_ref().or(self.by_key.as_ref());
         counts.expect("the output needs counts")
     }
 
-    /// Returns the counts from which weights are computed: the counts by key, or the counts by identity (another hash)
-    /// if there are no counts by key. Returns `None` if nothing was counted.
+    /// Returns the results of moves from which weights are computed: those by position key or, if there are none, those
+    /// by identity (another hash). Returns `None` if nothing was counted.
     pub(super) fn weighable(&self) -> Option<&Counts> {
         self.by_key.as_ref().or(self.by_identity.as_ref())
     }
@@ -50,7 +50,7 @@ impl SealedCounts {
         counts.map(weigh).transpose()
     }
 
-    /// Returns the approximate number of bytes that the counts occupy in memory.
+    /// Returns the approximate number of bytes that the results of all moves occupy in memory.
     pub(super) fn bytes_in_memory(&self) -> u64 {
         let tables = self.by_key.iter().chain(&self.by_identity);
         let keys = self.shared_keys.as_ref();

@@ -276,8 +276,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets how much a move of the book may lose according to evaluations. Moves that lose more are dropped. Only
-    /// positions that lines of the book reach from the starting position are checked. Default: no move is dropped.
+    /// Sets the maximum loss of a move of the book, according to evaluations. Moves with a greater loss are dropped.
+    /// Only positions that lines of the book reach from the starting position are checked. Default: no move is dropped.
     pub fn max_loss(mut self, max_loss: MaxLoss) -> MakeBook {
         self.max_loss = Some(max_loss);
         self

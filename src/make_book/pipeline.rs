@@ -83,7 +83,8 @@ impl MakeBook {
         Ok(report)
     }
 
-    /// Counts the moves of all positions without writing outputs. Returns the counts and the report of the run.
+    /// Counts the moves of all positions without writing outputs. Returns the results of the moves, and the report of
+    /// the run.
     ///
     /// # Errors
     ///

@@ -106,8 +106,8 @@ impl<'a> Run<'a> {
         self.space.check(counts + pairs + sinks + merged, read)
     }
 
-    /// Executes a job of the run. If the job fails or panics, the run fails with the error of the job, and waiting
-    /// threads are woken.
+    /// Executes a job of the run by calling `job`. If the job fails or panics, the run fails with the error of the job,
+    /// and the threads that wait for other batches are woken.
     pub(super) fn watch(&self, job: impl FnOnce() -> Result<()>) {
         self.failure.watch(job);
         if self.failure.is_set() {
@@ -173,8 +173,8 @@ impl<'a> Run<'a> {
         self.submit(id, outcome)
     }
 
-    /// Completes the counts after all jobs are done, and returns them with the data that depend on the order of the
-    /// games. Uses all threads of the current rayon pool.
+    /// Sorts and adds up all results of moves after all jobs are done. Returns them, with the data that depend on the
+    /// order of the games. Uses all threads of the current rayon pool.
     pub(super) fn finish(self) -> Result<(SealedCounts, Sequenced)> {
         self.options.refuse_if_stopped()?;
         // Ordered counts were merged before, as part of the reading phase.

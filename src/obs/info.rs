@@ -263,7 +263,7 @@ impl InfoValues {
         }
     }
 
-    /// Returns the origin of the counts: input files, number of games, and options.
+    /// Returns the origin of the results in the database: input files, number of games, and options.
     fn provenance(&self) -> Result<Provenance, ObsError> {
         let inputs = self.get("Input").map(|names| names.split(INPUT_SEPARATOR));
         Ok(Provenance {

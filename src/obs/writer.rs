@@ -200,8 +200,9 @@ pub(super) struct MadeDatabase<'a> {
 }
 
 impl MadeDatabase<'_> {
-    /// Creates the tables of the empty database `db` and inserts the rows that `gather` passes to its argument. `file`
-    /// is the file of the database. Returns the number of rows. Errors name `path`.
+    /// Creates the tables of the empty database `db`, calls `gather`, and inserts the rows that `gather` passes to its
+    /// [`Gatherer`]. `file` is the file of the database, and setting `stop` cancels the insertion. Returns the number
+    /// of rows. Errors name `path`.
     fn fill(
         &self,
         db: Connection,

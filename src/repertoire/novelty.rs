@@ -258,7 +258,7 @@ impl Lookup<'_> {
         Ok(!known.moves(&after)?.is_empty())
     }
 
-    /// Finds the new moves of a batch of games, and passes them to `take` in the order of the games.
+    /// Finds the new move, if any, of each game in `games`, and passes the results to `take` in the order of the games.
     fn finish(
         &self,
         games: Vec<Game>,

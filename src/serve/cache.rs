@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The version of the contents of cached indexes. It must be increased when the contents change. Indexes of a lower
-/// version are then made again.
+/// version are then rebuilt.
 const GENERATION: u32 = 11;
 
 /// A directory of indexes that were made from PGN files. The name of an index contains two hashes: one of the path of

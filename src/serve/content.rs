@@ -246,7 +246,7 @@ impl Weighter<CacheKey, Content> for Size {
     }
 }
 
-/// Creates an empty cache of answers.
+/// Creates an empty cache of responses.
 pub(super) fn response_cache() -> ResponseCache {
     let options = OptionsBuilder::new()
         .estimated_items_capacity(KEPT as usize / USUAL)

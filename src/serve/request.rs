@@ -423,7 +423,7 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     Ok(page)
 }
 
-/// The parameters that can be given several times. All texts of such a parameter are names of one player.
+/// The parameters that can be given several times. All values of one parameter are names of one player.
 const REPEATED: [&str; 3] = ["player", "opponent", "me"];
 
 /// The parameters of a request, with their texts. Each name occurs at most once, except `player`, `opponent`

@@ -172,7 +172,7 @@ async fn game(
     of_texts(state, client, request, answer).await
 }
 
-/// Answers `/book` with the moves of the books in a position.
+/// Answers a request for `/book` with the moves in a position of each book that the server shows.
 async fn book(
     State(app): ServerState,
     Extension(client): Asker,

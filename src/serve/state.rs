@@ -351,7 +351,7 @@ impl AppState {
         }
     }
 
-    /// Returns the moves of each served book in a position, as JSON.
+    /// Returns the moves in a position of each book that the server shows, as JSON.
     pub(super) fn book(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let request = Request::parse(Route::Book, &key.query)?;
         let books = self.books.iter();

@@ -266,8 +266,8 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(())
     }
 
-    /// Adds a line of full length to the ranking if its last position passes the filters of the suite. `start`
-    /// identifies its starting position.
+    /// Adds a line of the suite's full length to the ranking if its last position passes the filters of the suite.
+    /// `start` identifies its starting position.
     fn take(&mut self, start: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         let is_kept = self.of.suite.keeps(results);

@@ -138,7 +138,7 @@ impl Suite {
         given.join(" and ")
     }
 
-    /// Returns `true` if the openings of entries must be looked up.
+    /// Returns `true` if the names of the entries' openings must be looked up.
     fn names_openings(&self) -> bool {
         self.tags || self.per_eco.is_some()
     }

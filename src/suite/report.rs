@@ -168,8 +168,8 @@ impl SuiteFile {
         });
     }
 
-    /// Checks the entries of the suite: whether the game is over after an entry, and whether an entry repeats an
-    /// earlier one. Two lines are equal if they have the same start and the same moves.
+    /// Checks each entry of the suite: whether the game is over after it, and whether an earlier entry is equal. Two
+    /// lines are equal if they have the same start and the same moves.
     pub fn check(&self) -> SuiteCheck {
         let mut faults = Vec::new();
         for (number, entry) in (1..).zip(&self.entries) {

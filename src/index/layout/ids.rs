@@ -44,8 +44,8 @@ pub struct IdReader {
 }
 
 impl IdReader {
-    /// Parses the next part of the list, and calls `f` with each complete id. Returns `None` if the list is malformed
-    /// or if `f` returns `None`.
+    /// Parses the next part of a list of game ids, and calls `f` with each complete id. Returns `None` if the list is
+    /// malformed or if `f` returns `None`.
     #[inline]
     pub fn read(&mut self, part: &[u8], mut f: impl FnMut(u32) -> Option<()>) -> Option<()> {
         for byte in part {
@@ -64,7 +64,7 @@ impl IdReader {
         Some(())
     }
 
-    /// Returns `true` if the list is complete, that is, if the last part did not end within an id.
+    /// Returns `true` if the list of game ids is complete, that is, if the last part did not end within an id.
     pub fn is_done(&self) -> bool {
         self.open.is_none()
     }

@@ -282,7 +282,8 @@ pub struct CountedPage {
 }
 
 impl CountedPage {
-    /// Returns the number of rows of all positions in the page. Rows in separate entries are not counted.
+    /// Returns the number of rows (results of moves) of all positions in the page. Rows in separate entries are not
+    /// counted.
     pub fn row_count(&self) -> usize {
         self.rows.len()
     }
@@ -302,8 +303,8 @@ impl CountedPage {
         self.positions.push((subject, self.rows.len(), Some(games)));
     }
 
-    /// Encodes the page and empties it. Returns the greatest position key that may belong to the page, and the encoded
-    /// page. Returns `None` if the page has no positions.
+    /// Encodes the page (several positions with their results) and empties it. Returns the greatest position key that
+    /// may belong to the page, and the encoded page. Returns `None` if the page has no positions.
     pub fn take(&mut self, paging: Paging) -> Option<(ListKey, Vec<u8>)> {
         let first = self.positions.first()?.0;
         let mut out = BitWriter::default();
@@ -554,8 +555,8 @@ impl Index {
         })
     }
 
-    /// Returns the counts of the position with the key `subject`, or `None` if the index does not contain the position.
-    /// `paging` states how the index groups positions into pages.
+    /// Returns the results of the moves in the position with the key `subject`, or `None` if the index does not contain
+    /// the position. `paging` states how the index groups positions into pages.
     ///
     /// # Errors
     ///

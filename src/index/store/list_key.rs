@@ -67,7 +67,8 @@ impl ListKey {
         ListKey::hashed(SubjectKind::SiteId, &id.number().to_le_bytes())
     }
 
-    /// Returns the hash of `bytes` as a key. The hash depends on the kind of the subject.
+    /// Returns the key of the list about `bytes`, such as the games of the player with this name. The key is a hash of
+    /// `bytes` that depends on `kind`.
     fn hashed(kind: SubjectKind, bytes: &[u8]) -> ListKey {
         ListKey(SipHasher24::new_with_keys(KEY, kind as u64).hash(bytes))
     }

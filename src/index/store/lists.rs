@@ -42,7 +42,7 @@ use crate::{
 /// longer list is divided into chunks.
 pub const INLINE: usize = 256;
 
-/// The number of items in a chunk of a long list. The last chunk may have fewer.
+/// The number of items (game ids with moves) in a chunk of a long list. The last chunk may have fewer.
 pub const CHUNK: usize = 1 << 14;
 
 /// The value that the lists of players and Lichess ids store instead of a move. It is not a move of any variant.
@@ -113,7 +113,7 @@ impl ChunkedList {
         put_varint(out, self.items << 2 | flags);
     }
 
-    /// Returns the number of chunks into which the list is divided.
+    /// Returns the number of chunks into which the long list of games is divided.
     pub fn chunks(self) -> u64 {
         self.items.div_ceil(CHUNK as u64)
     }
@@ -183,8 +183,8 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Returns the offset at which the list begins in `page`. The list must have been parsed from a slice that ends at
-    /// the end of `page`.
+    /// Returns the offset at which the list of games begins in `page`. The list must have been parsed from a slice that
+    /// ends at the end of `page`.
     pub fn start_in(&self, page: &[u8]) -> usize {
         page.len() - self.whole.len()
     }
@@ -205,7 +205,8 @@ impl<'a> List<'a> {
         moves.iter().map(|mv| BookMove(u16::from_le_bytes(*mv)))
     }
 
-    /// Returns the game id of the first item. Returns `None` if the list has no items or the first item is malformed.
+    /// Returns the game id of the list's first item. Returns `None` if the list has no items or the first item is
+    /// malformed.
     pub fn first_id(&self) -> Option<u32> {
         let bits = bits_for(self.moves.len() / 2);
         let mut rest = self.rest;
@@ -242,8 +243,8 @@ impl<'a> List<'a> {
         Some(rest)
     }
 
-    /// Decodes all items of the list. Returns the items and the bytes that follow the list, or `None` if the list is
-    /// malformed.
+    /// Decodes all items of the list: pairs of a game id and the move that the game played. Returns the items and the
+    /// bytes that follow the list, or `None` if the list is malformed.
     pub fn items(&self) -> Option<(Vec<Item>, &'a [u8])> {
         let moves: Vec<BookMove> = self.moves().collect();
         let mut items = Vec::with_capacity(self.len);
@@ -265,7 +266,7 @@ const FEWEST_BITS: u32 = 8;
 /// The greatest number of leading bits that the keys of the lists in a page may have in common.
 const MOST_BITS: u32 = 40;
 
-/// The target number of items in a page, which is an entry that contains several lists.
+/// The target number of items (game ids with moves) in a page, which is an entry that contains several lists.
 const PAGE: u64 = 64;
 
 impl Paging {
@@ -491,7 +492,7 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Ends the current list. Encodes a short list into the page. For a long list, writes the last chunk and the
+    /// Ends the current list of games. Encodes a short list into the page. For a long list, adds the last chunk and the
     /// results by period. Does nothing if the list has no items.
     fn end_list(&mut self) -> Result<()> {
         if self.list.is_empty() {
@@ -523,8 +524,8 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Writes the items collected for the current list as a chunk. If `another_follows` is `true`, the list continues
-    /// in a further chunk.
+    /// Adds the collected items (game ids with moves) of the current list as a chunk. If `another_follows` is `true`,
+    /// the list continues in a further chunk.
     fn end_chunk(&mut self, another_follows: bool) -> Result<()> {
         self.is_position |= another_follows && self.list.iter().any(|(_, mv)| is_of_position(*mv));
         self.sums.add(&self.list, self.white_to_move, self.games)?;
@@ -536,8 +537,8 @@ impl<'a> ListBuilder<'a> {
         self.push(&key, &chunk)
     }
 
-    /// Adds the entry of a chunk of a long list. Spills the chunk to a temporary file if the current page already has
-    /// many bytes of chunks.
+    /// Adds the entry of a chunk, a part of a long list of games. Spills the chunk to a temporary file if the current
+    /// page (an entry that contains several lists) already has many bytes of chunks.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.bytes_before += value.len();
         let entries = &mut self.made.entries;

@@ -227,8 +227,8 @@ impl Default for ListResults<'_> {
 }
 
 impl<'a> ListResults<'a> {
-    /// Adds items of the list to the results. `white_to_move` says who is to move in the position, and `games` contains
-    /// the rows of the games.
+    /// Adds the games of `items` to the results. `white_to_move` says who is to move in the position of the list, and
+    /// `games` contains the rows of the games.
     ///
     /// # Errors
     ///
@@ -266,8 +266,9 @@ impl<'a> ListResults<'a> {
         Ok(())
     }
 
-    /// Appends the entries with the results by period of the list. `subject` is the key of the list's position. Returns
-    /// `false` if the list has no results by period.
+    /// Appends the entries with the results by period (all time, years and months) of the games in the list. `subject`
+    /// is the key of the list's position. Returns `false` if no results by period are stored, for example because the
+    /// list is short.
     pub(super) fn write(self, subject: ListKey, entries: &mut Entries) -> bool {
         match self {
             ListResults::Sums(adder) => {
@@ -357,7 +358,7 @@ impl<'a> ResultAdder<'a> {
         }
     }
 
-    /// Adds the games of a position's list.
+    /// Adds the results of the games in `items`, which are part of a position's list of games.
     ///
     /// # Errors
     ///

@@ -124,7 +124,8 @@ impl Index {
         }
     }
 
-    /// Finds the location of the list with the key `subject`. `paging` states how the index assigns lists to pages.
+    /// Finds the location of the list of games with the key `subject`. `paging` states how the index assigns lists to
+    /// pages (entries that contain several lists).
     pub(crate) fn find_list(&self, paging: Paging, subject: ListKey) -> Result<ListPlace> {
         let nowhere = ListPlace::InPage(None);
         let key = page_key(LISTS, paging.last_of(subject));
@@ -169,8 +170,8 @@ impl Index {
         read.ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns an iterator over the chunks of a list that is too long for a page. `subject` is the key of the list, and
-    /// `apart` is the description of the list.
+    /// Returns an iterator over the chunks of a list of games that is too long for a page. `subject` is the key of the
+    /// list, and `apart` is the description of the list.
     pub(in crate::index) fn chunks(
         &self,
         subject: ListKey,
@@ -182,8 +183,8 @@ impl Index {
         })
     }
 
-    /// Reads chunk `number`, counted from 0, of the list with the key `subject`. `items` is the number of items in this
-    /// chunk and all later chunks.
+    /// Reads chunk `number`, counted from 0, of the list of games with the key `subject`. `items` is the number of
+    /// games in this chunk and all later chunks.
     fn chunk(&self, subject: ListKey, number: u32, items: u64) -> Result<StoredPart> {
         let key = chunk_key(subject, number);
         let chunk = self.value(&key)?.unwrap_or_default();

@@ -172,7 +172,7 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Returns an iterator over the inputs that are counts. An item describes the counts of one input.
+    /// Returns an iterator over descriptions of those inputs that are counts directories.
     pub(super) fn counted(&self) -> impl Iterator<Item = CountedBefore<'_>> {
         self.all.iter().filter_map(|input| input.counted())
     }
@@ -367,7 +367,8 @@ pub(super) trait RunInput: Send + Sync {
     /// Returns the size of the input in bytes, or `None` if it is unknown.
     fn size(&self) -> Option<u64>;
 
-    /// Returns a description of the counts if the input is counts. Returns `None` if the input is games.
+    /// Returns a description of the input's counts if the input is a counts directory. Returns `None` if the input is a
+    /// PGN file.
     fn counted(&self) -> Option<CountedBefore<'_>> {
         None
     }
@@ -397,7 +398,7 @@ pub(super) trait OrderedInput: Sync {
     /// of keys.
     fn open<'r>(&'r self, run: &'r Run<'_>, shards: Range<usize>) -> OrderedCounts<'r>;
 
-    /// Checks by their checksums that the files of the counts were not modified.
+    /// Checks that the files of the counts directory were not modified, by comparing their checksums.
     ///
     /// # Errors
     ///
@@ -429,7 +430,8 @@ pub(super) struct CountedBefore<'a> {
 }
 
 impl CountedBefore<'_> {
-    /// Returns the approximate number of bytes of memory that a thread needs to read one Parquet file of the counts.
+    /// Returns the approximate number of bytes of memory that a thread needs to read one Parquet file of the counts
+    /// directory.
     pub(super) fn memory(&self) -> usize {
         BYTES_OF_DIRECTORY + self.metadata
     }

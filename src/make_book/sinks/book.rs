@@ -62,8 +62,8 @@ fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
 }
 
 impl BookSink<'_> {
-    /// Returns the book with weights lowered by `--minimax` and without moves that lose too much. Returns `None` if
-    /// neither option is given.
+    /// Returns the book after applying `--minimax`, which lowers weights, and `--max-loss`, which drops moves whose
+    /// loss of evaluation is too large. Returns `None` if neither option is given.
     fn adjusted<'a>(&self, counted: &Counted<'a>) -> Result<Option<BookMaker<'a>>> {
         let counts = counted.counts.bytes_in_memory() as usize;
         let memory = Budget::left(self.options, counts, counted.held_bytes);

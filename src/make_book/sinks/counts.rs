@@ -62,7 +62,8 @@ struct CountsSink<'a> {
     reading: usize,
 }
 
-/// Returns a plan for writing the counts, or `None` if the options request none. Adds to `needs` what the counts need.
+/// Returns a plan for writing a counts directory, or `None` if the options request none. Adds to `needs` the data that
+/// must be collected for the directory.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     inputs: &'a Inputs<'_>,

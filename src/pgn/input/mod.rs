@@ -150,7 +150,7 @@ impl Input {
         metadata.is_file().then_some(metadata.len())
     }
 
-    /// Returns the kind of the file, such as a PGN or a book, or [`FileKind::Other`] for standard input.
+    /// Returns the type of the file, such as PGN or book, or [`FileKind::Other`] for standard input.
     ///
     /// # Errors
     ///

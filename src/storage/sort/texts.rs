@@ -226,7 +226,7 @@ impl TextSorter {
         Ok(())
     }
 
-    /// Writes sorted texts as a run, a sequence in the temporary file of level number `level`, and returns the run.
+    /// Writes sorted byte strings as a run: a sequence in the temporary file of level number `level`. Returns the run.
     /// Runs of the same level share a file.
     fn run<'a>(
         &self,
