@@ -137,7 +137,8 @@ impl fmt::Display for Pruned {
 }
 
 impl Pruned {
-    /// Adds the numbers that were dropped from other counts. The larger minimum applies.
+    /// Adds the numbers in `other`, which were dropped from other counts. The minimum number of moves of a position
+    /// becomes the larger of the two minimums.
     pub(crate) fn add(&mut self, other: Pruned) {
         self.min_game = self.min_game.max(other.min_game);
         self.positions += other.positions;

@@ -102,7 +102,7 @@ fn described(panic: &PanicHookInfo<'_>) -> String {
 #[error("the answer is no")]
 pub struct ExitOne;
 
-/// An error for a command with several outputs: standard output was closed before the files were written.
+/// The error that standard output was closed before a command with several outputs had written its files.
 #[derive(Debug, thiserror::Error)]
 #[error("no output was written")]
 struct NoOutput;

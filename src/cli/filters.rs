@@ -17,7 +17,8 @@ use shakmaty::Color;
 
 use super::{Context, usage::Usage};
 
-/// The identifier of the group of options that take a name. The option `--exact` requires one of them.
+/// The identifier of the group of options whose values are names of players or events. The option `--exact` requires
+/// one of them.
 const NAMES: &str = "names";
 
 /// The heading, in the help, of the options that filter games.

@@ -310,8 +310,8 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     Ok(run)
 }
 
-/// Returns an error if an output that is a directory is `-`, or if an output and the JSON report would both go to
-/// standard output.
+/// Returns an error if the path of an output directory is `-` (standard output), or if an output and the JSON report
+/// would both go to standard output.
 fn check_standard_output(args: &Args) -> Result<(), Usage> {
     for (option, out) in [
         ("--leveldb", &args.leveldb),

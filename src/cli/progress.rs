@@ -166,7 +166,7 @@ fn draw_target() -> ProgressDrawTarget {
     )
 }
 
-/// The number of times per second that the progress bar is drawn. It is the same as on other systems.
+/// The number of times per second that the progress bar is drawn on Windows. It is drawn as often on other systems.
 #[cfg(windows)]
 const DRAWS_A_SECOND: u8 = 20;
 

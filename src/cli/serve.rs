@@ -322,8 +322,8 @@ fn open_while_answering(
     })
 }
 
-/// Opens the indexes of all sources. First makes the missing indexes of PGN files, and remakes the damaged ones. Stores
-/// the progress in `running`.
+/// Opens the indexes of all sources. First builds the missing indexes of PGN files, and rebuilds the damaged ones.
+/// Stores the progress in `running`.
 fn open(
     sources: &[ServedSource<'_>],
     args: &Args,
@@ -372,7 +372,7 @@ fn open(
     Ok(open()?)
 }
 
-/// Returns the path of the index of a PGN file in the user's cache. First makes the index if it is missing or damaged.
+/// Returns the path of the index of a PGN file in the user's cache. First builds the index if it is missing or damaged.
 /// `untagged` is the variant of games without a `Variant` tag.
 pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::Result<PathBuf> {
     let Some(directory) = dirs::cache_dir() else {
@@ -423,8 +423,8 @@ fn cache(args: &Args) -> anyhow::Result<Cache> {
     Cache::new(directory).context(NOT_KEPT)
 }
 
-/// Makes the index of a PGN file, unless it exists. If another process is making it, waits for that process. Stores the
-/// progress in `running`.
+/// Builds the index of a PGN file, unless it exists. If another process is building it, waits for that process. Stores
+/// the progress in `running`.
 fn make(
     pgn: &Path,
     index: &CachedIndex,
@@ -456,7 +456,7 @@ fn make(
     Ok(())
 }
 
-/// Makes the index of a PGN file. Stores the progress in `running`, shows a progress bar, and prints a line before and
+/// Builds the index of a PGN file. Stores the progress in `running`, shows a progress bar, and prints a line before and
 /// after.
 fn made(
     pgn: &Path,

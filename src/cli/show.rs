@@ -158,8 +158,8 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     Ok((pos, moves, book.is_empty()))
 }
 
-/// Returns a position and its moves in an OOBS database. Each move has the weight that it would get in a book made from
-/// the whole database.
+/// Returns the position that the options describe, and its moves in the OOBS database `file`. Each move has the weight
+/// that it would get in a book of all positions of the database.
 fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let obs = Obs::open(file)?;
     let variant = of_database(&args.book, &obs, args.position.variant)?;

@@ -209,7 +209,7 @@ fn table(report: &MatchReport) -> String {
     text
 }
 
-/// Returns the five numbers of a pentanomial as text, such as `[0 1 5 2 0]`. They count the pairs of games in which a
+/// Returns the five numbers of a pentanomial as text, such as `[0 1 5 2 0]`: the numbers of pairs of games in which a
 /// player scored 0, 0.5, 1, 1.5 and 2 points.
 fn pairs(Pentanomial(counts): Pentanomial) -> String {
     let counts = counts.map(|count| count.to_string());

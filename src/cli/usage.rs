@@ -109,8 +109,8 @@ fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     Some(err.to_string())
 }
 
-/// Looks up which option of `command` corresponds to `option`, which has this meaning in another program. Returns
-/// `option` and the name of polybook's option, or `None` if [`MEANT`] contains no suitable option.
+/// Finds the option of `command` that has the meaning which `option` has in another program. Returns `option` and the
+/// name of polybook's option, or `None` if [`MEANT`] contains no suitable option.
 fn meant<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'static str)> {
     let has = |long: &str| {
         let mut options = command.get_arguments();

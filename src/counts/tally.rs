@@ -271,7 +271,8 @@ impl Counts {
     }
 }
 
-/// Adds the next record of a position to `moves`. Records must arrive in ascending order.
+/// Adds the results in `record` to `moves`, the moves of one position. The records of a position must arrive in
+/// ascending order, so that records of equal moves are neighbors.
 #[inline]
 fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
     let (mv, stats) = (record.book_move(), record.stats());

@@ -24,8 +24,9 @@ use crate::{
     position::BookMove,
 };
 
-/// The greatest number of parts of a list that are filtered on the calling thread alone. Such a list has about half a
-/// million games. On a busy machine, it can take longer to wake another thread than to filter these games.
+/// The greatest number of parts of a list of games that are filtered on the calling thread alone. A list of this length
+/// has about half a million games. On a busy machine, it can take longer to wake another thread than to filter these
+/// games.
 const FEW_PARTS: usize = 32;
 
 /// The least number of parts that a thread filters at a time. The parts belong to the list of games of a position.
@@ -71,7 +72,8 @@ pub(super) trait Collector: Send {
         games: &PassingGames<'_>,
     );
 
-    /// Notes that an index of counts does not contain the position at all. Default: does nothing.
+    /// Records that an index of counts (results of moves without games) does not contain the position at all. Default:
+    /// does nothing.
     fn lack(&mut self, _source: &OpenIndex) {}
 
     /// Adds the results of another collector, which ran on another thread.

@@ -497,8 +497,8 @@ impl Explorer {
         task::caught(|| opening_table(self, line, filters))
     }
 
-    /// Prepares a player for an opponent. Returns the moves in a position, with the games of both players and the
-    /// player's answers.
+    /// Returns the preparation of a player for an opponent: the moves in a position, with the games of both players and
+    /// the player's answers.
     ///
     /// # Errors
     ///

@@ -185,7 +185,7 @@ impl WordIndex {
         sums
     }
 
-    /// Returns the number of typing errors for each text. The number is 0 if the text contains a word that begins with
+    /// Returns the number of typing errors of each indexed text: 0 if the text contains a word that begins with
     /// `letters`, and [`NO_MATCH`] otherwise.
     fn begun_with(&self, letters: &str) -> Vec<u8> {
         let end = [letters.as_bytes(), &[0xff]].concat();

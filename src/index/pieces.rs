@@ -7,7 +7,7 @@ use crate::{
     storage::sort::{Record, SHARDS, Sealed},
 };
 
-/// The number of records that are read from a shard (one part of the sorted records) at a time.
+/// The number of records that are read at a time from a shard, a part of the sorted records of positions and games.
 const READ: usize = 1 << 12;
 
 /// A range of the sorted records in one shard, which one job turns into entries of an index. A shard is one of the

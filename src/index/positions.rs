@@ -133,7 +133,7 @@ impl EntryMaker<'_> {
         self.position == Some(posting.position())
     }
 
-    /// Ends the entry of the current position and begins the entry of the position of `posting`.
+    /// Ends the entry that lists the games of the current position, and begins the entry for the position of `posting`.
     fn begin(&mut self, posting: Posting) -> Result<()> {
         self.end()?;
         self.position = Some(posting.position());
@@ -185,7 +185,7 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Ends the entry of the current position. Does nothing if no entry was begun.
+    /// Ends the entry that lists the games of the current position. Does nothing if no entry was begun.
     fn end(&mut self) -> Result<()> {
         if self.position.is_none() {
             return Ok(());

@@ -516,8 +516,8 @@ impl IndexCheck<'_> {
         (least <= u64::from(first) && u64::from(last) < end).then_some(u64::from(last) + 1)
     }
 
-    /// Checks the chunks of a long list, and the results of the list by year and month. `subject` is the key of the
-    /// list, and `apart` is the description of the list. Returns the number of entries that were checked.
+    /// Checks the chunks of a long list of games, and the results of the games by year and month. `subject` is the key
+    /// of the list, and `apart` is the description of the list. Returns the number of entries that were checked.
     fn list_apart(
         &mut self,
         subject: ListKey,

@@ -44,7 +44,7 @@ use crate::{
 /// a position. With statistics, it may cause 200 bytes of entries.
 const WAVE: usize = 1 << 16;
 
-/// The number of bytes of game records that are written at a time.
+/// The number of bytes of game records (headers of games) that are written at a time.
 const RECORDS_WAVE: usize = 8 << 20;
 
 /// The number of rows in a page of counts, divided by the number of items in a page of lists. A page is an entry that

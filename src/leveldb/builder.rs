@@ -136,8 +136,8 @@ impl<W: Write> TableBuilder<W> {
         Ok(())
     }
 
-    /// Ends the block that was written at `handle`: remembers its last key and handle for the table's index, and clears
-    /// the builder for the next block.
+    /// Ends the block that was written at `handle`: stores its last key and its handle for the table's index, and
+    /// clears the builder for the next block.
     fn end_block(&mut self, handle: Handle) {
         self.written = Some((self.block.last_key().to_vec(), handle));
         self.block.clear();

@@ -11,7 +11,8 @@ use crate::{
     provenance::{GameCounts, Pruned},
 };
 
-/// The numbers of games, half-moves and peculiarities that a run of `make-book` counted while it replayed games.
+/// The numbers of games and half-moves that a run of `make-book` counted, and the numbers of irregularities that it
+/// found in games.
 #[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct Totals {
     /// The numbers of counted, filtered and rejected games.
@@ -207,7 +208,7 @@ impl Report {
     pub const DESCRIBED: usize = 100;
 }
 
-/// The report on a Polyglot book that was written.
+/// The report on a Polyglot book that a run of `make-book` has written.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct BookReport {
     /// The path of the file.
@@ -227,7 +228,7 @@ pub struct BookReport {
     pub minimax: Option<MinimaxSummary>,
 }
 
-/// The report on an index that was written.
+/// The report on an index that a run of `make-book` has written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct IndexReport {
     /// The path of the directory.
@@ -244,7 +245,7 @@ pub struct IndexReport {
     pub rows: Option<u64>,
 }
 
-/// The report on an OOBS database that was written.
+/// The report on an OOBS database that a run of `make-book` has written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ObsReport {
     /// The path of the file.
@@ -258,7 +259,7 @@ pub struct ObsReport {
     pub min_game: u64,
 }
 
-/// The report on a directory of counts that was written.
+/// The report on a counts directory that a run of `make-book` has written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct CountsReport {
     /// The path of the directory.
@@ -273,7 +274,7 @@ pub struct CountsReport {
     pub pruned: Option<Pruned>,
 }
 
-/// The report on an opening suite that was written.
+/// The report on an opening suite that a run of `make-book` has written.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct SuiteReport {
     /// The path of the file.
@@ -304,7 +305,7 @@ pub(super) enum FilteredVariant {
 }
 
 impl FilteredVariant {
-    /// Returns a warning that `games` games were filtered for this reason.
+    /// Returns the warning that `games` games were left out because of their variant.
     pub(super) fn warning(&self, games: u64) -> String {
         let filtered = match games {
             1 => "1 game filtered".to_owned(),

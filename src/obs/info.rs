@@ -174,7 +174,8 @@ impl Info {
         own().map_err(|err| err.at(path))
     }
 
-    /// Adds the description of another database. The result describes a database that contains the games of both.
+    /// Combines the description with `other`, so that it describes a database that contains the games of both
+    /// databases.
     pub(super) fn join(&mut self, other: &Info) {
         let theirs = &other.provenance;
         let ours = &mut self.provenance;

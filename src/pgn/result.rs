@@ -220,7 +220,8 @@ impl GameResult {
     }
 }
 
-/// The meaning that a text such as `0-0`, which can be read as a result, may also have among moves.
+/// The certainty that a text among the moves of a game, such as `0-0`, is the result of the game. Some texts can also
+/// be read as castling or as an annotation.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Certainty {
     /// The text is always a termination marker.

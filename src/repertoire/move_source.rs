@@ -481,7 +481,8 @@ impl MoveSource {
         }))
     }
 
-    /// Returns `true` if the moves of the file have results of games, and `false` if they have only weights.
+    /// Returns `true` if the file contains the results of the games in which its moves were played, and `false` if it
+    /// contains only the weights of its moves.
     pub fn has_results(&self) -> bool {
         !matches!(self.kind, Kind::Book(_))
     }

@@ -311,7 +311,7 @@ impl ReachGraph {
         Some(self.nodes[*id as usize].reach.min(1.0))
     }
 
-    /// Sets the parent of each node to the predecessor that contributes most to its probability.
+    /// Sets the parent of each node to the predecessor from which games reach the node with the highest probability.
     fn find_likeliest(&mut self) {
         let mut best = vec![0.0; self.nodes.len()];
         for from in 0..self.nodes.len() {

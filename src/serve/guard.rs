@@ -23,7 +23,7 @@ use super::refusal::Refusal;
 /// The request header in which a browser states whether the requesting page belongs to the same site.
 const FETCH_SITE: &str = "sec-fetch-site";
 
-/// The request header in which a browser states how it will use the answer, such as `document` or `script`.
+/// The request header in which a browser states how it will use the response, such as `document` or `script`.
 const FETCH_DEST: &str = "sec-fetch-dest";
 
 /// The request header that the server's own page sends with each request of its scripts. Its value does not matter.

@@ -85,8 +85,8 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .layer(CompressionLayer::new())
 }
 
-/// Returns a layer that allows pages of `origins` to read the answers. Without it, browsers allow only the server's own
-/// page.
+/// Returns a layer of HTTP headers that allows the pages of `origins` to read the responses. Without the layer,
+/// browsers allow only the server's own page to read them.
 fn cors(origins: &[Origin]) -> CorsLayer {
     let allowed = origins.to_vec();
     let is_allowed =

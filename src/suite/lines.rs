@@ -118,8 +118,8 @@ impl Band {
         is_one_number: false,
     };
 
-    /// The range of the first pass, which only finds the highest number of games of a line. The range contains no line
-    /// with a move, because only the empty line counts as having [`u64::MAX`] games.
+    /// The empty range of the first pass over the lines, which only determines the highest number of games of a line.
+    /// It contains no line with a move, because only the empty line is regarded as having [`u64::MAX`] games.
     const NONE: Band = Band {
         least: u64::MAX,
         ..Band::ALL

@@ -69,7 +69,7 @@ const OWN_MOVE_RULES: [(&str, OwnMoveRule); 3] = [
     ("weight", OwnMoveRule::Weight),
 ];
 
-/// The options that determine where lines start and end.
+/// The options that determine where the lines of a repertoire start and end.
 #[derive(clap::Args, Debug)]
 struct LineArgs {
     /// End lines after at most N half-moves; the last one is a move of the repertoire [default: where the games end]
@@ -170,8 +170,8 @@ impl Opener {
         Ok(known)
     }
 
-    /// Opens one or several files as one source of moves. Several files must be PGN. Only games that pass the filter
-    /// count.
+    /// Opens one or several files as one source of moves. Several files must be PGN. `filter` selects the games that
+    /// are used.
     pub fn sources(
         &self,
         arguments: &[PathBuf],
@@ -186,7 +186,7 @@ impl Opener {
         }
     }
 
-    /// Opens a file as a source of moves. Only games that pass the filter count.
+    /// Opens a file as a source of moves. `filter` selects the games that are used.
     pub fn source(
         &self,
         argument: &Path,

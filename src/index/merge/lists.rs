@@ -68,7 +68,7 @@ impl<'a> ListMerge<'a> {
         })
     }
 
-    /// Merges all lists whose keys are in `range`, and returns the entries of the merged index.
+    /// Merges all lists of games whose keys are in `range`, and returns the entries of the merged index.
     ///
     /// # Errors
     ///

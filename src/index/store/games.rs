@@ -311,7 +311,8 @@ pub(in crate::index) struct GameEntries<'a> {
 }
 
 impl GameEntries<'_> {
-    /// Appends the next entries to `entries`, until `entries` holds at least `size` bytes or no entry is left.
+    /// Appends the next LevelDB entries, which contain rows, details or names of games, to `entries`, until `entries`
+    /// holds at least `size` bytes or no entry is left.
     pub(in crate::index) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
         while entries.held() < size && self.next_row < self.games.games {
             let some = (self.games.games - self.next_row).min(game_rows::ROWS);

@@ -93,7 +93,8 @@ pub fn write_list(items: &[Item], white_to_move: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// The description of a list that is too long for a page, and therefore stored in several entries, called chunks.
+/// The description of a list of games that is too long for a page, and therefore stored in several entries, called
+/// chunks.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ChunkedList {
     /// The number of items.
@@ -155,8 +156,8 @@ pub struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// Parses the head of the list at the front of `bytes`: its length and its different moves. Returns `None` if the
-    /// head is malformed.
+    /// Parses the head of the list of games at the front of `bytes`: the length of the list and the different moves
+    /// that the games played. Returns `None` if the head is malformed.
     pub fn parse(bytes: &'a [u8]) -> Option<List<'a>> {
         let mut rest = bytes;
         let head = take_varint(&mut rest)?;
@@ -270,8 +271,8 @@ const MOST_BITS: u32 = 40;
 const PAGE: u64 = 64;
 
 impl Paging {
-    /// Returns the rule for an index whose lists have `items` items in total. A page (an entry that contains several
-    /// lists) then has about 64 items.
+    /// Returns the paging (the rule that groups lists of games into pages) for an index whose lists have `items` items
+    /// in total. A page then has about 64 items.
     pub fn for_items(items: u64) -> Paging {
         let bits = (items / PAGE).max(1).ilog2();
         Paging {

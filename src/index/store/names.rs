@@ -29,7 +29,8 @@ pub fn write_name(out: &mut Vec<u8>, name: &str) {
     out.extend_from_slice(name.as_bytes());
 }
 
-/// Parses the value of an entry that contains names. Returns `None` if the value is malformed.
+/// Parses the value of a LevelDB entry that contains player and event names, and returns the names. Returns `None` if
+/// the value is malformed.
 pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
     let mut names = Vec::new();
     let mut rest = value;

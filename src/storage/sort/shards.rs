@@ -82,8 +82,8 @@ impl<R: Record> Partition<R> {
     }
 }
 
-/// One of the ordered parts of a store while it collects records. It contains unsorted records in memory, and sorted
-/// runs in temporary files.
+/// A shard, one of the ordered parts of a store of records, while it collects records. It contains unsorted records in
+/// memory, and sorted runs in temporary files.
 #[derive(Debug)]
 struct Shard<R> {
     /// Packed records, if they have a packed form.
@@ -471,7 +471,8 @@ pub(crate) fn merge_ordered<'a, R: Record>(
     Ok((Sealed::new(sealed), dropped))
 }
 
-/// The numbers of groups and records that a merge did not keep. A group consists of all records of one rank.
+/// The numbers of groups and records that a merge dropped. A group consists of all records of one rank, for example of
+/// one position.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Dropped {
     pub groups: u64,
