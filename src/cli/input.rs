@@ -283,7 +283,7 @@ pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
 }
 
 /// Returns an error if an output of the command is also one of its inputs. `matches` contains the arguments of the
-/// program. Every argument with a path counts as an input unless it is known to be an output.
+/// program. Every argument with a path is treated as an input unless it is known to be an output.
 pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
     let Some((command, matches)) = matches.subcommand() else {
         return Ok(());

@@ -246,7 +246,8 @@ impl Fold for AddGames {
     }
 }
 
-/// Collects records of half-moves by class (speed, rating group and month) from any number of threads.
+/// Collects records of half-moves, each with its class (speed, rating group and month of the game), from any number of
+/// threads.
 #[derive(Debug)]
 pub(crate) struct ClassTally {
     records: Shards<ClassRecord>,
@@ -262,9 +263,9 @@ pub(crate) struct ClassCounts {
 }
 
 impl ClassTally {
-    /// Creates an empty tally that spills to temporary files. If `with_identities` is `true`, the tally has a second
-    /// store, for pairs of a position key and an identity (a hash that distinguishes positions with equal keys). Each
-    /// store may use the whole budget of `memory`.
+    /// Creates an empty store of records of half-moves, which spills to temporary files. If `with_identities` is
+    /// `true`, it has a second store, for pairs of a position key and an identity (a hash that distinguishes positions
+    /// with equal keys). Each store may use the whole budget of `memory`.
     pub(crate) fn new(memory: &Memory, with_identities: bool) -> ClassTally {
         ClassTally {
             records: Shards::new(memory.clone()),
@@ -272,8 +273,8 @@ impl ClassTally {
         }
     }
 
-    /// Adds `records`. If the tally stores identities, also adds `pairs`: the key and the identity (two hashes) of each
-    /// position in `records`. Otherwise ignores `pairs`.
+    /// Adds `records`, the records of half-moves. If identities are stored, also adds `pairs`: the key and the identity
+    /// (two hashes) of each position in `records`. Otherwise ignores `pairs`.
     ///
     /// # Errors
     ///

@@ -82,8 +82,8 @@ impl Ord for Placed {
 }
 
 impl ClassedCounts {
-    /// Opens directories of counts to add up their rows by class (speed, rating group and month). `by` says which of
-    /// these properties count. Each directory must be grouped by at least these properties.
+    /// Opens counts directories to add up their rows by those of the properties speed, rating group and month that `by`
+    /// contains. Each directory must be grouped by at least these properties.
     ///
     /// # Errors
     ///

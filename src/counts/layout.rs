@@ -123,8 +123,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the number of half-moves that the row counts. This is the number of its games, or 0 if its games end in
-    /// the position, because they have no move there.
+    /// Returns the number of half-moves that were counted for the row: the number of its games, or 0 if its games end
+    /// in the position, because they have no move there.
     pub fn plies(&self) -> u64 {
         match self.mv {
             BookMove::NONE => 0,

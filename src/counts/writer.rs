@@ -371,7 +371,7 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
-    /// Appends a row with its class (speed, rating group and month) and ratings. Returns an error in the cases of
+    /// Appends a row with its class (speed, rating group and month) and ratings. Returns the errors of
     /// [`push`](PartWriter::push).
     pub(super) fn push_classed(&mut self, row: &ClassRow) -> Result<()> {
         if row.ratings.sum > MOST_GAMES {

@@ -335,8 +335,9 @@ pub(super) struct OwnOption {
 }
 
 impl OwnOption {
-    /// Returns all options of polybook. `behind` is the second engine, if there is one. Options of polybook that would
-    /// clash with those of the second engine are left out or get a prefix.
+    /// Returns all options of polybook. `behind` is the second engine, which plays in positions that no source
+    /// contains, if there is one. Options of polybook that would clash with those of the second engine are left out or
+    /// get a prefix.
     pub(super) fn all(behind: Option<&SecondEngine>) -> Vec<OwnOption> {
         let has = |name: &str| behind.is_some_and(|behind| behind.has(name));
         let mut own = Vec::new();

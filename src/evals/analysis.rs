@@ -36,8 +36,8 @@ use crate::{
 /// positions are evaluated.
 const MAX_FAILURES: u64 = 20;
 
-/// The depth from which an evaluation counts as complete even if its search had too few nodes. An engine that reports
-/// so great a depth has ended the search early, because it has searched the whole game tree.
+/// The depth from which an evaluation is complete even if its search had too few nodes. An engine that reports so great
+/// a depth has ended the search early, because it has searched the whole game tree.
 const WHOLE_DEPTH: u8 = 200;
 
 /// The result of evaluating positions with an engine: the evaluations, and a report of evaluated and failed positions.

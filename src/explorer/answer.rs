@@ -558,8 +558,8 @@ fn by_year(
 /// because a wrong date probably causes it.
 const MOST_EMPTY_MONTHS: usize = 20 * 12;
 
-/// Returns the results for each month, in ascending order. Months without games are included with zeros, unless there
-/// are more than [`MOST_EMPTY_MONTHS`] of them in a row.
+/// Returns the results for each month, in ascending order. Months without games are included with zeros, unless more
+/// than [`MOST_EMPTY_MONTHS`] consecutive months have no games.
 fn zero_filled(months: &BTreeMap<Month, ResultSum>) -> Vec<MonthCount> {
     let mut all = Vec::new();
     // The next month, counted from the year 0.

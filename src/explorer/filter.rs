@@ -89,8 +89,8 @@ impl<'a> SourceFilters<'a> {
         &games[..kept]
     }
 
-    /// Returns the number of duplicates of game `number` that pass the filters. Returns 0 if each duplicate counts as a
-    /// game of its own.
+    /// Returns the number of duplicates of game `number` that pass the filters. Returns 0 if duplicates are not
+    /// grouped.
     pub(super) fn copies_of(&self, number: u64) -> usize {
         let others = self
             .duplicates

@@ -159,7 +159,7 @@ impl FirstSeen<'_> {
     }
 
     /// Returns the games that reached the position with the key `subject`, including games that ended in the position.
-    /// If `before` is given, games count only if they were certainly played before this day.
+    /// If `before` is given, leaves out games that were not certainly played before this day.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ use crate::{
     position::{BookMove, identity},
 };
 
-/// The number of years before the year of the opponent's last game whose games still count as recent.
+/// The number of years before the year of the opponent's last game whose games are recent.
 const RECENT_YEARS: u16 = 2;
 
 /// The minimum number of games in which the player must have played a move for the move to count as the player's

@@ -194,7 +194,7 @@ impl Needs {
         self.keys || self.shared_keys || self.classes
     }
 
-    /// Returns the number of tallies (stores that add up the results of moves) that a run of `make-book` needs.
+    /// Returns the number of stores for the results of moves (tallies) that a run of `make-book` needs.
     pub(super) fn tallies(&self) -> usize {
         let tallies = [self.keys, self.identities, self.shared_keys];
         tallies.into_iter().filter(|wanted| *wanted).count()

@@ -112,8 +112,8 @@ pub fn legal_move<P: Rules>(pos: &P, text: &str) -> Option<BookMove> {
         .map(BookMove::from)
 }
 
-/// The greatest number of games with one result in a row. It is larger than the number of games in any collection, but
-/// sums of such numbers cannot overflow.
+/// The greatest number of wins, of draws, and of losses in one row of the table `Book`. It is larger than the number of
+/// games in any collection, but sums of these numbers cannot overflow.
 pub(super) const MOST_GAMES: i64 = 1 << 36;
 
 /// The greatest number of characters of an EPD, including counters and operations. No valid EPD is longer.

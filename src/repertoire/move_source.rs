@@ -195,7 +195,7 @@ impl MoveSource {
         MoveSource::indexed(options.run(inputs), options)
     }
 
-    /// Makes an index with `run`, an operation that reads games, and opens the index as a source of moves.
+    /// Builds an index by executing `run`, an operation that reads games, and opens the index as a source of moves.
     fn indexed(run: MakeBook, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let index = options.directory.join("games.idx");
         let run = run.allow_empty(true).explorer(&index);
@@ -279,7 +279,7 @@ impl MoveSource {
         }
     }
 
-    /// Opens an index of games or counts as a source of moves.
+    /// Opens an index of games, or an index of counts (results of moves without games), as a source of moves.
     ///
     /// # Errors
     ///

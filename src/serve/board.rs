@@ -29,7 +29,8 @@ struct PositionRules {
     legal: Vec<WrittenMove>,
 }
 
-/// The data that the page needs about a position in addition to the answer of the explorer.
+/// The data that the page needs about a position in addition to the explorer's answer, which contains the counts of
+/// moves.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Board {
     /// The position, or `None` if the request has `legal=0`.

@@ -219,7 +219,7 @@ impl AppState {
     }
 }
 
-/// The answer to a request for the gaps of a repertoire.
+/// The content of the response to a request for the gaps of a repertoire, the opponent's moves that it does not answer.
 #[derive(Serialize)]
 struct FoundGaps {
     /// The number of all gaps, of which the answer lists the likeliest.

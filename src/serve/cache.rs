@@ -20,7 +20,7 @@ use crate::{
 /// version are then rebuilt.
 const GENERATION: u32 = 11;
 
-/// A directory of indexes that were made from PGN files. The name of an index contains two hashes: one of the path of
+/// A directory of indexes that were built from PGN files. The name of an index contains two hashes: one of the path of
 /// its PGN file, and one of the state of this file.
 #[derive(Debug)]
 pub struct Cache {
@@ -138,8 +138,8 @@ impl CachedIndex {
         Ok(unless_damaged(opened)?.is_some())
     }
 
-    /// Removes a damaged or incomplete index. Does nothing if no index exists, or if `is_sound` returns `true`. That is
-    /// possible because another server may have made the index meanwhile.
+    /// Removes a damaged or incomplete index. Does nothing if no index exists, or if `is_sound` returns `true`, for
+    /// example if another server has rebuilt the index meanwhile.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl CachedIndex {
         }
     }
 
-    /// Returns a [`MakeBook`] that makes the index from the PGN file when it is run. The index contains games of all
+    /// Returns a [`MakeBook`] that builds the index of the PGN file when it is run. The index contains games of all
     /// variants.
     pub fn make(&self) -> MakeBook {
         MakeBook::new([Input::file(&self.pgn).with_untagged_variant(self.untagged)])

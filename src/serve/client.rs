@@ -84,7 +84,8 @@ pub(super) struct Clients {
     shares: HashMap<IpAddr, Weak<Capacity>>,
 }
 
-/// The client of one connection. The permits for the connection are held until the last clone is dropped.
+/// The client of one connection. The permits of the semaphores that limit connections are held until the last clone is
+/// dropped.
 #[derive(Clone)]
 pub(super) struct Client {
     stream: Arc<net::TcpStream>,
@@ -112,7 +113,8 @@ impl Clients {
         }
     }
 
-    /// Waits until the server may accept another connection, and returns the permit for it.
+    /// Waits until the server may accept another connection, and returns a permit of the semaphore that limits
+    /// connections.
     pub(super) async fn connection_permit(&self) -> OwnedSemaphorePermit {
         let permit = self.server.of(Share::Connections).acquire_owned().await;
         permit.expect("nobody closes the semaphore")
@@ -193,7 +195,7 @@ impl Client {
         }
     }
 
-    /// Waits for two permits to answer a request: first for a permit of the client's address, then for a permit of the
+    /// Waits for two semaphore permits to answer a request: first for one of the client's address, then for one of the
     /// server. Dropping the result returns both permits.
     ///
     /// # Errors
@@ -205,8 +207,8 @@ impl Client {
         Ok((own, permit))
     }
 
-    /// Waits for the client's address to get a permit to read the texts of games. Then takes the server's permit,
-    /// without waiting for it. Dropping the result returns both permits.
+    /// Acquires two semaphore permits to read the texts of games: waits for one of the client's address, and then takes
+    /// one of the server without waiting. Dropping the result returns both permits.
     ///
     /// # Errors
     ///
@@ -220,7 +222,7 @@ impl Client {
         Ok((own, permit.map_err(too_many)?))
     }
 
-    /// Takes the permits to make a book, without waiting for them. Dropping the result returns the permits.
+    /// Takes the semaphore permits to make a book, without waiting for them. Dropping the result returns the permits.
     ///
     /// # Errors
     ///
@@ -233,8 +235,8 @@ impl Client {
         Ok((own, permit(&self.server).map_err(too_many)?))
     }
 
-    /// Attaches the permits to send a large answer to `content`. They are returned when the answer has been sent. A
-    /// small answer needs no permits and is returned unchanged.
+    /// Attaches semaphore permits for sending a large response to `content`. They are returned when the response has
+    /// been sent. A small response needs no permits and is returned unchanged.
     ///
     /// # Errors
     ///
@@ -262,7 +264,7 @@ impl Client {
     }
 }
 
-/// Waits for a permit and returns it. Returns a refusal if the permit is not available within ten seconds.
+/// Waits for a semaphore permit and returns it. Returns a refusal if the permit is not available within ten seconds.
 pub(super) async fn in_time<T>(
     permit: impl Future<Output = Result<T, AcquireError>>,
 ) -> Result<T, Refusal> {

@@ -54,8 +54,8 @@ impl Content {
         Ok(Content::new(JSON, written(document)?))
     }
 
-    /// Serializes a document as the JSON body of an answer, like [`json`](Content::json), and converts its keys from
-    /// snake case to camel case.
+    /// Serializes `document` as a JSON response body, like [`json`](Content::json), and converts its keys from snake
+    /// case to camel case.
     pub(super) fn camel_json(document: &impl Serialize) -> Result<Content, Refusal> {
         let document = serde_json::to_value(document);
         let document = document.map_err(|err| Refusal::unavailable(err.to_string()))?;
@@ -151,15 +151,15 @@ fn written(document: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(document).map_err(|err| Refusal::unavailable(err.to_string()))
 }
 
-/// Returns a validator (`ETag`) for a value. The validator is weak, because the answer may be sent with or without
+/// Returns a validator (`ETag`) for a value. The validator is weak, because the response may be sent with or without
 /// compression.
 pub(super) fn etag_of(value: &impl Hash) -> HeaderValue {
     let text = format!("W/\"{:016x}\"", hash(value));
     text.try_into().expect("a number is a header's value")
 }
 
-/// Returns a response with status 304 if the client already has the answer whose validator is `etag`, according to the
-/// `headers` of its request. Otherwise returns `None`.
+/// Returns a response with status 304 if the client already has the response whose validator is `etag`, according to
+/// the `headers` of its request. Otherwise returns `None`.
 pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Response> {
     let hash = etag.to_str().unwrap_or_default().trim_start_matches("W/");
     let is_known = headers
@@ -172,18 +172,18 @@ pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Re
     is_known.then(|| response.into_response())
 }
 
-/// The maximum total size of the answers in the cache, in bytes.
+/// The maximum total size of the responses in the cache, in bytes.
 const KEPT: u64 = 16 << 20;
 
-/// The typical size of an answer in bytes. The cache divides its maximum size by this number to estimate how many
+/// The typical size of a response in bytes. The cache divides its maximum size by this number to estimate how many
 /// entries to reserve.
 const USUAL: usize = 4 << 10;
 
-/// The number of shards of the cache of answers. Each shard has its own lock. The number is small, so that the largest
-/// answers fit into one shard.
+/// The number of shards of the cache of responses. Each shard has its own lock. The number is small, so that the
+/// largest responses fit into one shard.
 const PARTS: usize = 8;
 
-/// The key of an answer in the cache: the path and the query string of the request, and the accepted media types.
+/// The key of a response in the cache: the path and the query string of the request, and the accepted media types.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct CacheKey {
     pub(super) path: String,
@@ -191,10 +191,10 @@ pub(super) struct CacheKey {
     pub(super) accept: String,
 }
 
-/// A cache of recent answers. New answers evict old ones when the cache is full.
+/// A cache of recent responses. New responses evict old ones when the cache is full.
 pub(super) type ResponseCache = Cache<CacheKey, Content, Size>;
 
-/// Measures the size of a cached answer, including its key, in bytes.
+/// Measures the size of a cached response, including its key, in bytes.
 #[derive(Clone)]
 pub(super) struct Size;
 

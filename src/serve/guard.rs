@@ -62,7 +62,7 @@ const HEADERS: [(HeaderName, &str); 3] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];
 
-/// A guard that refuses certain requests from pages of other sites, and adds security headers to answers.
+/// A guard that refuses certain requests from pages of other sites, and adds security headers to responses.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
     pub(super) hosts: Hosts,
@@ -106,7 +106,7 @@ impl Guard {
         }
     }
 
-    /// Adds the headers that tell a browser how to treat an answer. `origin` is the `Origin` header of the request.
+    /// Adds the headers that tell a browser how to treat the response. `origin` is the `Origin` header of the request.
     pub(super) fn protect(&self, origin: Option<&HeaderValue>, response: &mut Response) {
         let headers = response.headers_mut();
         for (name, value) in HEADERS {
@@ -120,8 +120,8 @@ impl Guard {
         headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, readers);
     }
 
-    /// Returns `true` if pages of `origin` may read the answers. If a request names no origin, `origin` is `None`, and
-    /// the result is `true` only if all origins are allowed (`*`).
+    /// Returns `true` if pages of `origin` may read the server's responses. If a request names no origin, `origin` is
+    /// `None`, and the result is `true` only if all origins are allowed (`*`).
     fn allows(&self, origin: Option<&HeaderValue>) -> bool {
         let mut allowed = self.origins.iter();
         allowed.any(|allowed| match origin {
@@ -238,7 +238,7 @@ pub struct Origin(pub(super) HeaderValue);
 pub struct OriginError;
 
 impl Origin {
-    /// Returns `true` if this value allows pages of `origin` to read the answers.
+    /// Returns `true` if this value allows pages of `origin` to read the server's responses.
     pub(super) fn allows(&self, origin: &HeaderValue) -> bool {
         self.0 == "*" || self.0 == origin
     }

@@ -173,7 +173,7 @@ impl Site {
         response
     }
 
-    /// Answers a request after the guard has accepted it and the client has received a permit.
+    /// Answers a request after the guard has accepted it and the client has received a semaphore permit.
     async fn checked(
         self,
         mut request: Request<Incoming>,

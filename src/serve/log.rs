@@ -17,7 +17,7 @@ const QUEUE_LENGTH: usize = 1024;
 /// The maximum time that a shutdown waits for the last entries of the log.
 pub(super) const LAST_LINES: Duration = Duration::from_millis(200);
 
-/// An entry of the log: a request and the status of its answer.
+/// An entry of the server's log: a request and the status of its response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Served {
     /// The method of the request, such as `GET` or `HEAD`.

@@ -58,8 +58,7 @@ const DEEPEST: u32 = 600;
 /// The interval at which the server checks whether a client that waits for a book is still connected.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A time limit. Making a book may take at most this time, and a request may wait at most this time while another book
-/// is being made.
+/// The maximum time for making a book, and the maximum time that a request waits while another book is being made.
 const MAKING: Duration = Duration::from_secs(60);
 
 /// The error message for PGN files whose number of games differs from that of the index.
@@ -87,7 +86,7 @@ impl Drop for StopAtEnd {
     }
 }
 
-/// A kind of product that the server makes from games, such as a book. Products are made one at a time.
+/// A product that the server makes from games, such as a book. Products are made one at a time.
 #[derive(Copy, Clone)]
 pub(super) struct Product {
     /// The name of the product in messages.

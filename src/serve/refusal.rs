@@ -81,7 +81,7 @@ impl Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text)
     }
 
-    /// Returns the HTTP status of the answer.
+    /// Returns the HTTP status of the response.
     pub fn status(&self) -> u16 {
         self.status.as_u16()
     }

@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The number of threads that read the texts of games. Reading a compressed file takes long, so it must not block the
-/// threads that answer counts.
+/// threads that answer requests for counts of moves.
 const READERS: usize = 4;
 
 /// The size in bytes that limits a page of games in PGN. When a page has reached this size, no further game is added to
@@ -89,8 +89,8 @@ struct WithBoard {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A pool of threads that may block on files. Each thread has a permit, so work starts only when a thread is free. All
-/// threads are started in advance, so a request never needs a new one.
+/// A pool of threads that may block on files. Each thread has a semaphore permit, so work starts only when a thread is
+/// free. All threads are started in advance, so a request never needs a new one.
 pub(super) struct Workers {
     /// The senders to idle threads; the last one used is at the end. Idle threads wait on their own channels, so they
     /// do not contend for this lock.
@@ -99,7 +99,7 @@ pub(super) struct Workers {
     pub(super) permits: Arc<Semaphore>,
 }
 
-/// The thread on which an answer is computed.
+/// The thread on which a response is computed.
 #[derive(Copy, Clone)]
 pub(super) enum Thread {
     /// The thread of the connection. This is faster than passing the work on, but other requests wait meanwhile.
@@ -119,7 +119,7 @@ fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     !has("history") && !has("transpositions") && !(many_years && (has("since") || has("until")))
 }
 
-/// Computes an answer by calling `work`. If `work` panics, returns a refusal, so that only this request fails.
+/// Computes a response by calling `work`. If `work` panics, returns a refusal, so that only this request fails.
 pub(super) fn made(work: impl FnOnce() -> Result<Content, Refusal>) -> Result<Content, Refusal> {
     task::caught(|| Ok(work())).unwrap_or_else(|err| Err(err.into()))
 }
@@ -141,7 +141,7 @@ impl Workers {
         })
     }
 
-    /// Computes an answer by calling `work` on a worker thread, as soon as a thread is free. Does not call `work` if
+    /// Computes a response by calling `work` on a worker thread, as soon as a thread is free. Does not call `work` if
     /// the client has disconnected by then.
     ///
     /// # Errors
@@ -156,8 +156,9 @@ impl Workers {
         self.content_with(permit, client, work).await
     }
 
-    /// Computes an answer by calling `work` on a worker thread, unless the client has disconnected. `permit` is a
-    /// permit of the thread pool. It is held until the answer is ready, even if the client disconnects meanwhile.
+    /// Computes a response by calling `work` on a worker thread, unless the client has disconnected. `permit` is a
+    /// semaphore permit of the thread pool. It is held until the response is ready, even if the client disconnects
+    /// meanwhile.
     ///
     /// # Errors
     ///
@@ -421,7 +422,7 @@ impl AppState {
         }
     }
 
-    /// Stores an answer from the index in the cache of answers, and returns the answer.
+    /// Stores a response that was computed from the index in the cache, and returns the response.
     pub(super) fn cached(&self, key: &CacheKey, content: Content) -> Result<Content, Refusal> {
         self.cache.insert(key.clone(), content.clone());
         Ok(content)

@@ -127,8 +127,8 @@ impl Sink for CountedIndexSink<'_> {
     }
 }
 
-/// Converts a row of counts to a row of an explorer's index, with White's results. Returns `None` if the row counts no
-/// games, or is counted for books only.
+/// Converts a row of counts to a row of an explorer's index, with White's results. Returns `None` if the number of
+/// games is 0, or if the games were counted for books only.
 fn counted_row(row: &ClassRow) -> Option<ResultRow> {
     let (class, stats) = (row.class, row.row.stats.turned(row.row.turn));
     let speed = Speed::ALL[usize::from(class.speed)];
