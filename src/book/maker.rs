@@ -136,7 +136,7 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, adjustments)
     }
 
-    /// Returns a maker for the same book without the moves that lose too much according to `max_loss`. Moves are left
+    /// Returns a maker for the same book without the moves whose loss of evaluation exceeds `max_loss`. Moves are left
     /// out only in positions that lines of the book reach from the starting position of `variant`.
     ///
     /// # Errors

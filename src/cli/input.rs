@@ -22,7 +22,7 @@ use polybook::{
 
 use super::usage::Usage;
 
-/// The argument that names a book, for the commands that exist in the program `polyglot` as well as in polybook.
+/// The argument that names a book, for those commands of polybook that exist in the program `polyglot`, too.
 #[derive(clap::Args, Debug)]
 pub struct BookArg {
     /// The book; - is standard input [default: book.bin]

@@ -14,7 +14,7 @@ use crate::{
     pgn::{Date, RatingGroup, Speed},
 };
 
-/// The greatest length of a period whose results are passed on as one row: all time, a year or a month.
+/// The greatest length of the periods (all time, years or months) whose results of moves are processed as one row.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Split {
     Nowhere,

@@ -92,8 +92,8 @@ impl Budget {
         }
     }
 
-    /// Returns the memory that is left for sorting the rows of an output. Meanwhile, the counts occupy `counts` bytes,
-    /// and the outputs that are not yet written occupy `outputs` bytes.
+    /// Returns the memory budget for sorting the rows of an output, while the counts of moves occupy `counts` bytes and
+    /// the outputs that are not written yet occupy `outputs` bytes.
     pub(super) fn left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
         // Finding positions needs one more byte for each record.
         let held = counts + counts / 8 + outputs;

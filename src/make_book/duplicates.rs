@@ -13,7 +13,7 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules},
 };
 
-/// The moves of a game that follow its counted moves. Two games are duplicates only if these moves are equal as well.
+/// The moves of a game that follow its counted moves. Two games are duplicates only if these moves are equal, too.
 pub(super) struct UncountedMoves<P> {
     /// The current position, or `None` after a move that cannot be played.
     pos: Option<Keyed<P>>,

@@ -118,8 +118,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Passes the data collected from the batch `id` to the sequencer, which restores the order of batches. Adds the
-    /// records of all batches whose turn has come to the counts.
+    /// Passes the data of the batch `id` to the sequencer, which restores the order of batches. Then adds the counted
+    /// moves of all batches that can be processed next to the stores in which the run sums them.
     pub(super) fn submit(&self, id: BatchId, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(id, outcome)?;

@@ -80,7 +80,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns the number of batches that have been processed in order.
+    /// Returns the number of batches of games that have been processed, in the order of the inputs.
     pub(super) fn in_order(&self) -> u64 {
         self.in_order
     }
@@ -101,8 +101,8 @@ impl<'a> Sequencer<'a> {
         Ok(in_order)
     }
 
-    /// Processes the data of the next batch in order: removes duplicates, adds the numbers to the report, and returns
-    /// the data.
+    /// Processes the data of the next batch in the order of the inputs: removes duplicate games, adds the numbers of
+    /// games to the report, and returns the data.
     fn process(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<Outcome<'a>> {
         if let Some(seen) = &mut self.seen {
             leave_out_duplicates(&mut outcome, seen)?;

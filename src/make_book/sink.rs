@@ -36,8 +36,8 @@ pub(super) struct Plan<'a> {
 type Begin<'a> = Box<dyn FnOnce(&Budget) -> Result<Box<dyn Sink + 'a>> + 'a>;
 
 impl<'a> Plan<'a> {
-    /// Creates a plan for an output that is made from counts and needs no data of single games. `path` is the path of
-    /// the output, and `begin` opens the output.
+    /// Creates a plan for an output that is written from the counts of moves and needs no data of single games. `path`
+    /// is the path of the output, and `begin` opens the output.
     pub(super) fn of_counts<S: Sink + 'a>(
         path: &'a Path,
         begin: impl FnOnce() -> Result<S> + 'a,

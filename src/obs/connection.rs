@@ -97,8 +97,8 @@ impl Connections {
         })
     }
 
-    /// Takes a connection from the pool for a long read. If no idle connection is left for short queries, opens a
-    /// further one. The further connection is optional, so a failure to open it is ignored.
+    /// Takes a connection from the pool for a long read. If no idle connection is left for short queries, tries to open
+    /// another connection, and ignores a failure to open it.
     pub(super) fn lend_long(&self) -> Result<Lent> {
         let lent = self.lend()?;
         let is_last = task::lock(&self.idle).is_empty();
