@@ -24,7 +24,7 @@ const DOCUMENTS: [(&str, usize); 11] = [
     ("docs/engine-tester.md", 9),
     ("docs/club-player.md", 13),
     ("docs/bot-owner.md", 18),
-    ("docs/data-person.md", 7),
+    ("docs/data-person.md", 10),
     ("docs/operator.md", 4),
     ("docs/explorer.md", 3),
     ("docs/reference.md", 5),

@@ -94,6 +94,31 @@ fn the_document_done_in_order_has_answers() {
     assert!(books[0] == books[1]);
 }
 
+/// The queries for data people have results. Joining FENs to counts changes no sum, and keeps castling.
+#[test]
+fn the_document_for_data_people_done_in_order_has_answers() {
+    let Some(python) = python_with("DUCKDB", &["duckdb"]) else {
+        return;
+    };
+    let dir = temp();
+    // The document writes these files from the reader's own games.
+    let game = "1. e4 { [%eval 0.3] } e5 { [%eval 0.2] } 2. Nf3 1-0\n\n";
+    fs::write(dir.path().join("games.pgn"), game.repeat(10)).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q games.pgn --counts games.counts --min-game 1",
+    );
+    ok(dir.path(), "evals -q games.pgn --out evals.parquet");
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/data-person.md");
+    let binary = Path::new(env!("CARGO_BIN_EXE_polybook"));
+    run_python(
+        &python,
+        "duckdb_questions.py",
+        &[dir.path(), &document, binary],
+    );
+    run_python(&python, "duckdb_join.py", &[dir.path()]);
+}
+
 #[test]
 fn duckdb_adds_counts_up() {
     let Some(python) = python_with("DUCKDB", &["duckdb", "pyarrow"]) else {

@@ -492,10 +492,12 @@ fn tables_in_parquet_equal_tables_in_json() {
     ok(dir, "verify -q more.bin --fix few.bin");
     let value = |field: &Field| match field {
         Field::Long(number) => serde_json::json!(number),
+        Field::Int(number) => serde_json::json!(number),
         Field::Str(text) => serde_json::json!(text),
         Field::Null => serde_json::Value::Null,
         other => panic!("{other}"),
     };
+    let mut castling = 0;
     for source in ["few.bin", "games.obs.db3"] {
         let jsonl = lines(dir, &format!("{source} t.jsonl"), "t.jsonl");
         ok(dir, &format!("convert -q {source} t.parquet --force"));
@@ -518,6 +520,19 @@ fn tables_in_parquet_equal_tables_in_json() {
                     assert_eq!(polybook::position::key(&pos), key);
                 }
             }
+            // Castling is written as in counts: the king captures its rook.
+            let number = u16::try_from(row["move"].as_i64().unwrap()).unwrap();
+            let mv = polybook::position::BookMove(number);
+            match line["fen"].as_str() {
+                Some(fen) => {
+                    let pos = from_text(Some(fen), None).unwrap();
+                    assert_eq!(mv.san(&pos).as_deref(), line["san"].as_str(), "{line}");
+                    let is_castling = line["san"].as_str().is_some_and(|san| san.starts_with('O'));
+                    assert_eq!(is_castling, mv.to_string() != line["uci"], "{line}");
+                    castling += u32::from(is_castling);
+                }
+                None => assert_eq!(line["uci"], mv.to_string()),
+            }
             for (name, value) in line.as_object().unwrap() {
                 if name != "key" {
                     assert_eq!(&row[&**name], value, "{name}");
@@ -525,6 +540,7 @@ fn tables_in_parquet_equal_tables_in_json() {
             }
         }
     }
+    assert!(castling > 0);
     // A file that polybook cannot tell from others is not replaced.
     let error = fails(dir, "convert -q few.bin t.parquet", 1);
     assert!(error.contains("--force"), "{error}");

@@ -36,7 +36,7 @@ The ending of OUT determines what is made from an OOBS database (.obs.db3) or a 
   .epd    an opening suite of the positions after such lines, the most played position first
   .csv    a table of the moves of a database with their results and weights, or of the records of a book
   .jsonl  the same table, as one JSON document for each move, with FEN, SAN and UCI
-  .parquet  the columns of .jsonl, and the position key as counts have it, to join FEN and SAN to counts
+  .parquet  the columns of .jsonl, and key and move as counts have them, to join FEN and SAN to counts
 Tables contain every move by default, as with --min-game 1. Rows of a database that are marked inactive are skipped.
 
 The lines of a suite are combined from single moves of the input. No line repeats a position. It is possible that no game

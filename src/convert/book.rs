@@ -12,7 +12,7 @@ use super::{
 use crate::{
     book::{Book, Entry, each_move_once},
     error::{Error, Result},
-    position::{Keyed, Variant, fen_of},
+    position::{BookMove, Keyed, Variant, fen_of},
     progress::Meter,
     storage::output::{AtomicFile, BufferedFile},
     storage::sort::{Memory, SpillingSet},
@@ -39,6 +39,10 @@ pub struct ConvertBook<'a> {
 #[derive(Serialize)]
 struct BookRow {
     key: String,
+    /// The move as a 16-bit number, for Parquet files. A legal castling move has one number, whichever way the record
+    /// writes it.
+    #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
+    number: Option<u16>,
     /// The FEN of the position, or `None` if no line leads to it.
     fen: Option<String>,
     /// The move in SAN, or `None` if the position is unknown or the move is not legal.
@@ -50,9 +54,11 @@ struct BookRow {
 }
 
 impl BookRow {
-    fn new(entry: Entry, pos: Option<&VariantPosition>) -> BookRow {
+    fn new(entry: Entry, pos: Option<&VariantPosition>, has_number: bool) -> BookRow {
+        let legal = pos.and_then(|pos| entry.mv.to_move(pos));
         BookRow {
             key: format!("{:016x}", entry.key),
+            number: has_number.then(|| legal.map_or(entry.mv, BookMove::from).0),
             fen: pos.map(fen_of),
             san: pos.and_then(|pos| entry.mv.san(pos)),
             uci: pos.map_or_else(|| entry.mv.to_string(), |pos| entry.mv.uci(pos)),
@@ -74,7 +80,7 @@ impl<'a> ConvertBook<'a> {
     }
 
     /// Writes the records of the book as a table with the columns key (16 hex digits), FEN, move in SAN, move in UCI
-    /// notation, weight, and learn field.
+    /// notation, weight, and learn field. Parquet files also have the 16-bit number of the move.
     ///
     /// Positions are written in the order in which the book's lines reach them from `starts`; if `starts` is empty,
     /// from the starting position of the variant. The moves of a position are sorted by weight in descending order. If
@@ -99,11 +105,16 @@ impl<'a> ConvertBook<'a> {
         starts: &[VariantPosition],
         format: TableFormat,
     ) -> Result<Converted> {
-        let mut file = TableOutput::begin(out, format, "Key,FEN,SAN,UCI,Weight,Learn")?;
+        let has_number = !matches!(format, TableFormat::Csv | TableFormat::Jsonl);
+        let columns = match has_number {
+            true => "key,move,fen,san,uci,weight,learn",
+            false => "Key,FEN,SAN,UCI,Weight,Learn",
+        };
+        let mut file = TableOutput::begin(out, format, columns)?;
         let mut entries = 0;
         let mut write = |entry, pos: Option<&VariantPosition>| {
             entries += 1;
-            file.write(&BookRow::new(entry, pos))
+            file.write(&BookRow::new(entry, pos, has_number))
         };
         self.book.refuse_changed()?;
         let mut unseen = self.book.len_without_header()?;

@@ -1,7 +1,7 @@
 //! Tables as Parquet files, which DuckDB, Spark, pandas and polars read.
 
 use parquet::{
-    data_type::{ByteArray, ByteArrayType, Int64Type},
+    data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type},
     errors::ParquetError,
     file::writer::SerializedRowGroupWriter,
 };
@@ -19,9 +19,14 @@ use crate::{
 /// The names of the columns that contain texts. All other columns contain numbers.
 const TEXTS: [&str; 3] = ["fen", "san", "uci"];
 
+/// The name of the column that contains 16-bit moves. It has 32 bits, as in counts, because polars and Arrow join only
+/// columns of equal types.
+const MOVE: &str = "move";
+
 /// A column, with its values in the current row group.
 enum Column {
     Numbers(Vec<i64>),
+    Moves(Vec<i32>),
     /// Texts; `None` is a null.
     Texts(Vec<Option<String>>),
 }
@@ -34,6 +39,7 @@ impl Column {
     ) -> Result<(), ParquetError> {
         match self {
             Column::Numbers(numbers) => write_column::<Int64Type>(group, numbers.drain(..)),
+            Column::Moves(moves) => write_column::<Int32Type>(group, moves.drain(..)),
             Column::Texts(texts) => {
                 let levels: Vec<i16> = texts.iter().map(|text| text.is_some().into()).collect();
                 let texts = texts.drain(..).flatten();
@@ -62,16 +68,18 @@ impl ParquetRows {
     ) -> Result<ParquetRows> {
         let (mut columns, mut fields) = (Vec::new(), String::new());
         for name in names.map(str::to_ascii_lowercase) {
-            let column = match TEXTS.contains(&&*name) {
-                true => {
-                    fields += &format!("optional binary {name} (UTF8); ");
-                    Column::Texts(Vec::new())
-                }
-                false => {
-                    fields += &format!("required int64 {name}; ");
-                    Column::Numbers(Vec::new())
-                }
+            let (kind, column) = match &*name {
+                name if TEXTS.contains(&name) => (
+                    format!("optional binary {name} (UTF8)"),
+                    Column::Texts(Vec::new()),
+                ),
+                MOVE => (format!("required int32 {MOVE}"), Column::Moves(Vec::new())),
+                name => (
+                    format!("required int64 {name}"),
+                    Column::Numbers(Vec::new()),
+                ),
             };
+            fields += &format!("{kind}; ");
             columns.push((name, column));
         }
         let path = file.target().to_owned();
@@ -94,6 +102,10 @@ impl ParquetRows {
             let value = &row[&**name];
             match column {
                 Column::Texts(texts) => texts.push(value.as_str().map(str::to_owned)),
+                Column::Moves(moves) => {
+                    let bits = value.as_i64().and_then(|bits| i32::try_from(bits).ok());
+                    moves.push(bits.unwrap_or(0));
+                }
                 Column::Numbers(numbers) => numbers.push(match value.as_str() {
                     Some(key) => u64::from_str_radix(key, 16).map_or(0, u64::cast_signed),
                     None => value.as_i64().unwrap_or(i64::MAX),

@@ -16,7 +16,7 @@ use crate::{
     counts::{MoveFilter, Wdl},
     error::{At, Result},
     obs::{ObsRow, PassedOver, legal_move},
-    position::{Variant, fen_of, key},
+    position::{BookMove, Variant, fen_of, key},
     storage::output::{AtomicFile, BufferedFile},
     task,
 };
@@ -128,6 +128,9 @@ struct JsonRow<'a> {
     /// The key of the position as 16 hex digits, for Parquet files.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
+    /// The move as a 16-bit number, or 0 if it is not legal, for Parquet files.
+    #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
+    number: Option<u16>,
     fen: String,
     /// The move in SAN, or `None` if it is not legal.
     san: Option<String>,
@@ -146,7 +149,7 @@ impl Convert {
     /// Comma-separated values have the columns EPD, move, wins, draws and losses of the side to move, and weight. The
     /// weight is the one in a book made from the database, or 0 if the book leaves the move out. JSON documents contain
     /// the FEN instead of the EPD, and the move in SAN and in UCI notation. Parquet files have the columns of
-    /// JSON documents, and the position key as counts have it.
+    /// JSON documents, and the position key and the 16-bit number of the move as counts have them.
     ///
     /// # Errors
     ///
@@ -158,7 +161,7 @@ impl Convert {
     fn write_table(&self, out: AtomicFile, format: TableFormat) -> Result<Converted> {
         let columns = match format {
             TableFormat::Csv => "EPD,Move,Win,Draw,Loss,Weight",
-            _ => "key,fen,san,uci,wins,draws,losses,weight",
+            _ => "key,move,fen,san,uci,wins,draws,losses,weight",
         };
         let file = TableOutput::begin(out, format, columns)?;
         let variant = self.played_variant()?;
@@ -277,9 +280,10 @@ impl DatabaseTable<'_> {
         }
         let legal = legal_move(pos, mv);
         let uci = legal.map(|mv| mv.uci(pos));
-        let has_key = self.format != TableFormat::Jsonl;
+        let has_numbers = self.format != TableFormat::Jsonl;
         self.file.write(&JsonRow {
-            key: has_key.then(|| format!("{:016x}", key(pos))),
+            key: has_numbers.then(|| format!("{:016x}", key(pos))),
+            number: has_numbers.then(|| legal.map_or(BookMove::NONE, BookMove::from).0),
             fen: fen_of(pos),
             san: legal.and_then(|mv| mv.san(pos)),
             uci: uci.as_deref().unwrap_or(mv),
