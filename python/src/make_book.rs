@@ -10,6 +10,7 @@ use polybook::{
     book::{Factors, Scale, Weights},
     counts::{Grouping, MoveFilter},
     make_book::{Phase, Progress},
+    openings::OpeningFilter,
     position::{PieceLetters, VariantChoice},
 };
 use pyo3::{exceptions::PyOverflowError, prelude::*, types::PyDict};
@@ -33,7 +34,7 @@ use crate::{
         allow_empty=False, index_stats=False, max_ply=1024, min_game=3, min_score=0.0, only_white=False, \
         only_black=False, uniform=False, win_factor=2, draw_factor=1, loss_factor=0, scale='global', \
         minimax=None, variant='standard', untagged_variant='standard', unfinished='draw', \
-        keep_prefix=False, strict=False, drop_duplicates=False, variations=False, piece_letters='en', \
+        keep_prefix=False, strict=False, drop_duplicates=False, opening=None, variations=False, piece_letters='en', \
         comment=None, no_header=False, threads=None, memory=1073741824, temp_dir=None, min_elo=None, \
         max_elo=None, require_elo=False, require_date=False, min_plies=0, since=None, until=None, \
         result=(), player=(), white=(), black=(), exact=False, eco=(), tag=(), not_tag=(), rated=False, \
@@ -57,6 +58,7 @@ fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook>
     let min_game = options.take::<u64>("min_game")?;
     let mut run = MakeBook::new(options.inputs(inputs)?)
         .game_filter(options.game_filter()?)
+        .opening(options.parse::<OpeningFilter>("opening")?)
         .move_filter(move_filter(options, min_game)?)
         .weights(weights(options)?);
     // If counts are the only output, `min_game` prunes positions instead of moves.

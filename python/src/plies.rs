@@ -1,6 +1,7 @@
 //! The function `positions`, which returns half-moves as NumPy arrays.
 
 use std::{
+    convert::identity,
     path::PathBuf,
     process,
     sync::{
@@ -52,48 +53,45 @@ impl Batch {
         self.keys.bind(py).len()
     }
 
-    /// Returns the arrays as the columns of a data frame of pandas, or else of polars, or else of a table of pyarrow. Raises
-    /// `ImportError` if none of these packages is installed.
+    /// Returns the arrays as the columns `key`, `move`, `result`, `game`, `clock` and `eval` of a data frame of pandas, or else of
+    /// polars, or else of a table of pyarrow. `key` (int64) and `move` (int32) are as in counts. Raises `ImportError` if none of these
+    /// packages is installed.
     fn to_frame<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         frame(py, &[self])
     }
 }
 
-/// Returns the arrays of all batches as the columns of a data frame.
+/// Returns the arrays of all batches as the columns of a data frame. Keys and moves have the types of counts, because an
+/// unsigned key equals no negative key, and polars joins only columns of equal types.
 fn frame<'py>(py: Python<'py>, batches: &[&Batch]) -> PyResult<Bound<'py, PyAny>> {
-    fn joined<'py, 'a, T: Element + Copy + 'static>(
+    /// Joins `arrays` to one array, whose items are converted with `convert`.
+    fn joined<'py, 'a, T: Element + Copy + 'static, U: Element>(
         py: Python<'py>,
         arrays: impl Iterator<Item = &'a Py<PyArray1<T>>>,
-    ) -> PyResult<Bound<'py, PyArray1<T>>> {
+        convert: impl Fn(T) -> U,
+    ) -> PyResult<Bound<'py, PyArray1<U>>> {
         let mut all = Vec::new();
         for array in arrays {
-            all.extend_from_slice(array.bind(py).readonly().as_slice()?);
+            let array = array.bind(py).readonly();
+            all.extend(array.as_slice()?.iter().copied().map(&convert));
         }
         Ok(all.into_pyarray(py))
     }
     let batches = batches.iter();
     let columns = PyDict::new(py);
-    columns.set_item(
-        "keys",
-        joined(py, batches.clone().map(|batch| &batch.keys))?,
-    )?;
-    columns.set_item(
-        "moves",
-        joined(py, batches.clone().map(|batch| &batch.moves))?,
-    )?;
-    columns.set_item(
-        "results",
-        joined(py, batches.clone().map(|batch| &batch.results))?,
-    )?;
-    columns.set_item(
-        "games",
-        joined(py, batches.clone().map(|batch| &batch.games))?,
-    )?;
+    let keys = batches.clone().map(|batch| &batch.keys);
+    columns.set_item("key", joined(py, keys, u64::cast_signed)?)?;
+    let moves = batches.clone().map(|batch| &batch.moves);
+    columns.set_item("move", joined(py, moves, i32::from)?)?;
+    let results = batches.clone().map(|batch| &batch.results);
+    columns.set_item("result", joined(py, results, identity)?)?;
+    let games = batches.clone().map(|batch| &batch.games);
+    columns.set_item("game", joined(py, games, identity)?)?;
     if batches.clone().all(|batch| batch.clock.is_some()) {
         let clocks = batches.clone().filter_map(|batch| batch.clock.as_ref());
-        columns.set_item("clock", joined(py, clocks)?)?;
+        columns.set_item("clock", joined(py, clocks, identity)?)?;
         let evals = batches.filter_map(|batch| batch.eval.as_ref());
-        columns.set_item("eval", joined(py, evals)?)?;
+        columns.set_item("eval", joined(py, evals, identity)?)?;
     }
     for (module, class) in FRAMES {
         match py.import(module) {

@@ -190,19 +190,28 @@ def headers(path):
             yield found
 
 
-def test_half_moves_become_a_data_frame(monkeypatch):
+def test_half_moves_become_a_data_frame(tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
     frame = polybook.positions([FAMOUS, SELFPLAY], max_ply=4).to_frame()
     assert isinstance(frame, pandas.DataFrame)
-    assert list(frame.columns) == ["keys", "moves", "results", "games", "clock", "eval"]
+    arrays = {"key": "keys", "move": "moves", "result": "results", "game": "games", "clock": "clock", "eval": "eval"}
+    assert list(frame.columns) == list(arrays)
     batches = list(polybook.positions([FAMOUS, SELFPLAY], max_ply=4))
     for name in frame.columns:
-        expected = np.concatenate([getattr(batch, name) for batch in batches])
+        expected = np.concatenate([getattr(batch, arrays[name]) for batch in batches])
+        # Keys and moves have the types of counts. A signed key has the bits of the unsigned one.
+        if name == "key":
+            expected = expected.view(np.int64)
+        elif name == "move":
+            expected = expected.astype(np.int32)
         assert frame[name].dtype == expected.dtype
         np.testing.assert_array_equal(frame[name], expected)
     assert len(batches[0].to_frame()) == len(batches[0])
     without = polybook.positions(FAMOUS, comments=False).to_frame()
-    assert list(without.columns) == ["keys", "moves", "results", "games"]
+    assert list(without.columns) == ["key", "move", "result", "game"]
+    assert (frame["key"] < 0).any()
+    polybook.make_book([FAMOUS, SELFPLAY], explorer=tmp_path / "both.idx")
+    assert set(frame["game"]) == set(polybook.Index(tmp_path / "both.idx").games())
     empty = polybook.positions(FAMOUS, player="nobody").to_frame()
     assert len(empty) == 0 and list(empty.columns) == list(frame.columns)
     # Without pandas and polars, the frame is a table of pyarrow, which looks for pandas when it makes its first table.
@@ -215,6 +224,16 @@ def test_half_moves_become_a_data_frame(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match="needs pandas, polars or pyarrow"):
         polybook.positions(FAMOUS).to_frame()
+
+
+def test_games_are_filtered_by_opening(tmp_path):
+    report = polybook.make_book(FAMOUS, bin=tmp_path / "sicilian.bin", min_game=1, opening="Sicilian Defense")
+    assert 0 < report["games"]["counted"] < report["games"]["read"]
+    board = chess.Board()
+    board.push_san("e4")
+    assert {move["uci"] for move in polybook.Book(tmp_path / "sicilian.bin").moves(board)} == {"c7c5"}
+    with pytest.raises(ValueError, match="opening: "):
+        polybook.make_book(FAMOUS, bin=tmp_path / "none.bin", opening="xx")
 
 
 def test_signatures_are_those_of_the_annotations(tmp_path):

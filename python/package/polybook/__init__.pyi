@@ -136,6 +136,7 @@ def make_book(
     keep_prefix: bool = False,
     strict: bool = False,
     drop_duplicates: bool = False,
+    opening: Optional[str] = None,
     variations: bool = False,
     piece_letters: str = "en",
     comment: Optional[str] = None,
@@ -263,7 +264,11 @@ class Batch:
 
     def __len__(self) -> int: ...
     def to_frame(self) -> Any:
-        """Returns the arrays as the columns of a data frame of pandas, or else of polars, or else of a table of pyarrow."""
+        """Returns the arrays as the columns of a data frame of pandas, or else of polars, or else of a table of pyarrow.
+
+        The columns are `key`, `move`, `result`, `game`, `clock` and `eval`. `key` (int64, with the bits of
+        `keys`) and `move` (int32) have the types and values of counts, so frames can be joined to counts.
+        """
 
 class Positions:
     """An iterator over the batches of PGN files, in the order of the files. Each batch consists of whole games."""
