@@ -288,6 +288,36 @@ fn advice_works() {
     }
 }
 
+/// Results without games are refused as sources of the server. The commands that the messages name serve them.
+#[cfg(feature = "serve")]
+#[test]
+fn advice_about_sources_of_the_server_works() {
+    use crate::common::served::Served;
+
+    let dir = files();
+    let dir = dir.path();
+    ok(
+        dir,
+        "make-book -q en.pgn --counts li.counts --by speed,rating,month",
+    );
+    advised(
+        dir,
+        &["serve", "li.counts"],
+        "make an index with polybook make-book li.counts --explorer li.idx, and serve the index",
+    );
+    ok(dir, "make-book li.counts --explorer li.idx");
+    advised(
+        dir,
+        &["serve", "s.obs.db3"],
+        "polybook serve games.pgn --book s.obs.db3",
+    );
+    for (source, path) in [("li.idx", "/lichess"), ("en.pgn --book s.obs.db3", "/book")] {
+        let served = Served::start(dir, format!("-q {source}").as_str());
+        let reply = served.ask("GET", path, "");
+        assert!(reply.text().contains("e2e4"), "{source}: {}", reply.text());
+    }
+}
+
 /// Refused options and files: what the message says to write works.
 #[test]
 fn advice_about_options_and_files_works() {

@@ -517,7 +517,16 @@ fn pages_of_origins_that_are_allowed_may_read_the_answers() {
         any
     );
     assert_eq!(allowed(&all, "OPTIONS", &preflight("null")), (any, true));
-    for wrong in ["example.org", "https://example.org/page", ""] {
+    for wrong in [
+        "example.org",
+        "https://example.org/page",
+        "https://example.org/",
+        "http://localhost:*",
+        "https://*.example.org",
+        "http://localhost:",
+        "http://localhost:x",
+        "",
+    ] {
         let line = args!["serve", &pgn, "--allow-origin", wrong];
         let error = fails(dir.path(), line, 2);
         assert!(
@@ -574,6 +583,17 @@ fn a_page_of_another_site_learns_nothing_from_whether_an_address_loads() {
             }
             let allowed = format!("{site}Origin: https://a.example\r\n");
             assert_ne!(status(path, &allowed), 403, "{path}");
+        }
+        for (origin, named) in [
+            ("http://127.0.0.1:5173", "http://127.0.0.1:5173"),
+            ("null", "ORIGIN"),
+            ("*", "ORIGIN"),
+            ("https://b.example/<b>", "ORIGIN"),
+            ("https://$(b).example", "ORIGIN"),
+        ] {
+            let reply = served.ask("GET", "/about", &format!("{site}Origin: {origin}\r\n"));
+            let end = format!("start it with --allow-origin {named}");
+            assert_eq!(reply.text().trim_end().rsplit(": ").next(), Some(&*end));
         }
         // The page can only be opened as a document.
         let opened = format!("{site}Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: ");

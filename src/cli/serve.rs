@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::{Context as _, anyhow};
 use polybook::{
-    Error,
+    Error, FileKind,
     explorer::Explorer,
     make_book::{Progress, Unfinished},
     position::Variant,
@@ -245,12 +245,32 @@ struct ServedSource<'a> {
     cached: Option<CachedIndex>,
 }
 
+/// Returns an error if `path` is a directory of counts or a database. Both contain results without games.
+fn refuse_results(path: &Path) -> polybook::Result<()> {
+    let name = path.display();
+    let problem = match FileKind::of(path) {
+        Ok(FileKind::Counts) => {
+            let mut index = path.file_stem().unwrap_or_default().to_owned();
+            index.push(".idx");
+            format!(
+                "a directory of counts: make an index with polybook make-book {name} --explorer {}, and serve the index",
+                path.with_file_name(index).display()
+            )
+        }
+        Ok(FileKind::Sqlite) => format!(
+            "an SQLite database: if it is an OOBS database, show it next to games with polybook serve games.pgn --book {name}"
+        ),
+        _ => return Ok(()),
+    };
+    Err(Error::file(path, problem))
+}
+
 /// Returns the sources that the arguments name. Returns an error if a source is not an index or a file, or if two
 /// sources have the same name.
 fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<ServedSource<'a>>> {
     let mut sources: Vec<ServedSource<'a>> = Vec::new();
     for path in &args.sources {
-        input::refuse_counts(path)?;
+        refuse_results(path)?;
         if path.is_dir() && !input::has_index(path)? {
             let files = path.join("*.pgn");
             let files = files.display();

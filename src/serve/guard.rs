@@ -97,9 +97,13 @@ impl Guard {
         };
         match (is_foreign, headers.contains_key(FETCH_SITE)) {
             (false, _) => Ok(()),
-            (true, true) => Err(Refusal::forbidden(
-                "pages of other sites may not ask this server: start it with --allow-origin ORIGIN",
-            )),
+            (true, true) => {
+                let origin = headers.get(header::ORIGIN).and_then(shown_origin);
+                Err(Refusal::forbidden(format!(
+                    "pages of other sites may not ask this server: start it with --allow-origin {}",
+                    origin.unwrap_or("ORIGIN")
+                )))
+            }
             (true, false) => Err(Refusal::forbidden(
                 "another site's page may have made this request: send the header \"X-Polybook: 1\"",
             )),
@@ -129,6 +133,15 @@ impl Guard {
             None => allowed.0 == "*",
         })
     }
+}
+
+/// Returns the value of an `Origin` header if it is an origin that `--allow-origin` accepts and that a shell reads as it
+/// is. Otherwise returns `None`.
+fn shown_origin(header: &HeaderValue) -> Option<&str> {
+    let text = header.to_str().ok()?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:/".contains(&byte);
+    let is_origin = text.bytes().all(is_plain) && text.parse::<Origin>().is_ok();
+    is_origin.then_some(text)
 }
 
 /// Returns `true` if the `Origin` header is missing or names this server. Otherwise, the request may come from a page
@@ -225,6 +238,7 @@ impl Hosts {
 /// assert_eq!(origin.to_string(), "https://chess.example");
 /// assert!("chess.example".parse::<Origin>().is_err());
 /// assert!("https://chess.example/page".parse::<Origin>().is_err());
+/// assert!("http://localhost:*".parse::<Origin>().is_err());
 /// # Ok::<(), polybook::serve::OriginError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -233,7 +247,7 @@ pub struct Origin(pub(super) HeaderValue);
 /// The error for a text that is not a valid [`Origin`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "write an origin such as https://chess.example or http://localhost:3000, without a path, or *"
+    "write an origin such as https://chess.example or http://localhost:3000, without a path and without *, or only * for every origin"
 )]
 pub struct OriginError;
 
@@ -262,17 +276,21 @@ impl FromStr for Origin {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(OriginError);
         };
-        let is_bare = lower == format!("{scheme}://{authority}") && !lower.contains('@');
+        let port = authority.port_u16();
+        let host_and_port = port.map(|port| format!("{}:{port}", authority.host()));
+        let is_complete = authority == host_and_port.as_deref().unwrap_or(authority.host());
+        let is_bare = lower == format!("{scheme}://{authority}") && !lower.contains(['@', '*']);
         // Browsers omit the default port.
         let usual = [("http", 80), ("https", 443)];
-        let named = match authority.port_u16() {
+        let named = match port {
             Some(port) if usual.contains(&(scheme, port)) => {
                 format!("{scheme}://{}", authority.host())
             }
             _ => lower.clone(),
         };
         let value = HeaderValue::try_from(named).map_err(|_| OriginError)?;
-        is_bare.then_some(Origin(value)).ok_or(OriginError)
+        let is_valid = is_bare && is_complete;
+        is_valid.then_some(Origin(value)).ok_or(OriginError)
     }
 }
 

@@ -336,8 +336,8 @@ pub(super) fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<Stri
     names.collect()
 }
 
-/// Returns the date that the parameter `name` contains, which is a month `YYYY-MM` or a year `YYYY`. Returns `None` if
-/// the parameter is not given.
+/// Returns the date that the parameter `name` contains, which is a month `YYYY-MM` or `YYYY.MM`, or a year `YYYY`.
+/// Returns `None` if the parameter is not given.
 fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     let Some(text) = parameters.text(name) else {
         return Ok(None);
@@ -345,7 +345,7 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     let has_form = matches!(text.len(), 4 | 7)
         && text.bytes().enumerate().all(|(at, byte)| {
             if at == 4 {
-                byte == b'-'
+                b"-.".contains(&byte)
             } else {
                 byte.is_ascii_digit()
             }
@@ -669,6 +669,8 @@ mod tests {
             "since=2020-13",
             "since=2024&until=2023",
             "since=2020-1",
+            "since=2020.13",
+            "since=2020/01",
             "until=2020-01-02",
             "moves=-1",
             "play=e2e4,",
@@ -721,6 +723,17 @@ mod tests {
             assert_eq!(refusal.status(), 400);
             assert!(refusal.text().starts_with(named), "{}", refusal.text());
         }
+    }
+
+    #[test]
+    fn months_are_read_with_a_hyphen_and_with_a_dot() {
+        let dates = |query| {
+            let filters = parsed(Route::Lichess, query).query.filters;
+            (filters.since, filters.until)
+        };
+        let month = dates("since=2025.05&until=2025.06");
+        assert_eq!(month.0, "2025.05".parse().ok());
+        assert_eq!(month, dates("since=2025-05&until=2025-06"));
     }
 
     #[test]
