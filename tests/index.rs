@@ -1036,7 +1036,7 @@ fn verify_holds_entries_against_each_other() {
             (names, None, "does not say what there is"),
             (page, Some(shorter(page)), "is malformed"),
             (page, None, "does not say what there is"),
-            (b"xz", Some(b"7|8|1|1|1"), "a name that is not there"),
+            (b"xz", Some(b"8|8|1|1|1"), "a name that is not there"),
             (b"xz", None, "another kind of index"),
             (b"pgn_filename", None, "'pgn_filename' is missing"),
         ],

@@ -18,7 +18,7 @@ use crate::{
 
 /// The version of the contents of cached indexes. It must be increased when the contents change. Indexes of a lower
 /// version are then rebuilt.
-const GENERATION: u32 = 11;
+const GENERATION: u32 = 12;
 
 /// A directory of indexes that were built from PGN files. The name of an index contains two hashes: one of the path of
 /// its PGN file, and one of the state of this file.

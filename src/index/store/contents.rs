@@ -6,13 +6,16 @@ use super::lists::Paging;
 use crate::index::layout::parse_number;
 
 /// The version of the layout of an explorer's index of games. This version of polybook writes and reads it.
-const VERSION: u64 = 7;
+///
+/// An index contains hashes of folded names. The version must therefore also be increased if
+/// [`folded`](crate::pgn::folded) changes.
+const VERSION: u64 = 8;
 
 /// The description of an explorer's index of games: decimal numbers, separated by vertical bars.
 ///
 /// | field | meaning |
 /// |---|---|
-/// | 0 | the version of the layout: 7 |
+/// | 0 | the version of the layout: 8 |
 /// | 1 | the number of leading bits that the subjects of a page have in common |
 /// | 2 | the number of positions |
 /// | 3 | the number of items in all lists |
@@ -267,6 +270,32 @@ mod tests {
         assert_eq!(inputs_of(vec!["\u{1}".repeat(1 << 20)]), ["and 1 more"]);
     }
 
+    /// Ties the folding of names to the version of the layout, because an index contains hashes of folded names. If this
+    /// test fails because names are folded in another way, increase `VERSION`, and `GENERATION` in `serve::cache`.
+    #[test]
+    fn names_are_folded_as_the_layout_requires() {
+        let names = [
+            "Weiß,  Jürgen",
+            "Σίσυφος",
+            "Işık",
+            "İnan",
+            "Nguye\u{302}\u{303}n",
+            "Ἀΐδης",
+            "Æther \\\"X\\\"",
+        ];
+        let folded = names.map(crate::pgn::folded);
+        let of_layout = [
+            "weiss, jürgen",
+            "σίσυφοσ",
+            "işik",
+            "i\u{307}nan",
+            "nguyễn",
+            "ἀΐδησ",
+            "æther \"x\"",
+        ];
+        assert_eq!((VERSION, folded), (8, of_layout.map(str::to_owned)));
+    }
+
     #[test]
     fn contents_come_back() {
         let contents = Contents {
@@ -276,7 +305,7 @@ mod tests {
             names: 12,
             max_ply: None,
         };
-        assert_eq!(contents.write(), b"7|16|4000000|5000000|12");
+        assert_eq!(contents.write(), b"8|16|4000000|5000000|12");
         for max_ply in [None, Some(30)] {
             let contents = Contents {
                 max_ply,
@@ -286,16 +315,16 @@ mod tests {
         }
         for malformed in [
             "",
-            "6",
-            "6|16|1|1|1",
-            "7|99|1|1|1",
-            "7|16|1|1|x",
-            "7|16|1|1|1|",
-            "7|16|1|1|1|1|1",
+            "7",
+            "7|16|1|1|1",
+            "8|99|1|1|1",
+            "8|16|1|1|x",
+            "8|16|1|1|1|",
+            "8|16|1|1|1|1|1",
         ] {
             assert_eq!(Contents::parse(malformed.as_bytes()), None, "{malformed}");
         }
-        for (value, is_other) in [("6|16|1|1|1", true), ("7|16|1|1|x", false), ("x", false)] {
+        for (value, is_other) in [("7|16|1|1|1", true), ("8|16|1|1|x", false), ("x", false)] {
             assert_eq!(Contents::is_of_other_version(value.as_bytes()), is_other);
         }
     }
