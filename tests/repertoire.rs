@@ -995,6 +995,13 @@ fn a_repertoire_after_its_games_is_refused() {
             &format!("repertoire check {repertoire} mine.pgn --color white"),
         );
     }
+    // The only result is far from the beginning of the file, after the moves.
+    let unfinished = "[Result \"*\"]\n\n1. e4 e5 *\n\n".repeat(4000);
+    write(dir, "open.pgn", &unfinished);
+    let error = fails(dir, "repertoire check mine.pgn open.pgn --color white", 2);
+    assert!(error.contains("open.pgn contains none"), "{error}");
+    write(dir, "late.pgn", &format!("{unfinished}1. d4 d5 1-0\n"));
+    ok(dir, "repertoire check mine.pgn late.pgn --color white");
     // Finished games are a repertoire if the option says so, and against other finished games.
     ok(dir, "repertoire check --white mine.pgn white.pgn");
     ok(dir, "repertoire check mine.pgn mine.pgn --color white");

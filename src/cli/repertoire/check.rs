@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use polybook::{
     FileKind,
     book::is_book_or_empty,
-    pgn::{Cutter, GameReader, GameResult, Games, Input, StreamOptions},
+    pgn::{Cutter, GameEnd, GameReader, GameResult, Games, Input, StreamOptions},
     repertoire::{
         Check, CheckSummary, CheckedGame, Departure, Results, SeveralMoves, Side, check,
         several_moves,
@@ -95,8 +95,8 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// The number of bytes of games from which [`has_finished_games`] decides.
-const FIRST_GAMES: usize = 1 << 16;
+/// The number of bytes of games that [`has_finished_games`] reads at once.
+const BATCH: usize = 1 << 16;
 
 /// The default maximum number of games, and of departures from a repertoire, that are listed.
 const LISTED: usize = 20;
@@ -221,8 +221,9 @@ fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow:
     Ok(())
 }
 
-/// Returns `true` if one of the first games of a PGN file has a result. Returns `false` if none of them has a result,
-/// or if the file is a book or a database. Returns `None` for any other file, or if the file cannot be read twice.
+/// Returns `true` if a game of a PGN file has a result, in its tags or after its moves. Returns `false` if no game of the
+/// file has a result, or if the file is a book or a database. Returns `None` for any other file, or if the file cannot be
+/// read twice.
 fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
     if !path.is_file() || path.metadata()?.len() == 0 {
         return Ok(None);
@@ -234,19 +235,22 @@ fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
         _ => return Ok(None),
     }
     let input = Input::file(path);
-    let mut cutter = Cutter::new(input.open(&StreamOptions::default())?, FIRST_GAMES);
-    let Some(batch) = cutter.next_batch().map_err(|err| input.error(err))? else {
-        return Ok(None);
-    };
-    let mut reader = GameReader::new(&batch.text);
+    let mut cutter = Cutter::new(input.open(&StreamOptions::default())?, BATCH);
+    let is_finished = |result: GameResult| result != GameResult::Unknown;
     let mut has_games = false;
-    while reader.next_game() {
-        has_games = true;
-        let result = reader.tags().get(b"Result").and_then(GameResult::from_text);
-        if result.is_some_and(|result| result != GameResult::Unknown) {
-            return Ok(Some(true));
+    while let Some(batch) = cutter.next_batch().map_err(|err| input.error(err))? {
+        let mut reader = GameReader::new(&batch.text);
+        while reader.next_game() {
+            has_games = true;
+            let tag = reader.tags().get(b"Result");
+            let tag = tag.and_then(GameResult::from_text);
+            let end = reader.skip_moves();
+            if tag.is_some_and(is_finished)
+                || matches!(end, GameEnd::Complete(Some(result)) if is_finished(result))
+            {
+                return Ok(Some(true));
+            }
         }
-        reader.skip_moves();
     }
     Ok(has_games.then_some(false))
 }
