@@ -155,7 +155,7 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         ratings.into_iter().map(Rating::group).collect()
     };
     let ratings = ratings.map(groups).transpose()?;
-    Ok(Filters {
+    let filters = Filters {
         speeds: (!speeds.is_empty()).then_some(speeds),
         unrated: ratings
             .as_ref()
@@ -186,5 +186,7 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         source: options.take("source")?,
         skip_unfinished: options.unfinished()? == Some(Unfinished::Skip),
         ..Filters::default()
-    })
+    };
+    filters.check().map_err(value_error)?;
+    Ok(filters)
 }

@@ -163,6 +163,8 @@ pub struct Positions {
     /// Whether batches contain clocks and evaluations.
     comments: bool,
     stop: Arc<AtomicBool>,
+    /// Whether a call failed. The next batch would then follow a gap.
+    failed: AtomicBool,
     /// The id of the process that opened the file. The thread that reads the file exists only in this process.
     process: u32,
 }
@@ -180,6 +182,11 @@ impl Positions {
                 "this iterator was interrupted: call positions() again",
             ));
         }
+        if self.failed.load(Ordering::Relaxed) {
+            return Err(PyRuntimeError::new_err(
+                "this iterator failed before: call positions() again",
+            ));
+        }
         let pool = pool()?;
         let next = watched(
             py,
@@ -191,7 +198,8 @@ impl Positions {
                 pool.install(|| plies.next_batch())
             },
         );
-        let Some(plies) = next? else {
+        let failed = |_: &PyErr| self.failed.store(true, Ordering::Relaxed);
+        let Some(plies) = next.inspect_err(failed)? else {
             return Ok(None);
         };
         let column = |numbers: Vec<f64>| self.comments.then(|| numbers.into_pyarray(py).unbind());
@@ -290,6 +298,7 @@ pub fn positions<'py>(
         plies: Mutex::new(plies),
         comments,
         stop,
+        failed: AtomicBool::new(false),
         process: process::id(),
     })
 }

@@ -173,6 +173,15 @@ def test_sources_are_a_text_a_path_or_a_list_of_them(tmp_path):
         polybook.positions(FAMOUS, since="yesterday")
     with pytest.raises(ValueError, match="^pgn: the list of files is empty"):
         polybook.positions([])
+    # An iterator that failed does not continue with the file after the missing one.
+    batches = polybook.positions([FAMOUS, tmp_path / "none.pgn", SELFPLAY])
+    with pytest.raises(OSError, match="none.pgn"):
+        list(batches)
+    with pytest.raises(RuntimeError, match="failed before"):
+        next(batches)
+    for role in ("player", "opponent"):
+        with pytest.raises(ValueError, match="^21 names are too many"):
+            polybook.Explorer(index).answer(**{role: ["x"] * 21})
 
 
 def test_a_player_has_several_names(tmp_path):
