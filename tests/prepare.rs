@@ -204,6 +204,10 @@ fn preparations_over_http_are_those_of_the_command() {
             "result: unknown parameter",
         ),
         (
+            "player=Them&color=white&me=Me&edits=e2e4",
+            "edits: the lines",
+        ),
+        (
             "player=Them&color=white&me=Me&repertoire=x",
             "none for black is called",
         ),

@@ -160,6 +160,17 @@ impl Request {
         };
         let all = parameters?;
         let parameters = &all;
+        if matches!(
+            route,
+            Route::Prepare | Route::Repertoire | Route::Build | Route::Gaps
+        ) && parameters.text("repertoire").is_none()
+            && parameters
+                .text("edits")
+                .is_some_and(|edits| !edits.is_empty())
+        {
+            let problem = "edits: the lines are added to a repertoire; name it with repertoire";
+            return Err(Refusal::bad(problem));
+        }
         let view = match route {
             Route::Masters => View::Masters,
             Route::Player => View::Player,
