@@ -79,6 +79,9 @@ fn preparations_are_those_that_python_chess_finds() {
         json!({ "player": ann, "opponent": carl, "color": "black", "lines": 9, "repertoire": repertoire }),
         json!({ "player": ["Carl"], "opponent": ["Dora"], "color": "black", "lines": 1, "since": 2020 }),
     ];
+    for lines in 1..=4 {
+        cases.push(json!({ "player": ann, "opponent": carl, "color": "white", "lines": lines }));
+    }
     for color in ["white", "black"] {
         for moves in ["e4", "d4 d5", "d4 Nf6 c4"] {
             let case = json!({ "player": carl, "opponent": ann, "color": color, "lines": 5, "moves": moves });
@@ -127,6 +130,23 @@ const GAMES: &str = r#"[White "Them"]
 
 1. e4 e5 1-0
 "#;
+
+#[test]
+fn short_lists_begin_with_the_lines_that_cost_most() {
+    let dir = temp();
+    games_of_five(dir.path());
+    let lines = |most: usize| {
+        let command = format!(
+            "prepare --index idx --json --player ann --opponent carl --color white --lines {most}"
+        );
+        let document = ok_json(dir.path(), &command);
+        document["lines"].as_array().unwrap().clone()
+    };
+    let (all, one, two) = (lines(20), lines(1), lines(2));
+    assert!(all[1]["loss"].is_number(), "{all:?}");
+    assert_eq!(one, all[..1]);
+    assert_eq!((two.len(), &two[0]), (2, &all[0]));
+}
 
 #[test]
 fn preparations_over_http_are_those_of_the_command() {

@@ -56,7 +56,8 @@ pub struct Args {
     #[command(flatten)]
     untagged: UntaggedArg,
 
-    /// List at most N lines to look at first; at most two of them are gaps
+    /// List at most N lines to look at first; at most two of them are gaps, and at most half of them if other lines
+    /// fill the list
     #[arg(long, value_name = "N", default_value_t = 7)]
     lines: usize,
 

@@ -555,31 +555,44 @@ impl Preparing<'_> {
     }
 
     /// Returns the lines that the player should look at first. The lines with the largest expected loss of points come
-    /// first, followed by the most likely lines without an answer.
+    /// first, followed by the most likely lines without an answer. Gaps have at most half of the places, unless too few
+    /// lines have a loss.
     fn lines(&self) -> Result<Vec<PreparedLine>> {
         let mut met = self.met_lines()?;
-        let gaps = LISTED_GAPS.min(self.query.lines);
+        let most = self.query.lines;
+        let before_gaps = most - LISTED_GAPS.min(most / 2);
         let by_play = |a: &PreparedLine, b: &PreparedLine| a.play.cmp(&b.play);
         let loss = |line: &PreparedLine| line.loss.unwrap_or(0.0);
         met.sort_by(|a, b| loss(b).total_cmp(&loss(a)).then_with(|| by_play(a, b)));
-        let mut listed: Vec<PreparedLine> = Vec::new();
-        let mut others: Vec<PreparedLine> = Vec::new();
+        // The first `before_gaps` lines with a loss are listed; the others fill places that no gap takes.
+        let mut losses: Vec<PreparedLine> = Vec::new();
+        let mut gaps: Vec<PreparedLine> = Vec::new();
         for line in met {
             let is_related = |other: &PreparedLine| {
                 line.play.starts_with(&other.play) || other.play.starts_with(&line.play)
             };
-            if listed.len() < self.query.lines - gaps
+            let is_loss = losses.len() < most + LISTED_GAPS
                 && loss(&line) > 0.0
-                && !listed.iter().any(is_related)
-            {
-                listed.push(line);
-            } else if line.gap {
-                others.push(line);
+                && !losses.iter().any(is_related);
+            if line.gap && !(is_loss && losses.len() < before_gaps) {
+                gaps.push(line.clone());
+            }
+            if is_loss {
+                losses.push(line);
             }
         }
-        others.sort_by(|a, b| b.chance.total_cmp(&a.chance).then_with(|| by_play(a, b)));
-        let others = others.into_iter().take(gaps);
-        listed.extend(others.map(|gap| PreparedLine { loss: None, ..gap }));
+        gaps.sort_by(|a, b| b.chance.total_cmp(&a.chance).then_with(|| by_play(a, b)));
+        gaps.truncate(LISTED_GAPS.min(most - losses.len().min(before_gaps)));
+        let mut listed = losses;
+        let others = listed.split_off(before_gaps.min(listed.len()));
+        let is_gap = |line: &PreparedLine| gaps.iter().any(|gap| gap.play == line.play);
+        let others = others.into_iter().filter(|line| !is_gap(line));
+        let room = most - listed.len() - gaps.len();
+        listed.extend(others.take(room));
+        listed.extend(
+            gaps.into_iter()
+                .map(|gap| PreparedLine { loss: None, ..gap }),
+        );
         Ok(listed)
     }
 

@@ -185,19 +185,23 @@ class Preparation:
                         child = (*likelier[:3], before[3] + child[3])
                     children[after.epd()] = child
             level = children
-        most_gaps = min(2, self.case["lines"])
-        expected = []
+        most = self.case["lines"]
+        before_gaps = most - min(2, most // 2)
+        losses = []
         for line in sorted(met, key=lambda line: (-(line["loss"] or 0), line["play"])):
             related = (
                 line["play"][: len(other["play"])] == other["play"]
                 or other["play"][: len(line["play"])] == line["play"]
-                for other in expected
+                for other in losses
             )
-            if len(expected) < self.case["lines"] - most_gaps and (line["loss"] or 0) > 0 and not any(related):
-                expected.append(line)
+            if len(losses) < most + 2 and (line["loss"] or 0) > 0 and not any(related):
+                losses.append(line)
+        expected, others = losses[:before_gaps], losses[before_gaps:]
         gaps = [line for line in met if line["gap"] and line not in expected]
         gaps.sort(key=lambda line: (-line["chance"], line["play"]))
-        expected += [line | {"loss": None} for line in gaps[:most_gaps]]
+        gaps = gaps[: min(2, most - len(expected))]
+        expected += [line for line in others if line not in gaps][: most - len(expected) - len(gaps)]
+        expected += [line | {"loss": None} for line in gaps]
         assert [line["play"] for line in shown] == [line["play"] for line in expected], (shown, expected)
         for line, wanted in zip(shown, expected):
             for name in ("games", "white", "draws", "black", "gap"):
