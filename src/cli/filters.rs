@@ -246,7 +246,7 @@ fn wanted_result(text: &str) -> Result<WantedResult, String> {
 }
 
 /// Parses the name of a player or event. Returns an error if it is blank, because a blank name would match every name.
-fn name(text: &str) -> Result<String, String> {
+pub fn name(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("write at least one letter of the name".to_owned()),
         _ => Ok(text.to_owned()),

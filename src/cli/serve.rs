@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context as _, anyhow};
 use polybook::{
     Error, FileKind,
-    explorer::Explorer,
+    explorer::{Explorer, Filters},
     make_book::{Progress, Unfinished},
     position::Variant,
     serve::{
@@ -30,7 +30,7 @@ use shakmaty::Color;
 use super::{
     Context, counted, errors,
     evals::EvalsArg,
-    input,
+    filters, input,
     position::UntaggedArg,
     progress::Bar,
     repertoire::{Opener, with_side},
@@ -87,7 +87,7 @@ pub struct Args {
     repertoire: Vec<(PathBuf, Color)>,
 
     /// Your name in the games, for the button "Me" of the page; can be given several times, for several names
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = filters::name)]
     me: Vec<String>,
 
     #[command(flatten)]
@@ -167,6 +167,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         context.say(GAMES);
         return Err(Usage("no games are named; see polybook serve --help".to_owned()).into());
     }
+    let of_me = Filters {
+        players: args.me.clone(),
+        ..Filters::default()
+    };
+    let checked = of_me.check();
+    checked.map_err(|err| Usage(format!("--me: {err}")))?;
     let all_indexes = args.sources.iter().all(|source| source.is_dir());
     let cache = (!all_indexes).then(|| cache(args)).transpose()?;
     let sources = sources(args, cache.as_ref())?;

@@ -80,6 +80,7 @@ pub use self::{
 };
 pub(crate) use self::{
     first_seen::{FirstSeen, Probe, Visits, first_day, last_departure},
+    query::check_names,
     unknown_name::{NearestNames, did_you_mean},
 };
 pub use crate::{

@@ -236,11 +236,13 @@ impl Filters {
         self.unrated || self.groups.is_none()
     }
 
-    /// Checks that the ranges of dates and ratings are not empty.
+    /// Checks that the ranges of dates and ratings are not empty, and that there are at most 20 names of players and 20
+    /// names of opponents.
     ///
     /// # Errors
     ///
-    /// Returns [`GameFilterError::Dates`] or [`GameFilterError::Ratings`] if a range ends before it begins.
+    /// Returns [`GameFilterError::Dates`] or [`GameFilterError::Ratings`] if a range ends before it begins. Returns
+    /// [`GameFilterError::TooManyNames`] if there are more names.
     pub fn check(&self) -> Result<(), GameFilterError> {
         let game_filter = GameFilter {
             since: self.since,
@@ -249,7 +251,24 @@ impl Filters {
             max_elo: self.max_elo,
             ..GameFilter::default()
         };
-        game_filter.check()
+        game_filter.check()?;
+        check_names(&self.players)?;
+        check_names(&self.opponents)
+    }
+}
+
+/// The greatest number of names of a player in a query. The explorer compares each of them with the names in its
+/// indexes.
+const MOST_NAMES: usize = 20;
+
+/// Checks that a query does not have too many names of a player.
+pub(crate) fn check_names(names: &[String]) -> Result<(), GameFilterError> {
+    match names.len() {
+        names if names > MOST_NAMES => Err(GameFilterError::TooManyNames {
+            names,
+            most: MOST_NAMES,
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -563,7 +563,21 @@ impl Explorer {
     ///
     /// Returns an error if the index is damaged.
     pub fn unknown_name(&self, filters: &Filters) -> Result<Option<UnknownName>> {
-        unknown_name(self, filters)
+        self.unknown_name_while(filters, &|| true)
+    }
+
+    /// Returns a name in the filters that explains why no game passes, like [`unknown_name`](Explorer::unknown_name), but
+    /// can be cancelled. `goes_on` is called repeatedly while names are compared, and must return `true` to continue.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged. Returns [`Error::Interrupted`] if `goes_on` returns `false`.
+    pub fn unknown_name_while(
+        &self,
+        filters: &Filters,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Option<UnknownName>> {
+        unknown_name(self, filters, goes_on)
     }
 
     /// Returns all names in the filters that occur in no game, with similar names.

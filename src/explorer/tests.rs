@@ -1,6 +1,7 @@
 //! An index of counts answers as the index of the games does.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, HashMap},
     fs,
     path::Path,
@@ -13,7 +14,7 @@ use super::{
     Date, Explorer, Facets, Filters, Line, Query, RatingGroup, Speed, Variant, View, games::UNRATED,
 };
 use crate::{
-    MakeBook,
+    Error, MakeBook,
     index::{
         CountedSource, IndexWriter,
         store::{
@@ -22,7 +23,7 @@ use crate::{
         },
         verify,
     },
-    pgn::{GameReader, Input, Token},
+    pgn::{GameReader, Input, NameMatch, Token},
     position::{BookMove, Keyed, VariantChoice, read_move},
     progress::Meter,
 };
@@ -343,4 +344,47 @@ fn sources_of_both_kinds_answer_together() {
         both.lacks_games(None, "x").is_none() && both.lacks_games(Some("counts"), "x").is_some()
     );
     assert!(both.files(&of(None)).is_err() && both.files(&of(Some("games"))).is_ok());
+}
+
+#[test]
+fn a_search_for_unknown_names_reads_the_names_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("games");
+    MakeBook::new([Input::file("data/famous.pgn")])
+        .explorer(&path)
+        .run()
+        .unwrap();
+    let explorer = Explorer::open([("games".to_owned(), path)]).unwrap();
+    for names in [NameMatch::Part, NameMatch::Whole] {
+        let filters = |players: Vec<String>| Filters {
+            players,
+            names,
+            ..Filters::default()
+        };
+        let nobody = |count: usize| (0..count).map(|number| format!("nob{number}"));
+        // The search asks whether it goes on each time it begins to read the names.
+        let readings = |players: Vec<String>| {
+            let readings = Cell::new(0);
+            let unknown = explorer.unknown_name_while(&filters(players), &|| {
+                readings.set(readings.get() + 1);
+                true
+            });
+            (unknown.unwrap().map(|unknown| unknown.name), readings.get())
+        };
+        let one = readings(nobody(1).collect());
+        assert_eq!(one.0.as_deref(), Some("nob0"));
+        assert_eq!(readings(nobody(20).collect()), one);
+        let known = "Fischer, Robert James".to_owned();
+        let (unknown, few) = readings(nobody(19).chain([known]).collect());
+        assert!(unknown.is_none() && few < one.1);
+        let filters = filters(nobody(20).collect());
+        let cancelled = explorer.unknown_name_while(&filters, &|| false);
+        assert!(matches!(cancelled, Err(Error::Interrupted)));
+        let all = explorer.unknown_names(&filters).unwrap();
+        assert!(
+            all.iter()
+                .map(|unknown| unknown.name.clone())
+                .eq(nobody(20))
+        );
+    }
 }

@@ -1,12 +1,12 @@
 //! Detects names in filters that occur in no game, and finds similar names.
 
-use std::{cmp::Reverse, fmt};
+use std::{cell::OnceCell, cmp::Reverse, fmt};
 
 use rustc_hash::FxHashSet;
 
 use super::{query::Filters, source::OpenIndex, sources::Explorer};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     pgn::{NameMatch, folded},
 };
 
@@ -15,6 +15,11 @@ const OFFERED: usize = 3;
 /// The least similarity to an unknown name, in thousandths, that a name must have to be offered in a message. See
 /// [`likeness`].
 const LIKE: u32 = 600;
+/// The number of letters at the beginning of a name that are compared with another name. The limit bounds the time of a
+/// comparison, which grows with the square of the length.
+const COMPARED: usize = 64;
+/// The number of names after which a search asks whether it may continue.
+const CHECKED_NAMES: u32 = 1024;
 
 /// A name in [`Filters`] that occurs in no game, with similar names that do occur.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,12 +63,17 @@ pub(crate) fn did_you_mean(names: &[String]) -> String {
 }
 
 /// Looks for a filter (player, opponent or event) of which no name occurs in a game. Returns the first name of the
-/// first such filter, or `None` if there is none. Implements [`Explorer::unknown_name`].
-pub(super) fn unknown_name(explorer: &Explorer, filters: &Filters) -> Result<Option<UnknownName>> {
+/// first such filter, or `None` if there is none. Implements [`Explorer::unknown_name_while`].
+pub(super) fn unknown_name(
+    explorer: &Explorer,
+    filters: &Filters,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Option<UnknownName>> {
+    let search = NameSearch::new(explorer, filters, goes_on);
     for (names, role) in groups(filters) {
-        let mut unknown = unknown_of(explorer, filters, names, role)?;
-        if !names.is_empty() && unknown.len() == names.len() {
-            return Ok(Some(unknown.swap_remove(0)));
+        let Some(first) = names.first() else { continue };
+        if !search.any_is_known(names, role)? {
+            return search.unknown(first, role).map(Some);
         }
     }
     Ok(None)
@@ -71,9 +81,14 @@ pub(super) fn unknown_name(explorer: &Explorer, filters: &Filters) -> Result<Opt
 
 /// Returns all names in the filters that occur in no game. Implements [`Explorer::unknown_names`].
 pub(super) fn unknown_names(explorer: &Explorer, filters: &Filters) -> Result<Vec<UnknownName>> {
+    let search = NameSearch::new(explorer, filters, &|| true);
     let mut unknown = Vec::new();
     for (names, role) in groups(filters) {
-        unknown.extend(unknown_of(explorer, filters, names, role)?);
+        for name in names {
+            if !search.any_is_known(std::slice::from_ref(name), role)? {
+                unknown.push(search.unknown(name, role)?);
+            }
+        }
     }
     Ok(unknown)
 }
@@ -87,60 +102,110 @@ fn groups(filters: &Filters) -> [(&[String], NameRole); 3] {
     ]
 }
 
-/// Returns those of `names` that occur in no game, in the order of `names`. `role` says whether they are names of
-/// players or events.
-fn unknown_of(
-    explorer: &Explorer,
-    filters: &Filters,
-    names: &[String],
-    role: NameRole,
-) -> Result<Vec<UnknownName>> {
-    let mut unknown = Vec::new();
-    for name in names {
-        if !is_known(explorer, filters, role, name)? {
-            unknown.push(UnknownName {
-                name: name.clone(),
-                nearest: nearest(explorer, filters, role, name)?,
-                role,
-                how: filters.names,
-            });
-        }
-    }
-    Ok(unknown)
+/// A search for names in the sources that the filters select. Sets of numbers are made at most once for each role.
+struct NameSearch<'a> {
+    sources: Vec<&'a OpenIndex>,
+    how: NameMatch,
+    /// Returns `false` to cancel the search.
+    goes_on: &'a dyn Fn() -> bool,
+    /// The numbers of players' names in each source.
+    players: OnceCell<Vec<FxHashSet<u32>>>,
+    /// The numbers of events' names in each source.
+    events: OnceCell<Vec<FxHashSet<u32>>>,
 }
 
-fn is_known(explorer: &Explorer, filters: &Filters, role: NameRole, name: &str) -> Result<bool> {
-    for source in explorer.selected(filters.source.as_deref()) {
-        let used = used(source, role);
-        let numbers = source.numbers_of(name, filters.names)?;
-        if numbers.iter().any(|number| used.contains(number)) {
-            return Ok(true);
+impl<'a> NameSearch<'a> {
+    fn new(
+        explorer: &'a Explorer,
+        filters: &Filters,
+        goes_on: &'a dyn Fn() -> bool,
+    ) -> NameSearch<'a> {
+        NameSearch {
+            sources: explorer.selected(filters.source.as_deref()).collect(),
+            how: filters.names,
+            goes_on,
+            players: OnceCell::new(),
+            events: OnceCell::new(),
         }
     }
-    Ok(false)
-}
 
-/// Returns the names in the sources selected by `filters` that are most similar to `wanted`, the most similar first.
-fn nearest(
-    explorer: &Explorer,
-    filters: &Filters,
-    role: NameRole,
-    wanted: &str,
-) -> Result<Vec<String>> {
-    let mut nearest = NearestNames::new(wanted);
-    for source in explorer.selected(filters.source.as_deref()) {
-        let used = used(source, role);
-        source.for_each_name(|number, name| {
-            if used.contains(&number) {
-                nearest.offer(name);
+    /// Returns the sources, each with the numbers of the names that have the role `role` in a game.
+    fn used(&self, role: NameRole) -> impl Iterator<Item = (&'a OpenIndex, &FxHashSet<u32>)> {
+        let used = match role {
+            NameRole::Player => &self.players,
+            NameRole::Event => &self.events,
+        };
+        let sources = self.sources.iter();
+        let all = used.get_or_init(|| sources.map(|source| used_numbers(source, role)).collect());
+        self.sources.iter().copied().zip(all)
+    }
+
+    /// Returns `true` if a game has one of `names` with the role `role`. Stops at the first such name.
+    fn any_is_known(&self, names: &[String], role: NameRole) -> Result<bool> {
+        if self.how == NameMatch::Part {
+            let wanted: Vec<String> = names.iter().map(|name| folded(name)).collect();
+            let mut is_known = false;
+            self.for_each(role, |name| {
+                let name = folded(name);
+                is_known = wanted.iter().any(|wanted| self.how.matches(&name, wanted));
+                !is_known
+            })?;
+            return Ok(is_known);
+        }
+        for (source, used) in self.used(role) {
+            for name in names {
+                let numbers = source.numbers_of(name, self.how)?;
+                if numbers.iter().any(|number| used.contains(number)) {
+                    return Ok(true);
+                }
             }
-        })?;
+        }
+        Ok(false)
     }
-    Ok(nearest.names())
+
+    /// Describes the name `name`, which occurs in no game, with the most similar names that have the role `role`.
+    fn unknown(&self, name: &str, role: NameRole) -> Result<UnknownName> {
+        let mut nearest = NearestNames::new(name);
+        self.for_each(role, |name| {
+            nearest.offer(name);
+            true
+        })?;
+        Ok(UnknownName {
+            name: name.to_owned(),
+            nearest: nearest.names(),
+            role,
+            how: self.how,
+        })
+    }
+
+    /// Calls `f` with each name that has the role `role` in a game, until `f` returns `false`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Interrupted`] if `goes_on` returns `false`. Returns an error if an index is damaged.
+    fn for_each(&self, role: NameRole, mut f: impl FnMut(&str) -> bool) -> Result<()> {
+        for (source, used) in self.used(role) {
+            let (mut wants_more, mut goes_on, mut names) = (true, (self.goes_on)(), 0u32);
+            source.for_each_name(|number, name| {
+                if wants_more && goes_on && used.contains(&number) {
+                    wants_more = f(name);
+                    names += 1;
+                    goes_on = !names.is_multiple_of(CHECKED_NAMES) || (self.goes_on)();
+                }
+            })?;
+            if !goes_on {
+                return Err(Error::Interrupted);
+            }
+            if !wants_more {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Returns the numbers of the names in `source` that have the given role: names of players, or names of events.
-fn used(source: &OpenIndex, role: NameRole) -> FxHashSet<u32> {
+fn used_numbers(source: &OpenIndex, role: NameRole) -> FxHashSet<u32> {
     match role {
         NameRole::Player => source.rows.players.iter().flatten().copied().collect(),
         NameRole::Event => source.rows.events.iter().copied().collect(),
@@ -157,13 +222,13 @@ pub(crate) struct NearestNames {
 impl NearestNames {
     pub(crate) fn new(wanted: &str) -> NearestNames {
         NearestNames {
-            wanted: folded(wanted),
+            wanted: beginning(&folded(wanted)).to_owned(),
             best: Vec::new(),
         }
     }
 
     pub(crate) fn offer(&mut self, name: &str) {
-        let likeness = Reverse(likeness(&self.wanted, &folded(name)));
+        let likeness = Reverse(likeness(&self.wanted, &folded(beginning(name))));
         let found = (likeness, name.to_owned());
         if likeness.0 >= LIKE && !self.best.contains(&found) {
             self.best.push(found);
@@ -177,9 +242,16 @@ impl NearestNames {
     }
 }
 
+/// Returns the first [`COMPARED`] letters of a name.
+fn beginning(name: &str) -> &str {
+    let end = name.char_indices().nth(COMPARED);
+    end.map_or(name, |(end, _)| &name[..end])
+}
+
 /// Returns the similarity of two names in thousandths: the mean, over the words of `wanted`, of the similarity to the
-/// most similar word of `name`.
+/// most similar word of `name`. Letters after the first [`COMPARED`] are ignored.
 fn likeness(wanted: &str, name: &str) -> u32 {
+    let (wanted, name) = (beginning(wanted), beginning(name));
     let words =
         |text| str::split(text, |c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let best = |word: &str| {
@@ -203,6 +275,14 @@ mod tests {
         assert!(likeness("bobby fischer", fischer) >= LIKE);
         assert!(likeness("karpov", fischer) < LIKE);
         assert_eq!(likeness("", fischer), 0);
+    }
+
+    #[test]
+    fn only_the_beginnings_of_long_names_are_compared() {
+        let long = |end: &str| "é".repeat(COMPARED) + &end.repeat(100_000);
+        assert_eq!(likeness(&long("a"), &long("b")), 1000);
+        assert_eq!(beginning(&long("a")), "é".repeat(COMPARED));
+        assert_eq!(beginning("Tal"), "Tal");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use shakmaty::{Color, uci::UciMove};
 
 use super::refusal::Refusal;
 use crate::{
-    explorer::{Filters, Line, Page, Query, RatingGroup, View},
+    explorer::{Filters, Line, Page, Query, RatingGroup, View, check_names},
     pgn::{Date, GameResult},
     position::Variant,
 };
@@ -338,13 +338,15 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
 }
 
 /// Returns the names that the parameter `parameter` contains. A blank name is refused, because it would match every
-/// name.
+/// name. More than 20 names are refused, too.
 pub(super) fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<String>, Refusal> {
     let names = parameters.texts(parameter).map(|name| match name.trim() {
         "" => Err(Refusal::bad(format!("{parameter}: empty; write a name"))),
         name => Ok(name.to_owned()),
     });
-    names.collect()
+    let names: Vec<String> = names.collect::<Result<_, _>>()?;
+    check_names(&names).map_err(|err| Refusal::bad(format!("{parameter}: {err}")))?;
+    Ok(names)
 }
 
 /// Returns the date that the parameter `name` contains, which is a month `YYYY-MM` or `YYYY.MM`, or a year `YYYY`.
@@ -664,6 +666,12 @@ mod tests {
         Request::parse(route, query).unwrap_or_else(|err| panic!("{query}: {err:?}"))
     }
 
+    /// Parses the names of the player who prepares in a request to `/prepare`.
+    fn names_of_me(query: &str) -> Result<(), Refusal> {
+        let request = Request::parse(Route::Prepare, query)?;
+        names(&request.parameters, "me").map(|_| ())
+    }
+
     #[test]
     fn requests_that_lichess_refuses_are_refused() {
         let plies = |count: usize| {
@@ -711,6 +719,25 @@ mod tests {
             let refusal = Request::parse(Route::Lichess, query).unwrap_err();
             assert_eq!(refusal.status(), 400, "{query}");
             assert!(!refusal.text().contains('\n'), "{query}");
+        }
+        for name in ["player", "opponent", "me"] {
+            let ask = |names: usize| {
+                let names = format!("{name}=x&").repeat(names);
+                let query = format!("{names}color=white");
+                let query = match name {
+                    "player" => query,
+                    _ => format!("{query}&player=x"),
+                };
+                match name {
+                    "me" => names_of_me(&query),
+                    _ => Request::parse(Route::Games, &query).map(|_| ()),
+                }
+            };
+            assert!(ask(20).is_ok(), "{name}");
+            let refusal = ask(21).unwrap_err();
+            assert_eq!(refusal.status(), 400);
+            let problem = format!("{name}: 21 names are too many: write at most 20");
+            assert_eq!(refusal.text(), problem);
         }
         for query in ["", "player=me", "color=white", "player=&color=white"] {
             assert!(Request::parse(Route::Player, query).is_err(), "{query}");

@@ -260,8 +260,8 @@ impl AppState {
         }
     }
 
-    /// Returns the counts of a position, with the data that the page needs. Clock times are read from the texts of
-    /// games as long as `goes_on` returns `true`.
+    /// Returns the counts of a position, with the data that the page needs. The server searches for similar names, and
+    /// reads clock times from the texts of games, as long as `goes_on` returns `true`.
     pub(super) fn position(
         &self,
         key: &CacheKey,
@@ -272,7 +272,9 @@ impl AppState {
         let mut answer = self.explorer.answer(&request.query)?;
         let mut polybook = Board::new(&request, &answer, &self.explorer);
         if answer.white + answer.draws + answer.black == 0
-            && let Some(unknown) = self.explorer.unknown_name(&request.query.filters)?
+            && let Some(unknown) = self
+                .explorer
+                .unknown_name_while(&request.query.filters, goes_on)?
         {
             polybook.set_unknown_name(unknown);
         }

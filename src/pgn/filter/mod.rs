@@ -112,6 +112,14 @@ pub enum GameFilterError {
         /// The highest rating.
         max: u32,
     },
+    /// A filter of the explorer has too many names of players.
+    #[error("{names} names are too many: write at most {most}")]
+    TooManyNames {
+        /// The number of names.
+        names: usize,
+        /// The greatest number of names that are accepted.
+        most: usize,
+    },
 }
 
 impl GameFilter {
