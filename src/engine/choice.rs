@@ -56,10 +56,13 @@ pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
     chosen.unwrap_or(0)
 }
 
-/// Converts the results `stats` to a score in centipawns: the logarithm of the odds that correspond to the lower bound
-/// of the expected score. 400 centipawns mean odds of ten to one.
+/// Converts the results `stats` to a score in centipawns: the logarithm of the odds that correspond to the center of the
+/// score's confidence interval. 400 centipawns mean odds of ten to one.
+///
+/// The lower bound, by which moves are ranked, would not do: after one lost game it says that the position is lost, and
+/// programs would resign in the opening.
 pub(super) fn centipawns(stats: Wdl) -> i64 {
-    let share = stats.lower_bound().clamp(0.001, 0.999);
+    let share = stats.interval_center().clamp(0.001, 0.999);
     (400.0 * (share / (1.0 - share)).log10()).round() as i64
 }
 
@@ -141,6 +144,28 @@ mod tests {
             losses: 1,
         };
         assert_eq!(wdl(even).iter().sum::<u64>(), 1000);
+    }
+
+    #[test]
+    fn few_games_do_not_look_lost() {
+        let of = |wins, draws, losses| {
+            centipawns(Wdl {
+                wins,
+                draws,
+                losses,
+            })
+        };
+        assert_eq!(of(0, 2, 0), 0);
+        assert!(of(0, 0, 1) < 0 && of(0, 0, 1) > -100);
+        assert_eq!(of(1, 0, 0), -of(0, 0, 1));
+        // Odds of 3 to 1 are 400 log10(3) centipawns.
+        assert_eq!(of(750_000, 0, 250_000), 191);
+        assert_eq!(of(0, 0, 1_000_000), -1200);
+        // The first move has the better score in centipawns, but the second has the better lower bound.
+        let mut ranked = moves(&[(1, 0, 0), (50, 2, 48)]);
+        rank(&mut ranked);
+        assert_eq!(ranked[0].weight, 100);
+        assert!(of(1, 0, 0) > of(50, 2, 48));
     }
 
     /// The chi-squared test of 2000 choices among three moves: 13.8 is exceeded in one of a thousand cases.
