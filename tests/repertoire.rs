@@ -1534,6 +1534,30 @@ fn a_repertoire_is_built_of_several_files() {
     assert!(said.contains("one.bin"), "{said}");
 }
 
+/// A game that the player had with the other color would teach the opponent's moves.
+#[test]
+fn a_repertoire_is_built_of_the_players_own_moves() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |white: &str, black: &str, moves: &str| {
+        format!("[White \"{white}\"]\n[Black \"{black}\"]\n\n{moves}\n\n")
+    };
+    let own = game("Tal, M", "Me", "1. e4 c5 0-1");
+    let other = game("Me", "Tal, M", "1. e4 e5 0-1").repeat(3);
+    write(dir, "mine.pgn", &(own + &other));
+    let line = "repertoire build mine.pgn --color black --out - -q --comments none";
+    let built = |options: &str| ok(dir, &format!("{line} {options}"));
+    assert!(built("").contains("1. e4 e5"));
+    for options in ["--player me", "--player me --white tal", "--black me"] {
+        let text = built(options);
+        assert!(text.contains("1. e4 c5"), "{options}: {text}");
+    }
+    let error = fails(dir, &format!("{line} --player me --black tal"), 2);
+    assert!(error.contains("--player and --black both name"), "{error}");
+    let help = ok(dir, "repertoire build --help");
+    assert!(help.contains("the player with the color of the repertoire"));
+}
+
 /// A move of a few lucky games is not chosen where a hundred times as many games went elsewhere, and own moves have more games the
 /// more games the source has.
 #[test]

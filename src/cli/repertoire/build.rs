@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use polybook::{
+    pgn::GameFilter,
     repertoire::{Build, CommentDetail, OwnMoveRule, RepertoireFile, Writing, build},
     tree::{LinesOf, Source, Union},
 };
@@ -15,12 +16,14 @@ use crate::cli::{
     input::{check_output, output_name, refuse_twice},
     position,
     resources::ResourceArgs,
+    usage::Usage,
     weighting::one_of,
 };
 
 /// Build a repertoire from games: one move in each position, and answers to the frequent replies
 #[derive(clap::Args, Debug)]
-#[command(after_help = "\
+#[command(
+    after_help = "\
 In each position, build chooses the best move for the side of the repertoire. It answers each reply of the opponent after
 which the position occurs in one game of N (--reach). To estimate this, the shares of the opponent's moves on the way are
 multiplied, and the moves of the repertoire count as certain. If several lines lead to the position, they are added up.
@@ -30,12 +33,16 @@ how often games reach the position after it. A game without a result is in no sc
 which have such games as draws. If the source has no game with a position, build answers with a move that leads back to its
 games; if there is no such move, the line ends before the reply.
 
+--player means the player with the color of the repertoire, so the games that this player had with the other color do not count.
+
 Examples:
   polybook repertoire build games.pgn --color white --out white.pgn
   polybook repertoire build 2024.pgn 2025.pgn --color white --comments none --out white.pgn
   polybook repertoire build games.idx --color black --from \"1. e4\" --reach 50 --max-ply 20 --out black.bin
   polybook repertoire build games.idx --color white --keep mine.pgn --by games --out more.pgn
-  polybook repertoire build mine.pgn --color white --white \"my name\" --out white.pgn")]
+  polybook repertoire build mine.pgn --color white --player \"my name\" --out white.pgn",
+    mut_arg("player", |arg| arg.help(PLAYER).long_help(PLAYER))
+)]
 pub struct Args {
     /// The games or moves to choose from: one or more PGN files, an index, counts, an OOBS database or a book
     #[arg(value_name = "SOURCE", required = true)]
@@ -90,6 +97,37 @@ pub struct Args {
     filter: GameFilterArgs,
 }
 
+/// The help text of `--player`, which has a narrower meaning here than in other commands with filters.
+const PLAYER: &str = "Keep games in which NAME is part of the name of the player with the color of the repertoire; can be given \
+                      several times, for games that match any of the names";
+
+impl Args {
+    /// Returns the filter for the games of the sources, or `None` if no option filters games. `--player` becomes a
+    /// condition on the player with the color of the repertoire: in games with the other color, the moves of the
+    /// repertoire's side are those of the player's opponents.
+    fn game_filter(&self) -> Result<Option<GameFilter>, Usage> {
+        let Some(mut filter) = self.filter.given()? else {
+            return Ok(None);
+        };
+        let own = match self.color {
+            Color::White => &mut filter.white,
+            Color::Black => &mut filter.black,
+        };
+        match (own.is_empty(), filter.players.is_empty()) {
+            (true, _) => *own = std::mem::take(&mut filter.players),
+            (false, true) => (),
+            (false, false) => {
+                let color = self.color;
+                let usage = format!(
+                    "--player and --{color} both name the player of the repertoire: give all names with one of them"
+                );
+                return Err(Usage(usage));
+            }
+        }
+        Ok(Some(filter))
+    }
+}
+
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let inputs: Vec<&PathBuf> = args.keep.iter().chain(&args.sources).collect();
     refuse_twice(&inputs)?;
@@ -101,7 +139,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         &args.resources,
         context,
     )?;
-    let source = opener.sources(&args.sources, args.filter.given()?.as_ref())?;
+    let source = opener.sources(&args.sources, args.game_filter()?.as_ref())?;
     let keep = args.keep.as_ref();
     let keep = keep
         .map(|keep| opener.repertoire(keep, args.color))
