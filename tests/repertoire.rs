@@ -1558,6 +1558,46 @@ fn a_repertoire_is_built_of_the_players_own_moves() {
     assert!(help.contains("the player with the color of the repertoire"));
 }
 
+/// A misspelled name leaves no games, which must not look like a repertoire without gaps.
+#[test]
+fn a_source_without_games_is_an_error_that_names_the_filter() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = "[White \"Nakamura, H\"]\n[Black \"Giri, A\"]\n\n1. e4 e5 2. Nf3 1-0\n\n";
+    write(dir, "games.pgn", &game.repeat(2));
+    write(dir, "mine.pgn", "1. e4 e5 *\n");
+    let position = "rnbqkbnr/pppppppp/8/8/3P4/8/PPP1PPPP/RNBQKBNR b KQkq - 0 1";
+    let from = format!("[FEN \"{position}\"]\n\n1... d5 2. c4 *\n");
+    write(dir, "other.pgn", &from);
+    for command in [
+        "repertoire gaps mine.pgn --color black --against games.pgn",
+        "repertoire build games.pgn --color white --out x.pgn",
+        "repertoire build games.pgn mine.pgn --color white --out x.pgn",
+    ] {
+        let error = fails(dir, &format!("{command} --white nakammura"), 1);
+        assert!(error.contains("games.pgn"), "{error}");
+        assert!(error.contains("games can be counted ("), "{error}");
+        assert!(error.contains(" filtered by player)"), "{error}");
+        assert!(
+            !error.contains("--from") && !error.contains("--allow-empty"),
+            "{error}"
+        );
+    }
+    // Games pass the filters, but none of them has a move in the first position of the repertoire.
+    let line = "repertoire gaps mine.pgn --color black --against other.pgn --min-plies 1";
+    let error = fails(dir, line, 1);
+    assert!(error.contains("no game that passes the filters"), "{error}");
+    let error = fails(
+        dir,
+        "repertoire build other.pgn --color white --out x.pgn",
+        1,
+    );
+    assert!(
+        error.contains("in the initial position: start in"),
+        "{error}"
+    );
+}
+
 /// A move of a few lucky games is not chosen where a hundred times as many games went elsewhere, and own moves have more games the
 /// more games the source has.
 #[test]

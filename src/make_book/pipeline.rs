@@ -10,7 +10,7 @@ use super::{
     counted::{Counted, SealedCounts},
     inputs::Inputs,
     options::MakeBook,
-    report::{Report, VARIANT_FILTERED},
+    report::Report,
     run::{Batches, Run},
     sequence::{BatchId, Sequenced},
     sink::{Plan, Sink},
@@ -247,26 +247,10 @@ impl MakeBook {
 
     /// Returns an error that gives the reasons if no game was counted, unless the options allow empty outputs.
     fn refuse_without_games(&self, report: &Report) -> Result<()> {
-        let totals = &report.totals;
-        // If `keep_prefix` is set, the moves before an illegal move are counted although their game is not.
-        let is_empty = totals.games.counted == 0 && totals.plies == 0;
-        if !is_empty || self.allow_empty {
+        if !report.counts_nothing() || self.allow_empty {
             return Ok(());
         }
-        let mut reason = match totals.games.read {
-            0 => "there is no game".to_owned(),
-            games => format!(
-                "none of {games} games can be counted ({})",
-                totals.why_none_counts()
-            ),
-        };
-        let is_of_variant = |warning: &&String| warning.contains(VARIANT_FILTERED);
-        if let Some(warning) = report.warnings.iter().find(is_of_variant) {
-            reason.push_str(&format!("; {warning}"));
-        }
-        if let Some(first) = report.rejected.first() {
-            reason.push_str(&format!("; rejected first: {first}"));
-        }
+        let reason = report.why_none_counts();
         Err(Error::Empty { reason })
     }
 }

@@ -61,18 +61,6 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Returns the reasons why games were not counted, such as "7 filtered by rating, 2 rejected".
-    pub(super) fn why_none_counts(&self) -> String {
-        let filtered = self.filtered_by.iter();
-        let mut reasons: Vec<String> = filtered
-            .map(|(condition, games)| format!("{games} filtered by {condition}"))
-            .collect();
-        if self.games.rejected > 0 {
-            reasons.push(format!("{} rejected", self.games.rejected));
-        }
-        reasons.join(", ")
-    }
-
     /// Returns warnings about games that were counted only in part, or that passed a filter although a tag is missing.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         [
@@ -206,6 +194,40 @@ pub struct Report {
 impl Report {
     /// The maximum number of rejected games that a report describes.
     pub const DESCRIBED: usize = 100;
+
+    /// Returns `true` if no game and no move was counted.
+    pub(crate) fn counts_nothing(&self) -> bool {
+        // If the run keeps prefixes, the moves before an illegal move are counted although their game is not.
+        self.totals.games.counted == 0 && self.totals.plies == 0
+    }
+
+    /// Returns the reasons why no game was counted, such as "none of 9 games can be counted (7 filtered by rating, 2
+    /// rejected)", and the first rejected game.
+    pub(crate) fn why_none_counts(&self) -> String {
+        let totals = &self.totals;
+        let filtered = totals.filtered_by.iter();
+        let mut reasons: Vec<String> = filtered
+            .map(|(condition, games)| format!("{games} filtered by {condition}"))
+            .collect();
+        if totals.games.rejected > 0 {
+            reasons.push(format!("{} rejected", totals.games.rejected));
+        }
+        let mut reason = match totals.games.read {
+            0 => "there is no game".to_owned(),
+            games => format!(
+                "none of {games} games can be counted ({})",
+                reasons.join(", ")
+            ),
+        };
+        let is_of_variant = |warning: &&String| warning.contains(VARIANT_FILTERED);
+        if let Some(warning) = self.warnings.iter().find(is_of_variant) {
+            reason.push_str(&format!("; {warning}"));
+        }
+        if let Some(first) = self.rejected.first() {
+            reason.push_str(&format!("; rejected first: {first}"));
+        }
+        reason
+    }
 }
 
 /// The report on a Polyglot book that a run of `make-book` has written.

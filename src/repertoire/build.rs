@@ -174,8 +174,17 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
     let start = Keyed::new(build.start.clone());
     let first = build.source.moves(&start)?;
     if first.is_empty() {
-        let problem = "the source knows no move in the first position: choose another with --from";
-        return Err(Error::file("--from", problem));
+        return Err(match *build.start == build.source.variant().start() {
+            true => {
+                let problem = "has no game with a move in the initial position: start in a position of its games with --from";
+                Error::file("the source", problem)
+            }
+            false => {
+                let problem =
+                    "the source has no game with a move in this position: choose another position";
+                Error::file("--from", problem)
+            }
+        });
     }
     let games: u64 = first.iter().map(TreeMove::games).sum();
     let by_weight = !build.source.has_results();

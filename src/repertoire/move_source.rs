@@ -163,7 +163,7 @@ impl MoveSource {
     /// # Errors
     ///
     /// Returns an error if the file cannot be read, if it has another format, or if `options` has a filter and the file
-    /// is not a PGN.
+    /// is not a PGN or has no game that passes the filter.
     pub fn source(path: &Path, keep_prefix: bool, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let is_filtered = options.filter.is_some();
         let stored = match FileKind::of(path)? {
@@ -182,6 +182,7 @@ impl MoveSource {
         }
         MoveSource::indexed(
             options.run([options.input(path)]).keep_prefix(keep_prefix),
+            path,
             options,
         )
     }
@@ -190,19 +191,34 @@ impl MoveSource {
     ///
     /// # Errors
     ///
-    /// Returns an error if an input cannot be read, or if it is not a PGN.
+    /// Returns an error if an input cannot be read, if it is not a PGN, or if no game passes the filter of `options`.
     pub fn games(inputs: Vec<Input>, options: &OpenOptions<'_>) -> Result<MoveSource> {
-        MoveSource::indexed(options.run(inputs), options)
+        let name = inputs
+            .iter()
+            .map(Input::name)
+            .collect::<Vec<_>>()
+            .join(", ");
+        MoveSource::indexed(options.run(inputs), name.as_ref(), options)
     }
 
-    /// Builds an index by executing `run`, an operation that reads games, and opens the index as a source of moves.
-    fn indexed(run: MakeBook, options: &OpenOptions<'_>) -> Result<MoveSource> {
+    /// Builds an index by executing `run`, an operation that reads games, and opens the index as a source of moves. `name`
+    /// names the games in error messages.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if games cannot be read, or if `options` has a filter that no game passes.
+    fn indexed(run: MakeBook, name: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let index = options.directory.join("games.idx");
         let run = run.allow_empty(true).explorer(&index);
         let run = run.game_filter(options.filter.cloned().unwrap_or_default());
         let shown = (options.counting)(run.progress());
         let report = run.run()?;
         drop(shown);
+        if options.filter.is_some() && report.counts_nothing() {
+            let reason = report.why_none_counts();
+            let problem = format!("{reason}: change the filters, or name another source");
+            return Err(Error::empty(name, problem));
+        }
         let mut known = MoveSource::index(&index, options)?;
         known.variants = variants_of(&report);
         if options.variant.is_none() {

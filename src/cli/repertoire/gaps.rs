@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use polybook::{
-    position::Variant,
+    Error,
+    position::{Keyed, Variant},
     repertoire::{
         FindGaps, Gaps, MoveSource, OwnMoveRule, RepertoireFile, RepertoireFormat, Writing,
         add_to_book, add_to_pgn, gaps,
     },
-    tree::{LinesOf, Union},
+    tree::{LinesOf, Source, Union},
 };
 use shakmaty::{Color, variant::VariantPosition};
 
@@ -109,7 +110,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         context,
     )?;
     let repertoire = opener.repertoire(&args.repertoire, args.color)?;
-    let mut source = opener.source(&args.against, args.filter.given()?.as_ref())?;
+    let filter = args.filter.given()?;
+    let mut source = opener.source(&args.against, filter.as_ref())?;
     let variant = match args.lines.variant {
         Some(variant) => variant,
         None => source.read_for(&repertoire)?,
@@ -118,6 +120,13 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         Some(_) => args.lines.start(variant)?,
         None => repertoire.start(variant, args.color)?,
     };
+    if source.moves(&Keyed::new(start.clone()))?.is_empty() {
+        let filtered = filter.map_or("", |_| " that passes the filters");
+        let problem = format!(
+            "has no game{filtered} with a move in the first position of the repertoire: name games that reach the position"
+        );
+        return Err(Error::file(&args.against, problem).into());
+    }
     let mut found = context.show_progress("looking for gaps", |meter| {
         gaps(&FindGaps {
             repertoire: &repertoire,
@@ -199,13 +208,9 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
         .as_ref()
         .filter(|end| end.one_in < likeliest)
     {
-        let line = match &*end.line {
-            "" => "in the first position".to_owned(),
-            line => format!("after {line}"),
-        };
-        let one_in = end.one_in;
+        let (line, one_in) = (&end.line, end.one_in);
         context.say(&format!(
-            "the source has no games {line}, although 1 game in {one_in:.1} reaches this position\n"
+            "the source has no games after {line}, although 1 game in {one_in:.1} reaches this position\n"
         ));
     }
     let asked = found.gaps.iter().take(add);
