@@ -103,6 +103,18 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
         ),
         ("make-book --min-score 101 x.pgn", "0 to 100"),
         (
+            "make-book --min-score 0.45 x.pgn",
+            "write a percentage, such as 45",
+        ),
+        (
+            "make-book --suite x.epd --balance 0.4-0.6 x.pgn",
+            "write percentages, such as 45-55",
+        ),
+        (
+            "convert x.bin x.epd --draw-rate 0-1",
+            "write percentages, such as 40-70",
+        ),
+        (
             "show -o x.pgn",
             "unexpected argument '-o'; see polybook show --help",
         ),

@@ -106,7 +106,7 @@ fn pawns(text: &str) -> Result<(i16, i16), &'static str> {
 }
 
 /// Parses a range in percent and returns its bounds. The error message calls the values `things` and contains
-/// `example`.
+/// `example`. A range such as `0.4-0.6` is an error, because it was probably meant as shares; `0%-1%` is accepted.
 fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> {
     let percent = |text: &str| text.trim().trim_end_matches('%').parse::<f64>().ok();
     text.split_once('-')
@@ -114,6 +114,9 @@ fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> 
         .filter(|(low, high)| (0.0..=100.0).contains(low) && (0.0..=100.0).contains(high))
         .ok_or_else(|| format!("write a range of {things} in percent, such as {example}"))
         .and_then(|(low, high)| match low <= high {
+            true if high > 0.0 && high <= 1.0 && !text.contains('%') => {
+                Err(format!("write percentages, such as {example}"))
+            }
             true => Ok((low, high)),
             false => Err(format!("write the lower number first, such as {example}")),
         })
@@ -241,5 +244,20 @@ impl SuiteArgs {
             _ => "",
         };
         Usage::refuse(given, &format!("applies only to {suites}{instead}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_no_percentages() {
+        for text in ["0.4-0.6", "0-1", "1-1"] {
+            assert!(balance(text).is_err(), "{text}");
+        }
+        assert_eq!(balance("0-0"), Ok((0.0, 0.0)));
+        assert_eq!(balance("0.5-2"), Ok((0.5, 2.0)));
+        assert_eq!(draw_rate("0%-0.5%"), Ok((0.0, 0.5)));
     }
 }

@@ -20,7 +20,7 @@ pub struct WeightingArgs {
     min_game: Option<u64>,
 
     /// Keep moves that scored at least P percent for the side that played them
-    #[arg(long, value_name = "P", default_value_t = MoveFilter::default().min_score, value_parser = percent)]
+    #[arg(long, value_name = "P", default_value_t = MoveFilter::default().min_score, value_parser = score_percent)]
     min_score: f64,
 
     /// Keep only White's moves
@@ -80,6 +80,16 @@ pub fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
         _ => Err("write a number from 0 to 100".to_owned()),
+    }
+}
+
+/// Parses a score as a percentage. Returns an error if it is not in the range 0 to 100, or if it is between 0 and 1: such
+/// a low limit leaves out nothing, so a share such as 0.45 was meant.
+fn score_percent(text: &str) -> Result<f64, String> {
+    let score = percent(text)?;
+    match score > 0.0 && score < 1.0 {
+        true => Err("write a percentage, such as 45".to_owned()),
+        false => Ok(score),
     }
 }
 
