@@ -85,6 +85,33 @@ fn limits_and_shuffles() {
     assert!(pgn("").matches("[Event ").count() > unique);
 }
 
+/// A suite that is smaller than its limit says which options left out how many entries.
+#[test]
+fn a_suite_below_its_limit_says_why() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "1. e4 1-0\n\n".repeat(3) + &"1. d4 1/2-1/2\n\n".repeat(2) + "1. c4 1-0\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    let line = "make-book games.pgn --plies 1 --min-game 2 --balance 40-60 --force";
+    let said = |options: &str| {
+        let output = run(dir, &*format!("{line} {options}"));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let why = "; 1 of fewer games than --min-game; 1 outside --balance\n";
+    for (name, things) in [("s.epd", "positions"), ("s.pgn", "lines")] {
+        let report = said(&format!("--suite {name} --limit 5"));
+        let expected = format!("{name}: 1 of at most 5 {things}{why}");
+        assert!(report.contains(&expected), "{report}");
+    }
+    assert!(said("--suite s.epd --limit 1").contains("s.epd: 1 position\n"));
+    assert!(said("--suite s.epd").contains("s.epd: 1 position\n"));
+    let report = ok_json(dir, &format!("{line} --suite s.epd --limit 5 --json"));
+    assert_eq!(
+        report["suite"],
+        serde_json::json!({"path": "s.epd", "lines": 1, "limit": 5, "rare": 1, "outside": 1})
+    );
+}
+
 #[test]
 fn balanced_lines_have_scores_in_the_range() {
     let dir = made();
@@ -339,7 +366,7 @@ fn suites_of_games_have_the_lines_that_were_played() {
     );
     assert_eq!(
         report["suite"],
-        serde_json::json!({"path": "s.epd", "lines": 3})
+        serde_json::json!({"path": "s.epd", "lines": 3, "rare": 0, "outside": 0})
     );
     assert!(report["book"]["entries"].as_u64() > Some(0));
     let named = "[White \"A\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n1. d4 d5 2. c4 1-0\n";

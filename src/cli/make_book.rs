@@ -23,7 +23,7 @@ use polybook::{
     Error, MakeBook, Report,
     book::MinimaxSummary,
     counts::{Grouping, MoveFilter},
-    make_book::Unfinished,
+    make_book::{SuiteReport, Unfinished},
     openings::OpeningFilter,
     pgn::{Condition, GameFilter, Input},
     position::{PieceLetters, Variant, VariantChoice},
@@ -551,8 +551,25 @@ fn outputs(text: &mut String, report: &Report) {
         let is_epd = end.is_some_and(|end| end.eq_ignore_ascii_case("epd"));
         let thing = if is_epd { "position" } else { "line" };
         let left_out = evals::left_out(suite.unevaluated);
-        say(&suite.path, counted(suite.lines, thing) + &left_out);
+        say(&suite.path, entries(suite, thing) + &left_out);
     }
+}
+
+/// Returns the number of entries of a suite. If `--limit` allowed more of them, also returns the number of entries that
+/// were left out by other options. `thing` is the singular noun for an entry.
+fn entries(suite: &SuiteReport, thing: &str) -> String {
+    let Some(limit) = suite.limit.filter(|limit| suite.lines < *limit as u64) else {
+        return counted(suite.lines, thing);
+    };
+    let limit = counted(limit as u64, thing);
+    let mut text = format!("{} of at most {limit}", suite.lines);
+    if suite.rare > 0 {
+        text += &format!("; {} of fewer games than --min-game", suite.rare);
+    }
+    if suite.outside > 0 {
+        text += &format!("; {} outside {}", suite.outside, suite.ranges);
+    }
+    text
 }
 /// Returns the part of a summary that states how many moves `--minimax` lowered or left out. Returns an empty text if
 /// `minimax` is `None`.

@@ -304,6 +304,17 @@ pub struct SuiteReport {
     pub path: PathBuf,
     /// The number of lines or positions.
     pub lines: u64,
+    /// The maximum number of lines or positions, or `None` if all are written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// The number of lines or positions that were left out because fewer games than the minimum have them.
+    pub rare: u64,
+    /// The number of lines or positions that were left out because their results or evaluations are not within `ranges`.
+    pub outside: u64,
+    /// The names of the options that restrict the results or evaluations, such as `--balance and --eval`. Empty if no
+    /// such option is set.
+    #[serde(skip)]
+    pub ranges: String,
     /// The number of lines that were left out because their positions have no evaluation, if the suite is selected by
     /// evaluations.
     #[serde(skip_serializing_if = "Option::is_none")]

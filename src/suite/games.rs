@@ -121,6 +121,7 @@ impl GameLines {
         } = ranker;
         let (file, entries) = write_ranked(file, format, suite, &mut ranking, start_of)?;
         counts.entries = entries;
+        counts.outside = ranking.outside;
         counts.unevaluated = ranking.unevaluated;
         counts.over = ranking.over;
         Ok((file, counts))
@@ -136,6 +137,10 @@ pub(crate) struct LineCounts {
     all: u64,
     /// The largest number of games that any one line or position has.
     most: u64,
+    /// The number of lines or positions that were left out because they have too few games.
+    pub rare: u64,
+    /// The number of entries that were left out because their results or evaluations are out of the suite's ranges.
+    pub outside: u64,
     /// The number of entries that were left out because they have no evaluation.
     pub unevaluated: u64,
     /// The number of entries that were left out because the game is over after them.
@@ -210,25 +215,29 @@ impl Ranker<'_> {
         if self.format == SuiteFormat::Pgn {
             let evaluated = match is_kept {
                 true => self.evaluated(&ending)?,
-                false => RangeCheck::LeftOut,
+                false => Some(RangeCheck::LeftOut),
             };
             return ending.for_each_line(|line| {
                 let games = line.results.games();
                 self.count(games);
                 match evaluated {
-                    _ if games < self.min_game => Ok(()),
-                    RangeCheck::Kept(_) => self.add_line(line, ending.results),
-                    RangeCheck::LeftOut => Ok(()),
-                    RangeCheck::Unknown => {
-                        self.ranking.unevaluated += 1;
-                        Ok(())
-                    }
+                    _ if games < self.min_game => self.counts.rare += 1,
+                    Some(RangeCheck::Kept(_)) => return self.add_line(line, ending.results),
+                    Some(RangeCheck::LeftOut) => self.ranking.outside += 1,
+                    Some(RangeCheck::Unknown) => self.ranking.unevaluated += 1,
+                    None => self.ranking.over += 1,
                 }
+                Ok(())
             });
         }
         let games = ending.results.games();
         self.count(games);
-        if games < self.min_game || !is_kept {
+        if games < self.min_game {
+            self.counts.rare += 1;
+            return Ok(());
+        }
+        if !is_kept {
+            self.ranking.outside += 1;
             return Ok(());
         }
         let Some((pos, opening)) = ending.position(self.suite)? else {
@@ -248,15 +257,15 @@ impl Ranker<'_> {
         })
     }
 
-    /// Compares the evaluation of a group's last position with the range that the suite accepts.
-    fn evaluated(&self, ending: &LineEnd) -> Result<RangeCheck> {
+    /// Compares the evaluation of a group's last position with the range that the suite accepts. Returns `None` if the
+    /// suite has such a range and the game is over after every line of the group.
+    fn evaluated(&self, ending: &LineEnd) -> Result<Option<RangeCheck>> {
         if self.suite.evals.is_none() {
-            return Ok(RangeCheck::Kept(String::new()));
+            return Ok(Some(RangeCheck::Kept(String::new())));
         }
         let pos = ending.position(self.suite)?;
-        pos.map_or(Ok(RangeCheck::LeftOut), |(pos, _)| {
-            self.suite.evaluated(pos.position())
-        })
+        pos.map(|(pos, _)| self.suite.evaluated(pos.position()))
+            .transpose()
     }
 
     /// Adds a line to the ranking, unless the game is over after the line. `all` counts the games that reached the last

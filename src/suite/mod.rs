@@ -126,9 +126,9 @@ impl Suite {
         balance.or(self.draw_rate.map(|_| "--draw-rate"))
     }
 
-    /// Returns the names of the options that restrict the entries to a range, for the error message about an empty
-    /// suite.
-    fn ranges(&self) -> String {
+    /// Returns the names of the options that restrict the entries to a range, for messages about entries that
+    /// were left out.
+    pub(crate) fn ranges(&self) -> String {
         let options = [
             self.balance.map(|_| "--balance"),
             self.draw_rate.map(|_| "--draw-rate"),

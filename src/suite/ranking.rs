@@ -52,6 +52,8 @@ pub(super) struct Ranking<'a> {
     path: PathBuf,
     /// The length of the longest line that has been examined, in half-moves.
     pub longest: usize,
+    /// The number of candidates that were left out because their results or evaluations are out of the suite's ranges.
+    pub outside: u64,
     /// The number of candidates that were left out because they have no evaluation.
     pub unevaluated: u64,
     /// The number of candidates that were left out because the game is over after them.
@@ -85,6 +87,7 @@ impl<'a> Ranking<'a> {
             suite,
             path: path.to_owned(),
             longest: 0,
+            outside: 0,
             unevaluated: 0,
             over: 0,
             all: takes_all.then_some(0),
@@ -95,18 +98,19 @@ impl<'a> Ranking<'a> {
 
     /// Returns the EPD operations for the evaluation of a position. Returns `None` if the position cannot be an entry
     /// of the suite, and adds the reason to a counter: `over` if the game is over, `unevaluated` if the position has no
-    /// evaluation. Positions whose evaluation is out of range are not counted.
+    /// evaluation, `outside` if the evaluation is out of range.
     pub(super) fn judged(&mut self, pos: &VariantPosition) -> Result<Option<String>> {
         if pos.is_game_over() {
             self.over += 1;
             return Ok(None);
         }
         let evaluated = self.suite.evaluated(pos)?;
-        self.unevaluated += u64::from(matches!(evaluated, RangeCheck::Unknown));
-        Ok(match evaluated {
-            RangeCheck::Kept(operations) => Some(operations),
-            _ => None,
-        })
+        match evaluated {
+            RangeCheck::Kept(operations) => return Ok(Some(operations)),
+            RangeCheck::LeftOut => self.outside += 1,
+            RangeCheck::Unknown => self.unevaluated += 1,
+        }
+        Ok(None)
     }
 
     /// Adds a candidate to the ranking.

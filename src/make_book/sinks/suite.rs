@@ -104,6 +104,10 @@ impl Sink for SuiteSink<'_> {
         counted.report.suite = Some(SuiteReport {
             path: path.clone(),
             lines: lines.entries,
+            limit: suite.limit,
+            rare: lines.rare,
+            outside: lines.outside,
+            ranges: suite.ranges(),
             unevaluated: suite.evals.as_ref().map(|_| lines.unevaluated),
         });
         file.finish()
