@@ -280,6 +280,33 @@ fn headers_are_printed_as_the_document_has_them() {
     assert!(run(&["--help"]).contains("Examples:"));
 }
 
+/// Each of several files has its own report, and a fault in one file does not hide the others.
+#[test]
+fn several_files_are_verified() {
+    let dir = temp();
+    let dir = dir.path();
+    books(dir);
+    fs::write(dir.join("bad.bin"), [7; 17]).unwrap();
+    let output = run(dir, "verify book0.bin bad.bin book1.bin");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    let said: Vec<&str> = said.lines().collect();
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(said[0].starts_with("book0.bin: in order"), "{said:?}");
+    assert!(said[1].starts_with("polybook: bad.bin"), "{said:?}");
+    assert!(said[2].starts_with("book1.bin: in order"), "{said:?}");
+    let documents = ok(dir, "verify book0.bin book1.bin --json -q");
+    for (line, path) in documents.lines().zip(["book0.bin", "book1.bin"]) {
+        let document: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(document["path"], path);
+    }
+    assert_eq!(documents.lines().count(), 2);
+    let error = fails(dir, "verify book0.bin book1.bin --fix x.bin", 2);
+    assert!(error.contains("name one book"), "{error}");
+    let error = fails(dir, "verify - -", 2);
+    assert!(error.contains("- is given twice"), "{error}");
+}
+
 #[test]
 fn books_are_verified_and_mended() {
     let dir = temp();

@@ -97,7 +97,7 @@ fn described(panic: &PanicHookInfo<'_>) -> String {
 }
 
 /// An error that ends a command with exit status 1 without a message, because the output already contains the reason:
-/// `diff` has found a difference.
+/// `diff` has found a difference, or `verify` has reported the faults of several files.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer is no")]
 pub struct ExitOne;
@@ -141,6 +141,20 @@ fn failure(err: &anyhow::Error) -> u8 {
         Some(Error::Interrupted) => INTERRUPTED,
         _ => FAILURE,
     }
+}
+
+/// Prints the error of one input, so that the command can continue with the next input. Returns the error unchanged if it
+/// ends the command: an interruption, a panic, or a closed standard output.
+pub fn report_and_continue(err: anyhow::Error) -> anyhow::Result<()> {
+    let is_end = matches!(
+        err.downcast_ref(),
+        Some(Error::Interrupted | Error::Panicked { .. })
+    );
+    if is_end || is_broken_pipe(&err) {
+        return Err(err);
+    }
+    say(&one_line(&err));
+    Ok(())
 }
 
 /// Prints a line on standard error, after the name of the program. Line breaks in the text become blanks.

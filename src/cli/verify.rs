@@ -1,4 +1,4 @@
-//! `polybook verify`: checks a book, a database, an index, a store of evaluations or a suite.
+//! `polybook verify`: checks books, databases, indexes, stores of evaluations and suites.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,8 @@ use serde_json::json;
 
 use super::{
     Context, counted,
-    input::{self, check_output, file_or_index, output_name},
+    errors::{ExitOne, report_and_continue},
+    input::{self, check_output, file_or_index, output_name, refuse_twice},
     position, suite_report,
     terminal::print_json,
     usage::Usage,
@@ -24,7 +25,8 @@ use super::{
 /// Check a book, an OOBS database, an index, a store of evaluations or a suite for faults
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The exit status is 1 if the file has faults, unless --fix writes a copy without them.
+The exit status is 1 if a file has faults, unless --fix writes a copy without them. If several files are given, each has its own
+report, and --json prints one document on each line.
 
 Books and databases that polybook wrote contain a checksum, so verify detects damage and changes by other programs. Without a
 checksum, verify cannot detect a changed move or weight. It does not check whether moves are legal in their positions; show
@@ -42,11 +44,12 @@ Examples:
   polybook verify games.obs.db3
   polybook verify games.idx
   polybook verify suite.epd
+  polybook verify white.bin black.bin
   polybook verify old.bin --fix new.bin")]
 pub struct Args {
-    /// The book, database, index, store or suite; - is standard input
-    #[arg(value_name = "BOOK")]
-    book: PathBuf,
+    /// The books, databases, indexes, stores or suites; - is standard input
+    #[arg(value_name = "BOOK", required = true)]
+    books: Vec<PathBuf>,
 
     /// Write a sorted copy of a book without repeated moves and other faults that can be repaired; - is standard output
     #[arg(long, value_name = "OUT")]
@@ -149,15 +152,16 @@ fn has_results(pgn: &str) -> bool {
         .any(|result| pgn.contains(&format!("[Result \"{result}\"]")))
 }
 
-/// Checks a file as an opening suite. `refusal` is the error with which the file was rejected as a book. It is returned
+/// Checks `file` as an opening suite. `book` is the argument that names the file. `refusal` is the error with which the file was rejected as a book. It is returned
 /// if the file is not a suite either.
 fn verify_suite(
     args: &Args,
+    book: &Path,
     file: &Path,
     refusal: polybook::Error,
     context: Context,
 ) -> anyhow::Result<()> {
-    let name = input::name(&args.book);
+    let name = input::name(book);
     let is_pgn = refusal.kind() == ErrorKind::Foreign(ForeignFormat::Pgn);
     let text = match input::read_text(file, &Memory::default(), suite_report::ENTRIES) {
         Ok(text) if is_pgn && !has_results(&text) => text,
@@ -221,17 +225,38 @@ fn verify_suite(
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let name = input::name(&args.book);
+    if let [book] = &args.books[..] {
+        return verify(args, book, context);
+    }
+    let fix = args.fix.as_ref().map(|_| "--fix");
+    Usage::refuse(fix, "writes a copy of one book: name one book")?;
+    refuse_twice(&args.books.iter().collect::<Vec<_>>())?;
+    let mut has_failed = false;
+    for book in &args.books {
+        if let Err(err) = verify(args, book, context) {
+            report_and_continue(err)?;
+            has_failed = true;
+        }
+    }
+    match has_failed {
+        true => Err(ExitOne.into()),
+        false => Ok(()),
+    }
+}
+
+/// Checks the file or directory that the argument `book` names, and prints a report. Returns an error if it has faults.
+fn verify(args: &Args, book: &Path, context: Context) -> anyhow::Result<()> {
+    let name = input::name(book);
     let begin = |out: &PathBuf| {
         anyhow::ensure!(
-            !args.book.is_dir(),
+            !book.is_dir(),
             "{name}: is a directory: --fix writes a copy of a book alone"
         );
-        check_output(out, &[&args.book], args.json)?;
+        check_output(out, &[book], args.json)?;
         Ok(begin_book(out)?)
     };
     let fixed = args.fix.as_ref().map(begin).transpose()?;
-    let file = file_or_index(&args.book)?;
+    let file = file_or_index(book)?;
     if fixed.is_some() {
         let kind = FileKind::of(&file)?;
         if matches!(kind, FileKind::Sqlite | FileKind::Evals) {
@@ -241,7 +266,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     let found = match find(&file, context) {
         Err(refusal) if args.fix.is_none() && matches!(refusal.kind(), ErrorKind::Foreign(_)) => {
-            return verify_suite(args, &file, refusal, context);
+            return verify_suite(args, book, &file, refusal, context);
         }
         found => found?,
     };
