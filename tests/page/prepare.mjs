@@ -11,6 +11,22 @@ const browser = await launch();
 const api = async (path) => (await fetch(new URL(path, url), { headers: { accept: "application/json" } })).json();
 const search = (page) => new URL(page.url()).searchParams;
 const texts = (page, selector) => page.locator(selector).allTextContents();
+const stored = (page) => page.evaluate(() => localStorage.getItem("polybook.me"));
+/** Opens a path in a browser that stores a text as the names of the user. */
+async function openWith(text, path) {
+  const all = await open(browser, url, "/");
+  await all.page.evaluate((text) => localStorage.setItem("polybook.me", text), text);
+  await all.page.goto(new URL(path, url).href);
+  await settled(all.page);
+  return all;
+}
+/** Fills the storage of the browser. */
+const fillStorage = (page) =>
+  page.evaluate(() => {
+    Storage.prototype.setItem = () => {
+      throw new DOMException("The quota has been exceeded.", "QuotaExceededError");
+    };
+  });
 
 const tests = {
   async "a player without a color is shown with the color of more games"() {
@@ -111,6 +127,81 @@ const tests = {
     assert.ok(await page.locator("text=This is me").isVisible());
     assert.deepEqual(faults, []);
     await context.close();
+  },
+
+  async "stored texts that are not lists of names are ignored"() {
+    for (const text of ['"Tal"', "{}", "[1]", "5", "true", "[null]", '["Carl", " "]', "[", "null"]) {
+      const { page, context, faults } = await openWith(text, "/?player=Ann&color=white");
+      assert.equal(await page.locator("#heading .mine-button").textContent(), "me", text);
+      assert.deepEqual(faults, [], text);
+      await context.close();
+    }
+  },
+
+  async "a player with several names becomes the user"() {
+    const { page, context, faults } = await openWith("[]", "/?player=Ann&player=Dora&color=white");
+    await page.click("text=This is me");
+    await page.locator("#me .wrong:has-text('Dora and Ann played')").waitFor();
+    assert.equal(await stored(page), '["Ann"]');
+    await page.click("text=Forget me");
+    await page.keyboard.press("Escape");
+    const suggestions = "**/suggest?*";
+    await page.route(suggestions, (route) => route.fulfill({ status: 200, body: "no list" }));
+    await page.reload();
+    await settled(page);
+    await page.click("text=This is me");
+    await page.locator("#me .wrong:has-text('does not answer')").waitFor();
+    await page.unroute(suggestions);
+    // Pretend that the names did not play against each other.
+    await page.route("**/lichess?*opponent=*", (route) => route.fulfill({ json: { white: 0, draws: 0, black: 0 } }));
+    await page.keyboard.press("Escape");
+    await page.click("text=This is me");
+    await page.locator("#chips .chip.me").waitFor();
+    assert.equal(await stored(page), '["Ann","Dora"]');
+    assert.equal(await page.locator("#me[open]").count(), 0);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "names are removed and forgotten although the storage is full"() {
+    const { page, context, faults } = await openWith('["Ann","Carl"]', "/");
+    await fillStorage(page);
+    await page.keyboard.press("m");
+    await page.click("[aria-label='Remove Carl']");
+    await page.locator("#me .wrong:has-text('could not store')").waitFor();
+    assert.deepEqual(await texts(page, "#me .names li > span"), ["Ann"]);
+    await page.click("text=Forget me");
+    await page.locator("#me .names").waitFor({ state: "detached" });
+    // The server was started with a name, which the browser cannot hide after the next start of the page.
+    assert.match(await page.locator("#me .wrong").textContent(), /could not store/);
+    assert.equal(await stored(page), null);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a preparation that the server refuses keeps the rest of the view"() {
+    const { page, context, faults } = await openWith(JSON.stringify(["A".repeat(9000)]), "/?player=Carl&color=white&play=e2e4");
+    await page.click("#heading >> text=Prepare");
+    await page.locator("#results .problem:has-text('The preparation cannot be shown: ')").waitFor();
+    assert.equal(search(page).get("play"), "e2e4");
+    assert.equal(await page.locator("#strip-bottom b").textContent(), "Carl");
+    assert.ok((await page.locator("#moves .body [data-uci]").count()) > 1);
+    assert.ok(faults.length && faults.every((fault) => fault.includes("431")), String(faults));
+    await context.close();
+  },
+
+  async "blank names are no names, and the board is turned only for a preparation"() {
+    for (const [text, path, below] of [
+      ["[]", "me=%20&me=Ann%20", "You"],
+      ["[]", "me=%20", "Carl"],
+      ["[]", "", "Carl"],
+    ]) {
+      const { page, context, faults } = await openWith(text, `/?player=Carl&player=+&color=white&view=prepare&${path}`);
+      assert.deepEqual(search(page).getAll("player"), ["Carl"]);
+      assert.equal(await page.locator("#strip-bottom b").textContent(), below, path);
+      assert.deepEqual(faults, []);
+      await context.close();
+    }
   },
 
   async "a preparation fits a phone"() {

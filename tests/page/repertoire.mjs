@@ -127,6 +127,34 @@ const failed = await run({
     assert.deepEqual(faults, []);
     await context.close();
   },
+
+  async "stored texts that are not edits are ignored, and edits that cannot be stored are kept"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    const [{ version }] = (await api("/repertoire?repertoire=white&side=white")).repertoires;
+    for (const edits of ["Tal", 5, null, [1], { "white white": null }, { "white white": { version, lines: "e2e4" } }, { "white white": { version: "old", lines: [1] } }]) {
+      await page.evaluate((text) => localStorage.setItem("polybook.edits", text), JSON.stringify(edits));
+      await page.reload();
+      await settled(page);
+      assert.equal(await card(page).count(), 1, JSON.stringify(edits));
+      assert.doesNotMatch(await card(page).textContent(), /added/);
+    }
+    await page.evaluate(() => {
+      Storage.prototype.setItem = () => {
+        throw new DOMException("The quota has been exceeded.", "QuotaExceededError");
+      };
+    });
+    await row(page, "d2d4").locator(".san button").focus();
+    await page.keyboard.press("a");
+    await row(page, "d2d4").locator(".added").waitFor();
+    assert.match(await page.locator("#toast").textContent(), /could not store/);
+    // The last edit is removed from the full storage.
+    await row(page, "d2d4").locator(".san button").focus();
+    await page.keyboard.press("a");
+    await row(page, "d2d4").locator(".adds").waitFor();
+    assert.equal(await page.evaluate(() => localStorage.getItem("polybook.edits")), null);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
 });
 await browser.close();
 process.exit(failed ? 1 : 0);

@@ -2,6 +2,8 @@
 // The lines that the user added to repertoires. The browser stores them until the user saves the repertoire and the server starts
 // with the saved file.
 
+import { toast } from "./dom.js";
+
 /** @typedef {import("./api.js").ServedRepertoire} ServedRepertoire */
 /**
  * The lines that were added to a repertoire.
@@ -15,16 +17,26 @@ const KEY = "polybook.edits";
 /** The maximum length of the edits in a request, which has at most 8 KiB. */
 const LONGEST = 4000;
 
-/** The edits of all repertoires, if the browser does not store anything. */
-let unstored = /** @type {Record<string, Edits>} */ ({});
+/** The edits of all repertoires, if the browser could not store them. */
+let unstored = /** @type {Record<string, Edits> | undefined} */ (undefined);
 
 /** @returns {Record<string, Edits>} */
 function stored() {
+  if (unstored) return unstored;
   try {
-    return JSON.parse(localStorage.getItem(KEY) ?? "{}");
+    const all = Object.entries(JSON.parse(localStorage.getItem(KEY) ?? "{}") ?? {});
+    return Object.fromEntries(all.filter(/** @returns {entry is [string, Edits]} */ (entry) => isEdits(entry[1])));
   } catch {
-    return unstored;
+    return {};
   }
+}
+
+/**
+ * Returns true if a stored value contains edits. Another program that used this port may have stored something else.
+ * @param {any} value
+ */
+function isEdits(value) {
+  return typeof value?.version === "string" && Array.isArray(value.lines) && value.lines.every((/** @type {unknown} */ line) => typeof line === "string");
 }
 
 /**
@@ -33,11 +45,15 @@ function stored() {
  */
 function store({ name, color }, edits) {
   const { [`${name} ${color}`]: _, ...others } = stored();
-  unstored = edits?.lines.length ? { ...others, [`${name} ${color}`]: edits } : others;
+  const all = edits?.lines.length ? { ...others, [`${name} ${color}`]: edits } : others;
   try {
-    localStorage.setItem(KEY, JSON.stringify(unstored));
+    // Removing works even if the storage is full.
+    if (Object.keys(all).length) localStorage.setItem(KEY, JSON.stringify(all));
+    else localStorage.removeItem(KEY);
+    unstored = undefined;
   } catch {
-    // The browser does not store anything.
+    unstored = all;
+    toast("The browser could not store the added moves, so this change is lost when the page is loaded again.");
   }
 }
 

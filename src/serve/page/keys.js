@@ -7,6 +7,9 @@ import { byId, dialogTop, div, make, on, p, toggle } from "./dom.js";
 
 const SWITCH = "polybook.keys";
 
+/** The position of the switch, if the browser could not store it. */
+let unstored = /** @type {string | null} */ (null);
+
 /**
  * Starts listening for the keys, and fills the dialog.
  * @param {Key[]} keys
@@ -40,9 +43,9 @@ export function listen(keys) {
 
 function stored() {
   try {
-    return localStorage.getItem(SWITCH);
+    return unstored ?? localStorage.getItem(SWITCH);
   } catch {
-    return null;
+    return unstored;
   }
 }
 
@@ -50,7 +53,8 @@ function stored() {
 function store(value) {
   try {
     localStorage.setItem(SWITCH, value);
+    unstored = null;
   } catch {
-    // The browser does not store anything.
+    unstored = value;
   }
 }

@@ -6,7 +6,7 @@ import { namesIn } from "./state.js";
 
 const KEY = "polybook.me";
 
-/** The names, if the browser does not store anything. */
+/** The names that the browser could not store. */
 let unstored = /** @type {string[] | undefined} */ (undefined);
 
 /** Returns the names of the user: those that the user chose, or else those with which the server was started. */
@@ -16,20 +16,36 @@ export function myNames() {
 
 function chosen() {
   try {
-    const text = localStorage.getItem(KEY);
-    return text === null ? unstored : /** @type {string[]} */ (JSON.parse(text));
+    return unstored ?? listed(JSON.parse(localStorage.getItem(KEY) ?? "null"));
   } catch {
     return unstored;
   }
 }
 
-/** @param {string[]} names */
+/**
+ * Returns a stored value if it is a list of names. Another program that used this port may have stored something else.
+ * @param {unknown} value
+ */
+function listed(value) {
+  const isList = Array.isArray(value) && value.every((name) => typeof name === "string" && name.trim());
+  return isList ? /** @type {string[]} */ (value) : undefined;
+}
+
+/**
+ * Replaces the names of the user. Returns false if the browser could not store them.
+ * @param {string[]} names
+ */
 export function setMyNames(names) {
-  unstored = names;
   try {
-    localStorage.setItem(KEY, JSON.stringify(names));
+    // Removing works even if the storage is full.
+    if (!names.length) localStorage.removeItem(KEY);
+    // A stored empty list hides the names with which the server was started.
+    if (names.length || session.about.me?.length) localStorage.setItem(KEY, JSON.stringify(names));
+    unstored = undefined;
+    return true;
   } catch {
-    // The browser does not store anything.
+    unstored = names;
+    return false;
   }
 }
 

@@ -1,7 +1,7 @@
 // @ts-check
 // The dialog with the names of the user. Games under any of these names count as the user's.
 
-import { ask, suggestions } from "./api.js";
+import { ask, suggestions, words } from "./api.js";
 import { button, byId, dialogTop, div, fill, icon, make, p, small, span } from "./dom.js";
 import { say } from "./elements.js";
 import { counted } from "./format.js";
@@ -17,6 +17,8 @@ import { Combobox, marked } from "./suggest.js";
 
 const dialog = /** @type {HTMLDialogElement} */ (byId("me"));
 const note = p("note wrong");
+/** The end of the last addition of a name. Each addition begins after the previous one, because it compares the name with all others. */
+let adding = Promise.resolve(true);
 
 /** Opens the dialog. */
 export function openMe() {
@@ -61,10 +63,11 @@ function build() {
  * @param {string} news
  */
 function change(names, news) {
-  setMyNames(names);
+  const isStored = setMyNames(names);
   note.textContent = "";
   build();
   say(news);
+  if (!isStored) warn("The browser could not store your names, so this change is lost when the page is loaded again.");
   dialog.querySelector("input")?.focus();
 }
 
@@ -81,26 +84,52 @@ async function find(text, signal) {
 }
 
 /**
- * Adds a name, unless no game contains it, or it played against another name of the user.
+ * Opens the dialog if it is closed, and shows a problem in it.
+ * @param {string} problem
+ */
+function warn(problem) {
+  if (!dialog.open) openMe();
+  note.textContent = problem;
+}
+
+/**
+ * Adds a name after the names that are being added. Returns false if it is refused, and shows the reason.
  * @param {string} text
  */
-export async function add(text) {
-  const mine = myNames();
+function add(text) {
+  adding = adding.then(async () => {
+    const problem = await tryAdd(text).catch(words);
+    if (problem) warn(problem);
+    return !problem;
+  });
+  return adding;
+}
+
+/**
+ * Adds names until one is refused.
+ * @param {string[]} names
+ */
+export async function addAll(names) {
+  for (const name of names) if (!(await add(name))) return;
+}
+
+/**
+ * Adds a name. Returns a problem if no game contains it, or if it played against another name of the user.
+ * @param {string} text
+ */
+async function tryAdd(text) {
   const { source } = session.view.filters;
   const found = (await suggestions("player", text, source, 1)).find(({ name }) => name.toLowerCase() === text.toLowerCase());
-  if (!found) {
-    note.textContent = `No player has the whole name “${text}”.`;
-    return;
-  }
-  for (const other of mine) {
+  if (!found) return `No player has the whole name “${text}”.`;
+  for (const other of myNames()) {
     const together = new URLSearchParams({ player: found.name, opponent: other, ...(source && { source }) });
     const games = await countGames(together, AbortSignal.timeout(5000));
-    if (games) {
-      note.textContent = `${found.name} and ${other} played ${counted(games)} against each other, so they are two players.`;
-      return;
-    }
+    if (games) return `${found.name} and ${other} played ${counted(games)} against each other, so they are two players.`;
   }
+  // The user may have removed a name meanwhile.
+  const mine = myNames();
   if (!mine.includes(found.name)) change([...mine, found.name], `Added ${found.name}. ${counted(found.games)}`);
+  return "";
 }
 
 /**

@@ -13,7 +13,7 @@ import { markEvaluation, markMove, showEvaluations, showGameHeading, showGameMov
 import { positionName, resultWords, showOpening, showPlayer } from "./heading.js";
 import { firstPly, showLine } from "./line.js";
 import { isMe, myNames } from "./me.js";
-import { add, openMe } from "./medialog.js";
+import { addAll, openMe } from "./medialog.js";
 import { MovesTable } from "./moves.js";
 import { backToGame, changeFilters, clearFilters, closeGame, go, goInGame, goToPly, listResult, play, removeFilters } from "./navigation.js";
 import { preparationHeading, preparationLines, preparationTable } from "./prepare.js";
@@ -70,10 +70,11 @@ export function draw(counts, books, signal) {
   const isEmpty = !sum(tabled) && ![...books, ...(report ? [report] : [])].some(({ moves }) => moves.length);
   const pruned = minGame ? p("none", `Positions with fewer than ${minGame} counted moves were left out.`) : "";
   const ended = isEmpty && maxPly ? p("none", `Counts end at move ${(maxPly + 1) >> 1}.`) : "";
+  const unprepared = session.unprepared ? p("problem", `The preparation cannot be shown: ${session.unprepared}.`) : "";
   if (session.prepared) {
     fill(byId("results"));
     drawPreparation(counts);
-  } else fill(byId("results"), isEmpty || ofPlayer ? "" : bar(tabled, false, opened ? undefined : listOfResult(), !opened), pruned, ended);
+  } else fill(byId("results"), unprepared, isEmpty || ofPlayer ? "" : bar(tabled, false, opened ? undefined : listOfResult(), !opened), pruned, ended);
   if (isEmpty && !session.prepared) void explain(counts, signal);
   else if (!session.prepared) {
     const gameMove = isInGame ? (gameLine[tabledPlay.length]?.uci ?? "") : "";
@@ -130,7 +131,7 @@ function mineButton(player) {
   const attributes = { class: "small mine-button", "data-focus": "mine" };
   if (isMe(player)) return button(attributes, [icon("user"), `me${names.length > 1 ? ` · ${names.length} names` : ""}`], openMe);
   if (names.length) return button(attributes, [icon("swords"), "Prepare"], () => void go({ tab: "prepare", me: joined(names), list: "", flip: "" }, { push: true }));
-  return button(attributes, [icon("user"), "This is me"], () => void Promise.all(namesIn(player).map(add)).then(() => go({})));
+  return button(attributes, [icon("user"), "This is me"], () => void addAll(namesIn(player)).then(() => go({})));
 }
 
 /**

@@ -18,6 +18,7 @@ import { readView } from "./state.js";
  * @property {Answer | undefined} answer The counts of the position that the page shows.
  * @property {Repertoire | undefined} report The report of the chosen repertoire about this position.
  * @property {Preparation | undefined} prepared The opponent's moves next to the user's results, if the view is a preparation.
+ * @property {string} unprepared The reason why the server refuses the preparation, or an empty string.
  * @property {WrittenMove[]} known The longest line that the user visited, or the line of the open game. Going forward replays the
  *   moves after the position that is shown.
  * @property {string} knownStart The variant and the starting position of `known`.
@@ -38,6 +39,7 @@ export const session = /** @type {Session} */ ({
   answer: undefined,
   report: undefined,
   prepared: undefined,
+  unprepared: "",
   known: [],
   knownStart: "",
   opened: undefined,
@@ -93,18 +95,22 @@ export function servedVariant() {
 /**
  * Returns true if Black is at the bottom: because the user turned the board, because the player has Black (in a preparation, the
  * user), or because all served repertoires are for Black.
+ * @param {boolean} isPreparing Whether the view is a preparation.
  */
-export function blackBelow() {
+export function blackBelow(isPreparing = Boolean(session.prepared)) {
   const { about, view } = session;
   const { flip, filters } = view;
-  if (flip || filters.player) return flip ? flip === "1" : filters.color === (view.tab === "prepare" ? "white" : "black");
+  if (flip || filters.player) return flip ? flip === "1" : filters.color === (isPreparing ? "white" : "black");
   return Boolean(about.repertoires?.length) && !about.repertoires?.some(({ color }) => color === "white");
 }
 
-/** Returns the repertoire that the page shows: that of the side at the bottom, if there is one. */
-export function chosenRepertoire() {
+/**
+ * Returns the repertoire that the page shows: that of the side at the bottom, if there is one.
+ * @param {boolean} [isPreparing] Whether the view is a preparation, if the page does not show it yet.
+ */
+export function chosenRepertoire(isPreparing) {
   const all = session.about.repertoires ?? [];
-  const side = blackBelow() ? "black" : "white";
+  const side = blackBelow(isPreparing) ? "black" : "white";
   const ofSide = all.filter(({ color }) => color === side);
   const offered = ofSide.length ? ofSide : all;
   return offered.find(({ name }) => name === session.view.repertoire) ?? offered[0];

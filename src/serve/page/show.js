@@ -1,7 +1,7 @@
 // @ts-check
 // Shows the requested view: requests its data, writes its address, and draws it.
 
-import { Asking, Refused, ask } from "./api.js";
+import { Asking, Refused, ask, words } from "./api.js";
 import { showDetails } from "./details.js";
 import { byId } from "./dom.js";
 import { notice } from "./elements.js";
@@ -44,7 +44,7 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
     const me = preparingNames();
     const { about, view, opened, lastShared } = session;
     const play = sharedLine(game);
-    const chosen = chosenRepertoire();
+    const chosen = chosenRepertoire(me.length > 0);
     const isOurs = chosen && chosen.color !== view.filters.color;
     const isAlone = play.length < view.play.length;
     const isKnown = lastShared && game === opened && ucis(lastShared.polybook.line).join() === play.join();
@@ -53,7 +53,7 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
       !isAlone ? undefined : isKnown ? lastShared : count({ ...view, play }, isPlayer, signal),
       about.books.length ? ask("book", question({ ...view, filters: {} }), signal) : { books: [] },
       chosen ? ask("repertoire", put(question(view), repertoireQuestion(chosen)), signal) : { repertoires: [] },
-      me.length ? prepare(view, me, isOurs ? repertoireQuestion(chosen) : {}, signal) : undefined,
+      me.length ? prepare(view, me, isOurs ? repertoireQuestion(chosen) : {}, signal).catch(refusal) : undefined,
       isPlayer ? countColors(signal) : undefined,
     ]);
     if (signal.aborted) return;
@@ -63,8 +63,10 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
     session.view = { ...session.view, play: ucis(counts.polybook.line) };
     writeView();
     session.answer = counts;
-    session.report = /** @type {{ repertoires: Repertoire[] }} */ (known).repertoires[0];
-    session.prepared = prepared;
+    session.unprepared = typeof prepared === "string" ? prepared : "";
+    session.prepared = typeof prepared === "string" ? undefined : prepared;
+    // The repertoire of a preparation is for the color of the user, who is not at the bottom if the preparation is refused.
+    session.report = session.unprepared ? undefined : /** @type {{ repertoires: Repertoire[] }} */ (known).repertoires[0];
     if (!keeps) notice.clear();
     draw(counts, /** @type {{ books: Book[] }} */ (books).books, signal);
     walkAhead();
@@ -78,4 +80,14 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
       document.body.removeAttribute("aria-busy");
     }
   }
+}
+
+/**
+ * Returns the reason why the server refuses a preparation. The page shows everything else.
+ * @param {unknown} error
+ */
+function refusal(error) {
+  // Status 503 means that the server is not ready.
+  if (error instanceof Refused && error.status !== 503) return words(error);
+  throw error;
 }

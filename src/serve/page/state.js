@@ -73,7 +73,7 @@ export function filterQuestion({ variant, filters }) {
  * @param {string[]} names
  */
 export function joined(names) {
-  return names.filter(Boolean).join("\n");
+  return namesIn(names.join("\n")).join("\n");
 }
 
 /**
@@ -81,7 +81,7 @@ export function joined(names) {
  * @param {string | undefined} text
  */
 export function namesIn(text) {
-  return (text ?? "").split("\n").filter(Boolean);
+  return (text ?? "").split("\n").map((name) => name.trim()).filter(Boolean);
 }
 
 /**
