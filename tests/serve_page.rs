@@ -225,6 +225,48 @@ fn facets_say_what_each_value_would_give() {
 }
 
 #[test]
+fn openings_are_grouped_in_families_with_the_scores_of_a_player() {
+    let (_dir, served) = served();
+    let openings = served.json("/openings");
+    assert_eq!(
+        (&openings["games"], &openings["averageScore"]),
+        (&json!(5), &json!(70.0))
+    );
+    let families = openings["families"].as_array().unwrap().iter();
+    let found: Vec<Value> = families
+        .map(|one| json!([one["name"], one["score"]]))
+        .collect();
+    let expected = json!([
+        ["Sicilian Defense", 100.0],
+        ["King's Pawn Game", 50.0],
+        ["Queen's Pawn Game", 0.0]
+    ]);
+    assert_eq!(json!(found), expected);
+
+    // Carlsen won two games with White. With Black, Carlsen won one game and lost one, so that two wins in three games
+    // are half a point less than expected.
+    let openings = served.json("/openings?player=Carlsen,+Magnus&play=e2e4");
+    let sicilian = &openings["families"][0];
+    for (field, expected) in [
+        ("eco", json!(["B20", "B27"])),
+        ("wins", json!(2)),
+        ("losses", json!(1)),
+        ("points", json!(-0.5)),
+        ("line", json!(["e2e4", "c7c5"])),
+        ("lineGames", json!(3)),
+    ] {
+        assert_eq!(sicilian[field], expected, "{field}");
+    }
+    assert_eq!(served.json("/openings?duplicates=once")["games"], 4);
+    let refused = served.get("/openings?limit=3");
+    assert_eq!(refused.status, 400);
+    assert!(
+        refused.text().starts_with("limit: unknown parameter"),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn equal_games_count_once_if_that_is_asked_for() {
     let (dir, one) = served();
     let answer = one.json("/lichess?duplicates=once");
