@@ -541,6 +541,19 @@ const tests = {
     await context.close();
   },
 
+  async "a copied link that works only on this computer says so"() {
+    const permissions = ["clipboard-read", "clipboard-write"];
+    const away = "https://chess.example/";
+    const elsewhere = async (route) => route.fulfill({ response: await route.fetch({ url: route.request().url().replace(away, url), headers: {} }) });
+    for (const [start, message] of [[url, "Link copied. It works on this computer only."], [away, "Link copied"]]) {
+      const { page, context } = await open(browser, start, "/?play=e2e4", { permissions, routes: { [`${away}**`]: elsewhere } });
+      await page.keyboard.press("c");
+      await page.waitForFunction((text) => document.querySelector("#toast")?.textContent === text, message);
+      assert.equal(await page.evaluate(() => navigator.clipboard.readText()), page.url());
+      await context.close();
+    }
+  },
+
   async "the pockets of both sides are next to the board"() {
     const { page, context, faults } = await open(browser, variants, "/?variant=crazyhouse&play=e2e4,d7d5,e4d5,d8d5,b1c3,d5d2,d1d2");
     await settled(page);

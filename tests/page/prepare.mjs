@@ -163,6 +163,37 @@ const tests = {
     await context.close();
   },
 
+  async "a repertoire is completed in the games of an opponent"() {
+    const { page, context, faults } = await open(browser, url, "/?player=Carl&color=white");
+    const { gaps } = (await api("/repertoire?player=Carl&color=white&repertoire=mine&side=black")).repertoires[0];
+    const [gap] = gaps;
+    const row = (uci) => page.locator(`#moves [data-uci="${uci}"]`);
+    assert.equal(await page.locator("#moves .answers").count(), Math.min(gaps.length, await page.locator("#moves .row.gap").count()));
+    await row(gap.uci).locator(".answers").click();
+    await reaches(page, gap.uci);
+    // The moves are those of the user, and the numbers are those of the opponent.
+    assert.deepEqual(await texts(page, "#moves .head .results .long"), ["Carl’s results, %"]);
+    assert.equal(await page.locator("#moves .head .score .no-sort").textContent(), "Carl’s score");
+    const uci = await page.locator("#moves [data-uci]").first().getAttribute("data-uci");
+    await accessible(page, "a repertoire and a player");
+    await row(uci).locator(".san button").focus();
+    await page.keyboard.press("a");
+    await row(uci).locator(".added").click();
+    await row(uci).locator(".adds").click();
+    await row(uci).locator(".added").waitFor();
+    assert.deepEqual(await page.evaluate(() => JSON.parse(localStorage.getItem("polybook.edits"))["mine black"].lines), [`${gap.uci},${uci}`]);
+    await page.evaluate(() => localStorage.setItem("polybook.me", '["Carl"]'));
+    await page.reload();
+    await settled(page);
+    assert.deepEqual(await texts(page, "#moves .head .results .long"), ["Your results, %"]);
+    await page.setViewportSize({ width: 320, height: 700 });
+    await accessible(page, "a repertoire and a player on a phone");
+    assert.ok(await row(uci).locator(".added").isVisible());
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+<<<<<<< HEAD
   async "names are removed and forgotten although the storage is full"() {
     const { page, context, faults } = await openWith('["Ann","Carl"]', "/");
     await fillStorage(page);
@@ -204,6 +235,8 @@ const tests = {
     }
   },
 
+=======
+>>>>>>> 2654c476 (Add moves to a repertoire in the games of a player)
   async "a preparation fits a phone"() {
     for (const width of [320, 390]) {
       const { page, context, faults } = await open(browser, url, "/?player=Carl&color=black&view=prepare&me=Ann", { viewport: { width, height: 844 }, hasTouch: true, isMobile: true });

@@ -72,6 +72,34 @@ const failed = await run({
     await accessible(page, "gaps");
     await page.locator("#gaps .gaps button").nth(1).click();
     await page.waitForFunction((last) => document.querySelector("#line [aria-current]")?.textContent === last, found.gaps[1].move);
+    // The answer to the gap is chosen among the moves.
+    await settled(page);
+    assert.equal(new URL(page.url()).searchParams.get("view"), null);
+    await page.locator("#moves .adds").first().waitFor();
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a move that was played is added with the key and the button of the card"() {
+    const { page, context, faults } = await open(browser, url, "/?play=e2e4");
+    await page.keyboard.press("a");
+    assert.equal(await card(page).locator("[data-focus=add-last]").count(), 0);
+    const lines = () => page.evaluate(() => JSON.parse(localStorage.getItem("polybook.edits") ?? "{}")["white white"]?.lines ?? []);
+    assert.deepEqual(await lines(), []);
+    for (const [play, san] of [["e2e4,c7c6,d2d4", "d4"], ["e2e4,c7c6,a2a3", "a3"]]) {
+      await page.goto(new URL(`/?play=${play}`, url).href);
+      await followed(page);
+      const add = card(page).locator("[data-focus=add-last]");
+      assert.equal(await add.textContent(), `Add ${san}`);
+      await accessible(page, "a move to add");
+      await page.keyboard.press("a");
+      await page.waitForFunction((text) => document.querySelector("[data-focus=add-last]")?.textContent === text, `Added ${san}`);
+      assert.match(await card(page).textContent(), new RegExp(`1\\.\\.\\. c6 ${san} added\\.`));
+      assert.deepEqual(await lines(), [play]);
+      await add.click();
+      await page.waitForFunction((text) => document.querySelector("[data-focus=add-last]")?.textContent === text, `Add ${san}`);
+      assert.deepEqual(await lines(), []);
+    }
     assert.deepEqual(faults, []);
     await context.close();
   },

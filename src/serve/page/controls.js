@@ -11,8 +11,12 @@ import { changeFilters, go, goHome, leave, play, refresh, walk } from "./navigat
 import { table } from "./panelview.js";
 import { goToRead } from "./readtext.js";
 import { edit } from "./recovery.js";
+import { toggleLast } from "./repertoireview.js";
 import { buildSearch } from "./search.js";
 import { session } from "./session.js";
+
+/** The host names of the computer on which the browser runs. */
+const LOOPBACK = /^((.+\.)?localhost|127(\.\d+){3}|\[::1\])$/;
 
 /** Connects all controls with their actions. */
 export function connectControls() {
@@ -63,7 +67,7 @@ function listenToKeys() {
     { keys: ["Home", "End"], does: "go to the start or the end of the line", act: (key) => walk(key === "Home" ? "first" : "last") },
     { keys: ["ArrowUp", "ArrowDown"], does: "select a move in the table", act: (key) => table.choose(key === "ArrowUp" ? -1 : 1) },
     { keys: ["Enter"], does: "play the selected move" },
-    { keys: ["a"], does: "add the selected move to the repertoire, or remove it", act: () => table.toggleChosen() },
+    { keys: ["a"], does: "add the selected move or your last move to the repertoire, or remove it", act: () => void (table.toggleChosen() || toggleLast()) },
     { keys: ["/"], does: "search players, events and openings, or paste a FEN or moves", act: () => searchField.focus() },
     { keys: ["f"], does: "flip the board", act: flip },
     { keys: ["F"], does: "open the filters", act: () => openFilters() },
@@ -114,5 +118,5 @@ async function goToGames() {
 async function share() {
   if (!widest.matches && typeof navigator.share === "function" && matchMedia("(pointer: coarse)").matches) {
     await navigator.share({ url: location.href, title: document.title }).catch(() => undefined);
-  } else await copy(location.href, "Link");
+  } else await copy(location.href, "Link", LOOPBACK.test(location.hostname) ? ". It works on this computer only." : "");
 }

@@ -243,12 +243,13 @@ export function toast(text) {
  * Copies a text to the clipboard, and shows a message.
  * @param {string | Promise<string>} text Safari allows copying only while it handles a press, so it must get the promise.
  * @param {string} what
+ * @param {string} [more] The end of the message.
  */
-export async function copy(text, what) {
+export async function copy(text, what, more = "") {
   try {
     if (typeof text === "string") await navigator.clipboard.writeText(text);
     else await navigator.clipboard.write([new ClipboardItem({ "text/plain": text })]);
-    toast(`${what} copied`);
+    toast(`${what} copied${more}`);
   } catch {
     const failed = await Promise.resolve(text).then(() => "", words);
     toast(failed || "The browser allows copying only from HTTPS or localhost.");

@@ -28,6 +28,8 @@ import { marks } from "./repertoire.js";
  * @property {RepertoireContext | undefined} repertoire
  * @property {boolean} ofPlayer Whether to show the player's results instead of White's and Black's.
  * @property {string} side The heading of the moves.
+ * @property {string} whose The player of the results as "Your" or a name in the genitive, if the table also shows a repertoire, or an
+ *   empty string.
  * @property {string} gameMove The next move of the open game.
  * @property {(uci: string) => void} play
  * @property {(uci: string) => void} point
@@ -156,10 +158,15 @@ export class MovesTable {
     return /** @type {HTMLElement[]} */ ([...this.#place.querySelectorAll("[data-uci] .san button")]);
   }
 
-  /** Presses the button of the row with the focus that adds its move to the repertoire or removes it. */
+  /**
+   * Presses the button of the row with the focus that adds its move to the repertoire or removes it. Returns false if there is no
+   * such button.
+   */
   toggleChosen() {
     const press = document.activeElement?.closest("[data-uci]")?.querySelector(".adds, .added");
-    if (press instanceof HTMLElement) press.click();
+    if (!(press instanceof HTMLElement)) return false;
+    press.click();
+    return true;
   }
 
   /**
@@ -277,7 +284,7 @@ function sortedRows(rows, columns, ofPlayer, { key, ascending }) {
  * @param {Sort} sort
  * @param {(key: string) => void} choose
  */
-function headings(answer, { ofPlayer, repertoire, side }, columns, sort, choose) {
+function headings(answer, { ofPlayer, repertoire, side, whose }, columns, sort, choose) {
   const cell = (/** @type {string} */ key, /** @type {string} */ title, /** @type {string} */ label, /** @type {Child[]} */ ...content) => {
     const isSorted = key === sort.key;
     const isUsual = key === "games" && !sort.ascending;
@@ -285,16 +292,17 @@ function headings(answer, { ofPlayer, repertoire, side }, columns, sort, choose)
     const press = button({ tabindex: isSorted ? 0 : -1, "data-focus": `sort ${key}` }, [...(content.length ? content : [label]), ...(isSorted && !isUsual ? [span({ class: "order", "aria-hidden": "true" }, sort.ascending ? "↑" : "↓")] : [])], () => choose(key));
     return div({ role: "columnheader", class: key.split(" ")[0], title: title || undefined, "aria-sort": isSorted ? order : undefined }, press, span("no-sort", label));
   };
-  const [long, short] = ofPlayer ? ["Win / draw / loss, %", "W / D / L, %"] : ["White / draw / black, %", "W / D / B, %"];
+  const [long, short] = whose ? [`${whose} results, %`, "W / D / L, %"] : ofPlayer ? ["Win / draw / loss, %", "W / D / L, %"] : ["White / draw / black, %", "W / D / B, %"];
   const row = div({ role: "row", class: "row" },
     cell("san", "", side),
     cell("name", "", repertoire && !repertoire.isOwn ? "Your answer" : "Opening"),
     cell("games", "", "Games", "Games", answer.polybook.transpositions?.length ? small("+ transposed") : ""),
     cell("results", ofPlayer ? "Sorts by the share of losses" : "Sorts by White's score", long, span("long", long), span({ class: "short", "aria-hidden": "true" }, short)),
-    ...(ofPlayer
-      ? [cell("score", "", "Score"), cell("performance", "Performance rating. It needs ten games with a result and a rated opponent.", "Perf."), cell("latest", "", "Last")]
-      : repertoire
-        ? [div({ role: "columnheader", class: "act" }, span("unseen", "Repertoire"))]
+    ...(ofPlayer ? [cell("score", "", whose ? `${whose} score` : "Score", "Score")] : []),
+    ...(repertoire
+      ? [div({ role: "columnheader", class: "act" }, span("unseen", "Repertoire"))]
+      : ofPlayer
+        ? [cell("performance", "Performance rating. It needs ten games with a result and a rated opponent.", "Perf."), cell("latest", "", "Last")]
         : [cell("rating", "Mean of the known ratings of the players who made the move", "Rating")]),
     ...columns.map(({ name, title }) => cell(`extra ${name}`, title, name)),
   );
@@ -338,14 +346,14 @@ function tableRow({ uci, san, move }, index, answer, total, { repertoire, ofPlay
     cell("name", ...tags, name),
     cell("games", move ? gamesCell(games, total, san, others) : span("quiet", "no games")),
     cell("results", ...(move ? [bar(move, ofPlayer, list && ((result) => list(result, uci)))] : [])),
-    ...(ofPlayer
-      ? [
-          titled("score", move ? `${counted(finished(move), "result")}${withoutResult(move)}` : "", move ? percentOf(move) : ""),
-          titled("performance", `${counted(move?.performanceGames ?? 0)} with a result and a rated opponent`, move?.performance ?? "–"),
-          cell("latest", dateWords(move?.lastPlayed?.slice(0, 7))),
-        ]
-      : repertoire
-        ? [cell("act", ...actOf(repertoire, uci, san, isGap, play))]
+    ...(ofPlayer ? [titled("score", move ? `${counted(finished(move), "result")}${withoutResult(move)}` : "", move ? percentOf(move) : "")] : []),
+    ...(repertoire
+      ? [cell("act", ...actOf(repertoire, uci, san, isGap, play))]
+      : ofPlayer
+        ? [
+            titled("performance", `${counted(move?.performanceGames ?? 0)} with a result and a rated opponent`, move?.performance ?? "–"),
+            cell("latest", dateWords(move?.lastPlayed?.slice(0, 7))),
+          ]
         : [titled("rating", move?.averageRating ? `mean of ${counted(move.ratingGames ?? games)}` : "", move?.averageRating || "–", partOf(move?.ratingGames))]),
     ...columns.map(({ cells }) => {
       const { text = "", of, title } = cells.find((other) => other.uci === uci) ?? {};

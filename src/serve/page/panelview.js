@@ -85,7 +85,8 @@ export function draw(counts, books, signal) {
     const repertoire = lastShared ? undefined : repertoireContext();
     const isMoving = tabled.polybook.fen.split(" ")[1] === filters.color?.[0];
     const own = ofPlayer ? (isMe(filters.player) ? ["You play", "They play"] : ["Move", "Reply"])[Number(!isMoving)] : repertoire?.isOwn ? "You play" : "Move";
-    table.show(tabled, { books, repertoire, ofPlayer, side: own ?? "Move", gameMove, play: playFrom, point: pointAt, list });
+    const whose = !ofPlayer || !repertoire ? "" : isMe(filters.player) ? "Your" : `${nameText(filters.player).split(",")[0]}’s`;
+    table.show(tabled, { books, repertoire, ofPlayer, side: own ?? "Move", whose, gameMove, play: playFrom, point: pointAt, list });
   }
   drawTally(total, isStart);
   drawSources();

@@ -60,6 +60,7 @@ export function largestGap(repertoire) {
  * @property {boolean} isOwn Whether the side of the repertoire is to move.
  * @property {number} edits The number of lines that the user added.
  * @property {boolean} isSaved Whether the user saved these lines.
+ * @property {{ san: string, isAdded: boolean } | undefined} last The move that led to the position, if the user can add it or added it.
  * @property {string} news A sentence about the last edit, or an empty string.
  * @property {number} older The number of lines that were added to an earlier state of the file.
  * @property {[string, string][]} others The served repertoires to choose from, as values and labels, if there are several.
@@ -70,6 +71,7 @@ export function largestGap(repertoire) {
  * @typedef {object} CardActs
  * @property {(value: string) => void} choose
  * @property {() => void} save
+ * @property {() => void} toggle Adds the move that led to the position, or removes it.
  * @property {(line: string) => void} go Goes to a line.
  * @property {(isApplied: boolean) => void} older Applies the older lines, or forgets them.
  */
@@ -79,7 +81,7 @@ export function largestGap(repertoire) {
  * @param {Card} card
  * @param {CardActs} acts
  */
-export function repertoireCard({ repertoire, gaps, ply, isOwn, edits, isSaved, news, older, others, chosen }, acts) {
+export function repertoireCard({ repertoire, gaps, ply, isOwn, edits, isSaved, last, news, older, others, chosen }, acts) {
   const { name, color, isKnown, pgn } = repertoire;
   const covered = coverage(gaps, ply + Number(!isOwn));
   const [next] = gaps?.gaps ?? [];
@@ -91,7 +93,9 @@ export function repertoireCard({ repertoire, gaps, ply, isOwn, edits, isSaved, n
       : "";
   const following = next ? ` Next gap: ${next.moves}, 1 game in ${often(next.oneIn)}` : " There are no gaps left.";
   const texts = div("texts", p("", b(name), ` · ${color === "white" ? "White" : "Black"}`, ...added), p("quiet", ...(news && gaps ? [b(news), following] : [news || state])));
+  const label = last?.isAdded ? `Added ${last.san}: remove it` : `Add ${last?.san} to the repertoire`;
   const ways = [
+    ...(last ? [button({ class: `small ${last.isAdded ? "added" : "adds"}`, "data-focus": "add-last", "aria-label": label }, [icon(last.isAdded ? "check" : "plus"), span("caption", last.isAdded ? "Added " : "Add "), last.san], acts.toggle)] : []),
     ...(edits && next ? [button({ class: "small", "data-focus": "next-gap" }, ["Next gap", icon("forward")], () => acts.go(next.moves))] : []),
     ...(pgn ? [button({ class: `small${edits && !isSaved ? " main" : ""}`, "data-focus": "save-repertoire", "aria-label": "Download PGN" }, [icon("save"), span("caption", "Download PGN")], acts.save)] : []),
   ];

@@ -46,6 +46,7 @@ export function drawRepertoire() {
     isOwn: isOwnTurn(),
     edits: lines.length,
     isSaved,
+    last: ownLast(),
     news: news.at === view.play.join() ? news.text : "",
     older: olderLines(report).length,
     others,
@@ -56,7 +57,8 @@ export function drawRepertoire() {
     repertoireCard(card, {
       choose: (chosen) => void go({ repertoire: chosen.slice(6), flip: chosen.startsWith("black") ? "1" : "0" }, { push: true }),
       save: () => void download(report),
-      go: (line) => void goToText(line),
+      toggle: toggleLast,
+      go: goToGap,
       older: (isApplied) => {
         setLines(report, isApplied ? olderLines(report) : []);
         void refresh();
@@ -93,7 +95,7 @@ export async function showGaps(signal) {
       if (news.at === session.view.play.join()) say(`${news.text} ${counted(gaps.total, "gap")} left`);
     }
     drawRepertoire();
-    if (found.gaps) fill(place, ...gapLists(found.gaps, (line) => void goToText(line)));
+    if (found.gaps) fill(place, ...gapLists(found.gaps, goToGap));
   } catch (error) {
     if (!signal.aborted) fill(place, p("problem", words(error)));
   }
@@ -103,10 +105,34 @@ function isOwnTurn() {
   return session.answer?.polybook.fen.split(" ")[1] === session.report?.color[0];
 }
 
-/** Returns the added lines that play a move in the shown position. */
-function linesWith(/** @type {string} */ uci) {
-  const { report, view } = session;
-  const line = [...view.play, uci].join();
+/**
+ * Goes to a line of the list of gaps, and shows the moves in place of the list.
+ * @param {string} line
+ */
+function goToGap(line) {
+  const { tab } = session.view;
+  void goToText(line, { tab: tab === "gaps" ? "" : tab });
+}
+
+/** Returns the move that led to the position, if the user added it or can add it. */
+function ownLast() {
+  const { answer, report, view } = session;
+  const last = answer?.polybook.line.at(-1);
+  if (!report?.pgn || view.fen || !last || isOwnTurn()) return undefined;
+  const isAdded = editsOf(report).lines.includes(view.play.join());
+  return isAdded || !report.isKnown ? { san: last.san, isAdded } : undefined;
+}
+
+/** Adds the move that led to the position to the repertoire, or removes it, if the user can do that. */
+export function toggleLast() {
+  const last = ownLast();
+  if (last) toggleLine(session.view.play, last.san);
+}
+
+/** Returns the added lines that begin with a line. */
+function linesWith(/** @type {string[]} */ play) {
+  const { report } = session;
+  const line = play.join();
   return report ? editsOf(report).lines.filter((other) => other === line || other.startsWith(`${line},`)) : [];
 }
 
@@ -120,30 +146,30 @@ export function repertoireContext() {
   const isOwn = isOwnTurn();
   const canAdd = isOwn && report.pgn && !view.fen;
   const state = (/** @type {string} */ uci) => {
-    if (linesWith(uci).length) return "added";
+    if (linesWith([...view.play, uci]).length) return "added";
     return report.moves.some((move) => move.uci === uci) ? "" : "new";
   };
-  return { report, isOwn, state: canAdd ? state : undefined, toggle: toggleMove };
+  return { report, isOwn, state: canAdd ? state : undefined, toggle: (/** @type {string} */ uci, /** @type {string} */ san) => toggleLine([...view.play, uci], san) };
 }
 
 /**
- * Adds a move to the repertoire, or removes it and the lines that were added after it.
- * @param {string} uci
- * @param {string} san
+ * Adds the last move of a line to the repertoire, or removes it and the lines that were added after it.
+ * @param {string[]} play
+ * @param {string} san The last move.
  */
-function toggleMove(uci, san) {
+function toggleLine(play, san) {
   const { report, view, known } = session;
   const chosen = chosenRepertoire();
   if (!report || !chosen) return;
   const old = editsOf(chosen).lines;
-  const removed = linesWith(uci);
-  const lines = removed.length ? old.filter((line) => !removed.includes(line)) : [...old, [...view.play, uci].join()];
+  const removed = linesWith(play);
+  const lines = removed.length ? old.filter((line) => !removed.includes(line)) : [...old, play.join()];
   if (!setLines(chosen, lines)) {
     toast("There are too many added moves. Download the PGN, and serve the new file.");
     return;
   }
-  const last = known[view.play.length - 1];
-  const before = last ? `${plyNumber(firstPly(view.fen) + view.play.length - 1)} ${last.san} ` : "";
+  const last = known[play.length - 2];
+  const before = last ? `${plyNumber(firstPly(view.fen) + play.length - 2)} ${last.san} ` : "";
   news = { text: `${before}${san} ${removed.length ? "removed" : "added"}.`, at: view.play.join() };
   void refresh();
 }
