@@ -89,11 +89,12 @@ impl<'a> GameReader<'a> {
                         Some(end) => return end,
                         None => {}
                     }
-                    if self.at > before {
+                    match self.text[before..self.at] {
+                        [] => self.at += 1,
+                        // The move may continue after the promoted piece or the origin in parentheses, as in `N(b)d2`.
+                        [b'(', letter, b')'] if letter.is_ascii_alphanumeric() => {}
                         // The comment or variation before this offset may contain anything.
-                        token = self.at;
-                    } else {
-                        self.at += 1;
+                        _ => token = self.at,
                     }
                 }
             }
@@ -319,6 +320,10 @@ mod tests {
             "1. e4 12.0-1 1. d4 *",
             "1. e4 White wins\n\n[A \"\"]\n1. d4 remis",
             "1. e4 e5 2.draw",
+            "1. e4 e8(Q)draw",
+            "1. e4 (Q)draw",
+            "1. e4 N(b)draw",
+            "1. e4 (e5) draw",
             "1. e4 e5 2-0\n\n[A \"\"]\n1. d4 d5!draw",
             "1. e4 0.5 - 0.5 1. d4 ½ - ½ 1. c4 1/2\n- 1/2",
         ] {
