@@ -75,6 +75,7 @@ const PRINTED: [&str; 38] = [
     "moves --index f.db --json",
     "openings --index f.idx --json",
     "openings --index f.idx --player morphy --families --json",
+    "prepare --index f.idx --opponent anderssen --player morphy --color black --json",
     "merge-book f.bin c.bin --out m.bin --json",
     "merge-book f.obs.db3 f.obs.db3 --out m.obs.db3 --json",
     "merge-index f.idx o.idx --out fo.idx --json",
