@@ -55,7 +55,7 @@ fn commands_with_json(dir: &Path) -> BTreeSet<String> {
 }
 
 /// Command lines that together print every kind of JSON document, in the order in which their files are made.
-const PRINTED: [&str; 38] = [
+const PRINTED: [&str; 39] = [
     "make-book famous.pgn --bin f.bin --leveldb f.db --index-stats --obs f.obs.db3 --counts f.counts --min-game 1 --json",
     "make-book famous.pgn --explorer f.idx --json",
     "make-book online.pgn --explorer o.idx --time-control 180-480 --json",
