@@ -1547,10 +1547,10 @@ fn a_repertoire_is_built_of_the_players_own_moves() {
     write(dir, "mine.pgn", &(own + &other));
     let line = "repertoire build mine.pgn --color black --out - -q --comments none";
     let built = |options: &str| ok(dir, &format!("{line} {options}"));
-    assert!(built("").contains("1. e4 e5"));
+    assert!(built("").contains("1... e5"));
     for options in ["--player me", "--player me --white tal", "--black me"] {
         let text = built(options);
-        assert!(text.contains("1. e4 c5"), "{options}: {text}");
+        assert!(text.contains("1... c5"), "{options}: {text}");
     }
     let error = fails(dir, &format!("{line} --player me --black tal"), 2);
     assert!(error.contains("--player and --black both name"), "{error}");
