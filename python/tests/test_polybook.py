@@ -223,7 +223,7 @@ def test_half_moves_become_a_data_frame(tmp_path, monkeypatch):
     assert set(frame["game"]) == set(polybook.Index(tmp_path / "both.idx").games())
     empty = polybook.positions(FAMOUS, player="nobody").to_frame()
     assert len(empty) == 0 and list(empty.columns) == list(frame.columns)
-    # Without pandas and polars, the frame is a table of pyarrow, which looks for pandas when it makes its first table.
+    # The frame is a table of pyarrow if neither pandas nor polars is installed. pyarrow looks for pandas when it makes its first table.
     pyarrow = pytest.importorskip("pyarrow")
     pyarrow.table({"a": np.zeros(1)})
     for name in ("pandas", "polars"):

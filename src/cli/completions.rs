@@ -62,7 +62,7 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
 }
 
 /// Returns clap's completion script for bash with changes, so that it completes file names where a command takes files.
-/// Without the changes, the script offers options in these places, and bash then lists no files.
+/// An unchanged script would offer options in these places, and bash would list no files.
 fn with_files(script: &str) -> String {
     const FIRST_WORD: &str = "|| ${COMP_CWORD} -eq 2 ]]";
     const NO_OPTION: &str = "            COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )";

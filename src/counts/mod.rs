@@ -22,8 +22,8 @@
 //!
 //! # Directories of counts
 //!
-//! With the feature `parquet`, counts are also a file format: a directory of Parquet files, which query engines such as
-//! DuckDB and Spark can read and write. A query engine can add up the counts of many machines, and polybook reads the
+//! Counts are also a file format if the feature `parquet` is on: a directory of Parquet files, which query engines such
+//! as DuckDB and Spark can read and write. A query engine can add up the counts of many machines, and polybook reads the
 //! result like a PGN file. [`layout`] documents the files and columns.
 //!
 //! `CountsWriter` writes a directory. [`CountsDirectory`] opens one, and [`Part::read`] reads one of its parts.

@@ -203,7 +203,7 @@ pub enum AnswerSource {
 pub struct PreparedLine {
     /// The moves after the position of the query, in UCI notation with castling as king takes rook.
     pub play: Vec<String>,
-    /// The same moves in SAN.
+    /// The moves of the line in SAN.
     pub san: Vec<String>,
     /// The opening of the last named position of the line, or `None` if no position has a name.
     pub opening: Option<Opening>,

@@ -71,7 +71,7 @@ impl<'a> GameReader<'a> {
 
     /// Sets whether [`next_token`](GameReader::next_token) also returns the moves of variations, enclosed by
     /// [`Token::BeginVariation`](super::Token::BeginVariation) and [`Token::EndVariation`](super::Token::EndVariation).
-    /// By default, or if `wanted` is `false`, variations are skipped.
+    /// Skips variations if `wanted` is `false`, which is the default.
     pub fn with_variations(mut self, wanted: bool) -> GameReader<'a> {
         self.with_variations = wanted;
         self

@@ -15,7 +15,7 @@ use crate::position::Variant;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ListKey(pub u64);
 
-/// What a list of an explorer's index is about: the games of a player with one color, a name, or a Lichess id. The
+/// The subject of a list in an explorer's index: the games of a player with one color, a name, or a Lichess id. The
 /// discriminant is one half of the key of the hash function, so equal texts of different kinds have different hashes.
 #[derive(Copy, Clone)]
 enum SubjectKind {
