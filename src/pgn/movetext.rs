@@ -239,7 +239,11 @@ impl<'a> GameReader<'a> {
         let first = &words[..letters.count()];
         let result = GameResult::from_words(words);
         let end = offset + words.len();
-        if result.is_some() && GameResult::from_marker(first_word(&rest[length..])).is_some() {
+        let blank_follows = length > words.len();
+        if result.is_some()
+            && blank_follows
+            && GameResult::from_marker(first_word(&rest[length..])).is_some()
+        {
             self.at = end;
             return Some(None);
         }

@@ -72,7 +72,7 @@ impl<'a> GameReader<'a> {
             }
             match self.text.get(self.at) {
                 None => return self.end_after_words(token),
-                Some(b'-' | b'/' | b':' | 0x80..) => {
+                Some(&byte) if !b"{(;%*[".contains(&byte) || self.may_belong_to_move() => {
                     let stop = self.at;
                     self.at = self.word_start(token);
                     while self.at <= stop {
@@ -89,16 +89,21 @@ impl<'a> GameReader<'a> {
                         Some(end) => return end,
                         None => {}
                     }
-                    match self.text[before..self.at] {
-                        [] => self.at += 1,
-                        // The move may continue after the promoted piece or the origin in parentheses, as in `N(b)d2`.
-                        [b'(', letter, b')'] if letter.is_ascii_alphanumeric() => {}
+                    if self.at > before {
                         // The comment or variation before this offset may contain anything.
-                        _ => token = self.at,
+                        token = self.at;
+                    } else {
+                        self.at += 1;
                     }
                 }
             }
         }
+    }
+
+    /// Returns `true` if the parenthesis at the current offset may belong to a move, as in `e8(Q)` and `N(b)d2`: if it
+    /// contains one letter or digit.
+    fn may_belong_to_move(&self) -> bool {
+        matches!(self.text[self.at..], [b'(', letter, b')', ..] if letter.is_ascii_alphanumeric())
     }
 
     /// Returns how the game ended whose text ends at the current offset without a termination marker. Reads the last words
@@ -320,7 +325,9 @@ mod tests {
             "1. e4 12.0-1 1. d4 *",
             "1. e4 White wins\n\n[A \"\"]\n1. d4 remis",
             "1. e4 e5 2.draw",
+            "1. e4 White wins1/2e.p.",
             "1. e4 e8(Q)draw",
+            "1. e4 e8(Q)1-0x",
             "1. e4 (Q)draw",
             "1. e4 N(b)draw",
             "1. e4 (e5) draw",
