@@ -1151,7 +1151,11 @@ fn counts_are_named_as_such() {
                 1,
                 "c: is a directory: --fix writes a copy of a book alone",
             ),
-            ("serve c", 1, counts),
+            (
+                "serve c",
+                1,
+                "c: a directory of counts: make an index with polybook make-book c --explorer c.idx",
+            ),
             ("serve i.idx --book c", 1, counts),
             ("convert i.idx a.epd", 1, index),
             ("diff i.idx b.bin", 1, index),

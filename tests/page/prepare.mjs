@@ -193,7 +193,6 @@ const tests = {
     await context.close();
   },
 
-<<<<<<< HEAD
   async "names are removed and forgotten although the storage is full"() {
     const { page, context, faults } = await openWith('["Ann","Carl"]', "/");
     await fillStorage(page);
@@ -235,8 +234,6 @@ const tests = {
     }
   },
 
-=======
->>>>>>> 2654c476 (Add moves to a repertoire in the games of a player)
   async "a preparation fits a phone"() {
     for (const width of [320, 390]) {
       const { page, context, faults } = await open(browser, url, "/?player=Carl&color=black&view=prepare&me=Ann", { viewport: { width, height: 844 }, hasTouch: true, isMobile: true });
