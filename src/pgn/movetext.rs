@@ -208,6 +208,10 @@ impl<'a> GameReader<'a> {
         let word = &self.text[offset..self.end_of_move(offset, end)];
         let text = &word[..word.len() - GameResult::glued_length(word)];
         self.at = offset + text.len();
+        // Most words that are read here are castling.
+        if matches!(text, b"O-O" | b"O-O-O") {
+            return Some(Token::Move { text, offset });
+        }
         // `O-1`, with the letter.
         if matches!(text[0], b'O' | b'o')
             && let Some(result) = GameResult::from_marker(text)
@@ -353,6 +357,14 @@ impl<'a> GameReader<'a> {
     fn read_marker(&mut self, end: usize) -> Option<Token<'a>> {
         let offset = self.at;
         let rest = &self.text[offset..];
+        // No spelling of a result is longer. The limit keeps a long word of many numbers from being read in quadratic
+        // time.
+        let word = first_word(&rest[..rest.len().min(LONGEST_MARKER)]);
+        // Most games end with a marker of the PGN standard.
+        if let Some(result) = GameResult::from_token(word) {
+            self.at = offset + word.len();
+            return self.end_of_game(result);
+        }
         if let Some(end) = self.read_spaced_marker() {
             return end;
         }
@@ -361,9 +373,6 @@ impl<'a> GameReader<'a> {
             self.at = offset + score;
             return Some(self.end_without_result());
         }
-        // No spelling of a result is longer. The limit keeps a long word of many numbers from being read in quadratic
-        // time.
-        let word = first_word(&rest[..rest.len().min(LONGEST_MARKER)]);
         let marker = GameResult::from_marker(word).or_else(|| {
             // If the `Result` tag also says so, `0-0` at the end means that both sides lost.
             let tag = self.tags().get(b"Result")?;
