@@ -7,11 +7,10 @@ use crate::{
     index::store::{
         COUNTS, ListKey,
         count_pages::CountedList,
-        game_rows::date_number,
         periods::PeriodResults,
-        results::{Class, Period, YearMonths},
+        results::{Class, Period, YearMonths, games_of},
     },
-    pgn::{Date, RatingGroup, Speed},
+    pgn::{RatingGroup, Speed},
 };
 
 /// The greatest length of the periods (all time, years or months) whose results of moves are processed as one row.
@@ -23,13 +22,13 @@ pub(super) enum Split {
 }
 
 /// Returns the date that all games of a period have in common, such as a year without month and day. The date is a
-/// number as returned by [`date_number`].
+/// number as returned by [`date_number`](crate::index::store::game_rows::date_number).
 pub(super) fn date_of(period: Period) -> u32 {
-    date_number(match period {
-        Period::All => Date::default(),
-        Period::Year(year) => Date::new(year, 0, 0),
-        Period::Month(month) => Date::new(month.year(), month.month(), 0),
-    })
+    match period {
+        Period::All => 0,
+        Period::Year(year) => u32::from(year) << 9,
+        Period::Month(month) => u32::from(month.year()) << 9 | u32::from(month.month()) << 5,
+    }
 }
 
 /// A filter that depends only on the speed, the rating group and the month of a game. It admits either all games of a
@@ -123,12 +122,15 @@ impl ClassFilter {
         split: Split,
         collector: &mut impl Collector,
     ) -> Result<()> {
-        let (years, all) = source.index.results_of_all(of, subject, games)?;
-        if split == Split::Nowhere && self.dates.is_all() {
-            return self.fold_period(source, Period::All, &all, collector);
-        }
-        for period in self.periods(&years, split) {
+        let periods = match split == Split::Nowhere && self.dates.is_all() {
+            true => vec![Period::All],
+            false => self.periods(&source.index.years(of, subject)?, split),
+        };
+        for period in periods {
             let results = source.index.results(of, subject, period)?;
+            if period == Period::All && games_of(&results.rows) != games {
+                return Err(source.damaged("the results of a position do not add up to its games"));
+            }
             self.fold_period(source, period, &results, collector)?;
         }
         Ok(())

@@ -1,7 +1,11 @@
 //! Reading and writing integers of any number of bits, most significant bits first.
 
-/// The greatest number of bits that [`BitWriter`] writes, or [`BitReader`] reads, in one step.
+/// The greatest number of bits that [`BitWriter`] writes in one step.
 const AT_ONCE: u32 = 32;
+
+/// The number of bits that [`BitReader`] can read in one step: eight bytes without the bits of the first byte that may
+/// have been read before.
+const WINDOW: u32 = 57;
 
 /// The greatest number of leading zeros of an exponential Golomb code.
 const MOST_ZEROS: u32 = 56;
@@ -86,20 +90,39 @@ impl<'a> BitReader<'a> {
     /// Reads a number of `width` bits, at most 64. Returns `None` if fewer bits are left.
     #[inline]
     pub(super) fn take(&mut self, width: u32) -> Option<u64> {
-        if width > AT_ONCE {
-            let high = self.take(width - AT_ONCE)?;
-            return Some(high << AT_ONCE | self.take(AT_ONCE)?);
+        if width > WINDOW {
+            return self.take_wide(width);
         }
         let number = self.window().checked_shr(u64::BITS - width).unwrap_or(0);
         self.at += width as usize;
         (self.at <= 8 * self.bytes.len()).then_some(number)
     }
 
+    /// Reads a number of `width` bits, which may be more than one window contains.
+    fn take_wide(&mut self, width: u32) -> Option<u64> {
+        let high = self.take(width - AT_ONCE)?;
+        Some(high << AT_ONCE | self.take(AT_ONCE)?)
+    }
+
     /// Reads an exponential Golomb code of order `k`, as written by [`put_golomb`](BitWriter::put_golomb). Returns
     /// `None` if the code is malformed or incomplete.
     #[inline]
     pub(super) fn take_golomb(&mut self, k: u32) -> Option<u64> {
-        let zeros = self.window().leading_zeros();
+        let window = self.window();
+        let zeros = window.leading_zeros();
+        if 2 * zeros + 1 + k > WINDOW {
+            return self.take_wide_golomb(zeros, k);
+        }
+        let high = (window << zeros >> (u64::BITS - 1 - zeros)) - 1;
+        // Two shifts, because a shift by 64 bits would overflow if `k` is 0.
+        let low = window << (2 * zeros + 1) >> 1 >> (u64::BITS - 1 - k);
+        self.at += (2 * zeros + 1 + k) as usize;
+        (self.at <= 8 * self.bytes.len()).then_some(high << k | low)
+    }
+
+    /// Reads an exponential Golomb code of order `k` that has more bits than one window contains. `zeros` is the number
+    /// of its leading zeros.
+    fn take_wide_golomb(&mut self, zeros: u32, k: u32) -> Option<u64> {
         if zeros > MOST_ZEROS || zeros + k >= u64::BITS {
             return None;
         }

@@ -12,7 +12,7 @@ use crate::{
             lists::{CHUNK, ChunkedList, List, Paging},
             page_key, period_key,
             periods::{PeriodResults, take_years},
-            results::{Period, YearMonths, games_of},
+            results::{Period, YearMonths},
         },
     },
     task,
@@ -200,34 +200,22 @@ impl Index {
         }
     }
 
-    /// Reads the results of a position for all time. Returns the years with games, each with its months, and the
-    /// results.
-    ///
-    /// `of` is the prefix of the LevelDB key: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
-    /// `subject` is the key of the position, and `games` is the number of its games. The index must contain results by
-    /// period for the position.
+    /// Reads the years in which a position has games, each with its months. `of` is the prefix of the LevelDB key:
+    /// [`LISTS`] for an index of games, [`COUNTS`] for an index of counts. `subject` is the key of the position. The index
+    /// must contain results by period for the position.
     ///
     /// # Errors
     ///
-    /// Returns an error if the entry cannot be read or is malformed, or if its results do not add up to `games` games.
-    pub(crate) fn results_of_all(
-        &self,
-        of: &[u8; 2],
-        subject: ListKey,
-        games: u64,
-    ) -> Result<(Vec<YearMonths>, PeriodResults)> {
+    /// Returns an error if the entry cannot be read or is malformed.
+    pub(crate) fn years(&self, of: &[u8; 2], subject: ListKey) -> Result<Vec<YearMonths>> {
         let key = period_key(of, subject, Period::All);
         let value = self.value(&key)?.unwrap_or_default();
-        let parse = |mut rest: &[u8]| {
-            let years = take_years(&mut rest)?;
-            let results = PeriodResults::parse(rest, of != COUNTS)?;
-            (games_of(&results.rows) == games).then_some((years, results))
-        };
-        parse(&value).ok_or_else(|| self.malformed(&key))
+        take_years(&mut &value[..]).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Reads the results of a position in a year or a month. `of` is the prefix of the LevelDB key: [`LISTS`] for an
-    /// index of games, [`COUNTS`] for an index of counts. `subject` is the key of the position.
+    /// Reads the results of a position in a period: all time, a year or a month. `of` is the prefix of the LevelDB key:
+    /// [`LISTS`] for an index of games, [`COUNTS`] for an index of counts. `subject` is the key of the position. The index
+    /// must contain results by period for the position.
     ///
     /// # Errors
     ///
@@ -240,8 +228,13 @@ impl Index {
     ) -> Result<PeriodResults> {
         let key = period_key(of, subject, period);
         let value = self.value(&key)?.unwrap_or_default();
-        let results = PeriodResults::parse(&value, of != COUNTS);
-        results.ok_or_else(|| self.malformed(&key))
+        let parse = |mut rest: &[u8]| {
+            if period == Period::All {
+                take_years(&mut rest)?;
+            }
+            PeriodResults::parse(rest, of != COUNTS)
+        };
+        parse(&value).ok_or_else(|| self.malformed(&key))
     }
 
     /// Returns the ids of all games in the list with the key `subject`, in ascending order.
