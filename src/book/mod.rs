@@ -16,14 +16,13 @@ mod foreign;
 pub mod header;
 mod reader;
 mod records;
-mod share;
 
 pub(crate) use self::records::each_move_once;
 pub use self::{
     foreign::is_book_or_empty,
     reader::Book,
     records::{Entry, Records},
-    share::shares,
+    weights::shares,
 };
 
 cfg_if::cfg_if! {

@@ -23,7 +23,6 @@
 
 mod choice;
 mod command;
-mod second_engine;
 mod session;
 mod settings;
 
@@ -33,11 +32,8 @@ use std::{
     path::PathBuf,
 };
 
+use self::session::{Event, SecondEngine, Session};
 pub use self::settings::{Fallback, Play, Settings};
-use self::{
-    second_engine::{Event, SecondEngine},
-    session::Session,
-};
 use crate::{error::Result, explorer::Explorer, task, uci::read_lines, walk::Source};
 
 /// The maximum number of queued lines from the user interface and from the second engine, which plays in positions that

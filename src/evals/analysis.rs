@@ -14,11 +14,11 @@ use rustc_hash::FxHashSet;
 use shakmaty::{Chess, Position};
 
 use super::{
+    EngineReport, EvalsReport, FailedPosition,
     inputs::{EvalsSource, InputEntries, SourceBatches},
     journal::{EngineSettings, Journal},
     layout::{Eval, EvalRecord, Score, eval_key},
     lines::{LONGEST_REASON, position_of, quoted},
-    report::{EngineReport, EvalsReport, FailedPosition},
     store::Evals,
 };
 use crate::{

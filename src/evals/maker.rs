@@ -12,11 +12,11 @@ use rayon::prelude::*;
 use shakmaty::Chess;
 
 use super::{
+    BadEntry, EvalsReport,
     analysis::{Analysis, Analyst, EngineOptions},
     inputs::{EvalsSource, InputEntries, read_batch},
     layout::{EvalRecord, RANK, RankedBytes, origin_of},
     lines::BatchRead,
-    report::{BadEntry, EvalsReport},
     writer::{self, EvalsFormat, EvalsWriter},
 };
 use crate::{

@@ -28,11 +28,12 @@ mod loss;
 mod maker;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod report;
 mod store;
 mod writer;
 
-pub use crate::uci::end_engines;
+use std::{fmt, path::PathBuf};
+
+use serde::Serialize;
 
 pub(crate) use self::{analysis::check_room, games::evaluation};
 pub use self::{
@@ -40,7 +41,97 @@ pub use self::{
     layout::{Eval, Score, eval_key},
     loss::MaxLoss,
     maker::{ClaimedEvals, MakeEvals},
-    report::{BadEntry, EngineReport, EvalsReport, FailedPosition},
     store::Evals,
     writer::EvalsFormat,
 };
+use crate::provenance::as_text;
+pub use crate::uci::end_engines;
+
+/// A game or a line that was rejected because it could not be read completely.
+#[derive(Clone, PartialEq, Eq, Serialize, Debug)]
+pub struct BadEntry {
+    /// The input.
+    #[serde(serialize_with = "as_text")]
+    pub file: PathBuf,
+    /// `true` for a game of a PGN, `false` for a line.
+    pub is_game: bool,
+    /// The number of the game or line in the input. Here games are counted from 0 and lines from 1, but the `Display`
+    /// text counts both from 1.
+    pub number: u64,
+    /// The offset of the fault in the unpacked input, in bytes.
+    pub offset: u64,
+    /// The reason.
+    pub reason: String,
+}
+
+impl fmt::Display for BadEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let thing = if self.is_game { "game" } else { "line" };
+        let number = self.number + u64::from(self.is_game);
+        let (file, offset) = (self.file.display(), self.offset);
+        write!(
+            f,
+            "{file}: {thing} {number}, byte {offset}: {}",
+            self.reason
+        )
+    }
+}
+
+/// The result of making a store of evaluations with [`MakeEvals`](MakeEvals): the numbers of games, lines and
+/// evaluations that were read, and the number of positions in the output.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
+pub struct EvalsReport {
+    /// The number of games in all inputs. Games without an evaluation are not played.
+    pub games: u64,
+    /// The number of games that were left out because they belong to a variant.
+    pub filtered: u64,
+    /// The number of lines of EPD files and of Lichess's file.
+    pub lines: u64,
+    /// The number of evaluations that were read.
+    pub evaluations: u64,
+    /// The number of evaluations in an unknown form, and of lines without an evaluation.
+    pub ignored: u64,
+    /// The number of positions in the output.
+    pub positions: u64,
+    /// The number of lines that could not be read, and of games that could not be played to their end. The evaluations
+    /// of such a game before the fault are in the output.
+    pub rejected: u64,
+    /// The first rejected games and lines, in the order of the inputs.
+    pub described: Vec<BadEntry>,
+    /// The report of the engine, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineReport>,
+    /// Warnings about games of unknown variants, one line each.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
+}
+
+/// The result of evaluating positions with an engine: the numbers of positions that were evaluated, that already had an
+/// evaluation, and at which the engine failed.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
+pub struct EngineReport {
+    /// The name that the engine gave.
+    pub name: String,
+    /// The number of positions that the engine has evaluated now.
+    pub evaluated: u64,
+    /// The number of positions of which the old output or the journal had an evaluation with enough nodes.
+    pub known: u64,
+    /// The number of positions at which the engine failed.
+    pub failed: u64,
+    /// The first positions at which the engine failed, in the order of the input.
+    pub described: Vec<FailedPosition>,
+}
+
+/// A position that an engine could not evaluate.
+#[derive(Clone, PartialEq, Eq, Serialize, Debug)]
+pub struct FailedPosition {
+    /// The position as FEN.
+    pub fen: String,
+    /// A description of the failure.
+    pub reason: String,
+}
+
+impl EvalsReport {
+    /// The maximum number of rejected games and lines, and of failed positions, that a report describes individually.
+    pub const DESCRIBED: usize = 10;
+}

@@ -9,7 +9,6 @@
 
 mod budget;
 mod counted;
-mod duplicates;
 mod inputs;
 mod main_line;
 mod options;
@@ -17,11 +16,8 @@ mod pipeline;
 mod progress;
 mod replay;
 mod report;
-mod run;
 mod sequence;
-mod sink;
 mod sinks;
-mod starts;
 
 pub use self::{
     options::{MakeBook, Unfinished},
@@ -32,5 +28,5 @@ pub use self::{
 };
 pub(crate) use self::{
     replay::replay_games,
-    sink::{BatchSink, CountedGame},
+    sinks::{BatchSink, CountedGame},
 };

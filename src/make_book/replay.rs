@@ -6,11 +6,11 @@ use shakmaty::{Chess, Color};
 
 use super::{
     budget::Needs,
-    duplicates::fingerprint,
     main_line::{MainLine, Problem, VariationPly, Variations},
     options::{MakeBook, Unfinished},
     report::{FilteredVariant, Rejection, Report, Totals},
-    sink::{BatchSink, CountedGame},
+    sequence::fingerprint,
+    sinks::{BatchSink, CountedGame},
 };
 use crate::{
     counts::{CountRecord, KeyedIdentity, Wdl},

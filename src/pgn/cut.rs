@@ -12,8 +12,7 @@ use std::io::{self, Read};
 use memchr::{memchr_iter, memchr2, memrchr, memrchr2};
 
 use super::{
-    comment::REACH,
-    game::{GameReader, moves_begin},
+    game::{GameReader, REACH, moves_begin},
     tags::{LONGEST_CONTINUATION, closing_quote, has_tag, is_tag_start},
 };
 

@@ -30,7 +30,6 @@
 
 mod class;
 mod clock;
-mod comment;
 mod cut;
 mod filter;
 mod game;
@@ -41,7 +40,6 @@ mod result;
 mod skip;
 mod skipped;
 mod tags;
-mod unknown_variants;
 mod visit;
 mod word;
 
@@ -50,8 +48,7 @@ pub(crate) use self::{
     clock::{Clocks, TimeSaid},
     filter::{HIGHEST_RATING, folded, rating, tag_text},
     play::{NO_GAME, commented, play, play_from_start, start_of},
-    skipped::SkippedParts,
-    unknown_variants::{NAMED_VARIANTS, UnknownVariants, unknown_variant},
+    skipped::{NAMED_VARIANTS, SkippedParts, UnknownVariants, unknown_variant},
 };
 pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownSpeed},

@@ -1,8 +1,7 @@
 //! Reading movetext: moves, and the move numbers, marks, comments, variations and termination markers among them.
 
 use super::{
-    comment::CommentEnd,
-    game::GameReader,
+    game::{CommentEnd, GameReader},
     result::GameResult,
     tags::line_end,
     word::{blank, cross, dash, figurine, first_word, is_move_byte, may_go_on, without_marks},

@@ -1,8 +1,8 @@
-//! Warnings about parts of an input that are not read.
+//! Warnings about parts of an input that are not read, such as the games of unknown variants.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
-use super::GameReader;
+use super::{GameReader, Tags};
 
 /// The parts of an input that were skipped because they are not games.
 #[derive(Clone, Default)]
@@ -45,5 +45,76 @@ impl SkippedParts {
             at("a line among the tags is not a tag pair and", self.bad_tag),
         ];
         warnings.into_iter().flatten().collect()
+    }
+}
+
+/// The maximum number of unknown variants that warnings name individually. An input may have a different one in every
+/// game.
+pub(crate) const NAMED_VARIANTS: usize = 20;
+
+/// The numbers of games that were skipped because of an unknown name in their `Variant` tag, one number for each name.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct UnknownVariants {
+    games: BTreeMap<String, u64>,
+    /// The number of games of further variants.
+    more: u64,
+}
+
+impl UnknownVariants {
+    /// Returns the name in the `Variant` tag of a game, shortened to 40 characters, if it is not the name of a
+    /// supported variant. Otherwise returns `None`.
+    pub fn name(tags: &Tags<'_>) -> Option<String> {
+        let is_unknown = tags.named_variant().is_err();
+        is_unknown.then(|| {
+            let name = String::from_utf8_lossy(tags.get(b"Variant").unwrap_or_default());
+            name.trim().chars().take(40).collect()
+        })
+    }
+
+    /// Adds a number of games of the unknown variant `name`.
+    pub fn add(&mut self, name: String, games: u64) {
+        let is_full = self.games.len() >= NAMED_VARIANTS;
+        match is_full && !self.games.contains_key(&name) {
+            true => self.more += games,
+            false => *self.games.entry(name).or_default() += games,
+        }
+    }
+
+    /// Adds the numbers of games in `other`.
+    pub fn join(&mut self, other: UnknownVariants) {
+        for (name, games) in other.games {
+            self.add(name, games);
+        }
+        self.more += other.more;
+    }
+
+    /// Returns a warning for each unknown variant, with its number of games.
+    pub fn warnings(&self) -> Vec<String> {
+        let named = self.games.iter();
+        let named = named.map(|(name, games)| unknown_variant(Some(name), *games));
+        let more = (self.more > 0).then(|| unknown_variant(None, self.more));
+        named.chain(more).collect()
+    }
+
+    /// Returns all warnings as one text to append to an error message, with a semicolon before each warning.
+    pub fn in_error(&self) -> String {
+        let warnings = self.warnings().into_iter();
+        warnings.map(|warning| format!("; {warning}")).collect()
+    }
+}
+
+/// Returns a warning that `games` games of the unknown variant `name` were skipped. If `name` is `None`, the warning
+/// says that the games are of several further variants.
+pub(crate) fn unknown_variant(name: Option<&str>, games: u64) -> String {
+    let filtered = match games {
+        1 => "1 game filtered".to_owned(),
+        _ => format!("{games} games filtered"),
+    };
+    match name {
+        Some(name) => format!(
+            "unknown variant \"{}\": {filtered}; if it is standard chess, remove the tag Variant",
+            name.escape_debug()
+        ),
+        None => format!("more unknown variants: {filtered}"),
     }
 }

@@ -52,23 +52,19 @@ mod gaps;
 mod line_report;
 mod move_source;
 mod novelty;
-mod prepared;
 mod reach;
-mod several_moves;
 
 use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
 pub use self::{
     build::{Build, BuildSummary, Built, CommentDetail, OwnMoveRule, build},
     check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
-    file::{RepertoireFile, RepertoireFormat, Writing, add_to_book, add_to_pgn},
-    gaps::{Added, FindGaps, Gap, Gaps, SourceEnd, gaps},
+    file::{RepertoireFile, RepertoireFormat, Writing, add_to_book, add_to_pgn, write_prepared},
+    gaps::{Added, FindGaps, Gap, Gaps, SeveralMoves, SourceEnd, gaps, several_moves},
     line_report::{KnownMove, LineGap, LineMove, LineReport, Predecessors, along},
     move_source::{MoveSource, OpenOptions, RepertoirePgn},
     novelty::{ComparedGames, NewMove, Reference, last_text, new_moves},
-    prepared::write_prepared,
     reach::Coverage,
-    several_moves::{SeveralMoves, several_moves},
 };
 use crate::{position::Keyed, tree::move_number};
 

@@ -13,7 +13,7 @@ use crate::{
     index::{is_index, remove},
     pgn::Input,
     position::{Variant, VariantChoice},
-    storage::output::{FileId, TemporaryDir, claim_left_behind, is_absent},
+    storage::output::{FileId, TemporaryDir, claim_abandoned, is_absent},
 };
 
 /// The version of the contents of cached indexes. It must be increased when the contents change. Indexes of a lower
@@ -146,7 +146,7 @@ impl CachedIndex {
     /// Returns [`Error::Busy`] while another server removes the index, the error of `is_sound`, or an error if a file
     /// cannot be removed or does not belong to an index.
     pub fn remove_unless(&self, is_sound: impl FnOnce() -> Result<bool>) -> Result<()> {
-        let _claim = match claim_left_behind(&self.path, true) {
+        let _claim = match claim_abandoned(&self.path, true) {
             Ok(None) => {
                 let path = self.path.clone();
                 return Err(Error::Busy { path });
@@ -282,7 +282,7 @@ mod tests {
         // Another server has made the index, or is making it.
         index.remove_unless(|| index.is_made()).unwrap();
         assert!(index.is_made().unwrap());
-        let claim = claim_left_behind(index.path(), true).unwrap().unwrap();
+        let claim = claim_abandoned(index.path(), true).unwrap().unwrap();
         let busy = index.remove_unless(|| Ok(false)).unwrap_err();
         assert!(matches!(busy, Error::Busy { .. }) && index.is_made().unwrap());
         drop(claim);

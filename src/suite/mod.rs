@@ -9,10 +9,9 @@
 
 mod format;
 mod games;
-mod lines;
-mod positions;
 mod ranking;
 mod report;
+mod source;
 
 use std::sync::Arc;
 

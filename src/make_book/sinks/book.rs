@@ -12,7 +12,7 @@ use crate::{
         options::MakeBook,
         progress::Phase,
         report::BookReport,
-        sink::{Plan, Sink},
+        sinks::{Plan, Sink},
     },
     position::{Variant, VariantChoice},
     storage::output::{AtomicFile, Finished},

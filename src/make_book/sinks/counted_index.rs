@@ -20,11 +20,10 @@ use crate::{
         options::MakeBook,
         progress::Phase,
         report::IndexReport,
-        sink::{Plan, Sink},
+        sinks::{Plan, Sink},
     },
     pgn::{RatingGroup, Speed},
-    storage::output::Finished,
-    storage::sort::SHARDS,
+    storage::{output::Finished, sort::SHARDS},
 };
 
 /// The properties by which counts must be grouped for an explorer's index, because the explorer filters by them.

@@ -19,13 +19,12 @@ use crate::{
         progress::Phase,
         report::CountsReport,
         sequence::retain_stretches,
-        sink::{BatchSink, CountedGame, Plan, Sink},
+        sinks::{BatchSink, CountedGame, Plan, Sink},
     },
     pgn::{Date, GameReader, RatingGroup, Speed, rating},
     position::BookMove,
     provenance::Rejection,
-    storage::output::Finished,
-    storage::sort::SHARDS,
+    storage::{output::Finished, sort::SHARDS},
 };
 
 impl MakeBook {

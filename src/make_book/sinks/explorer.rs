@@ -7,8 +7,7 @@ use crate::{
     error::Result,
     index::{
         IndexWriter, StoreSource,
-        store::ListKey,
-        store::{GameFacts, ListRecord, StoredGames},
+        store::{GameFacts, ListKey, ListRecord, StoredGames},
     },
     make_book::{
         budget::{Budget, Needs},
@@ -17,11 +16,10 @@ use crate::{
         options::MakeBook,
         progress::Phase,
         report::IndexReport,
-        sink::{BatchSink, CountedGame, Plan, Sink},
+        sinks::{BatchSink, CountedGame, Plan, Sink},
     },
     pgn::GameReader,
-    storage::output::Finished,
-    storage::sort::Shards,
+    storage::{output::Finished, sort::Shards},
     task,
 };
 

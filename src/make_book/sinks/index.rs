@@ -16,12 +16,14 @@ use crate::{
         options::MakeBook,
         progress::Phase,
         report::IndexReport,
-        sink::{BatchSink, CountedGame, Plan, Sink},
+        sinks::{BatchSink, CountedGame, Plan, Sink},
     },
     pgn::GameReader,
     position::{self, BookMove, Variant},
-    storage::output::Finished,
-    storage::sort::{Memory, Shards},
+    storage::{
+        output::Finished,
+        sort::{Memory, Shards},
+    },
     task,
 };
 

@@ -20,7 +20,6 @@
 //!   and [`commit_all`] returns an error.
 
 mod attributes;
-mod claim;
 mod identity;
 mod in_use;
 mod place;
@@ -28,7 +27,6 @@ mod rename;
 mod seal;
 mod target;
 mod temporary;
-mod temporary_dir;
 
 use std::{
     ffi::OsString,
@@ -43,20 +41,18 @@ use self::{
     target::{Target, is_device},
     temporary::Temporary,
 };
-pub(crate) use self::{
-    claim::left_behind as claim_left_behind,
-    identity::{FileId, FileState, is_absent, open_again_if_replaced, read_again_if_replaced},
-    in_use::{check_not_in_use, side_file},
-    target::{parent, refuse_append_only},
-    temporary::{own_files, shortened},
-};
 pub use self::{
     identity::repeated,
     place::{Finished, commit_all},
     seal::{UNSEALED, begin_text, check_text_replaceable},
     target::{check_first_line, is_standard_output, refuse_clashes},
-    temporary::{IsOwnFile, discard_all},
-    temporary_dir::TemporaryDir,
+    temporary::{IsOwnFile, TemporaryDir, discard_all},
+};
+pub(crate) use self::{
+    identity::{FileId, FileState, is_absent, open_again_if_replaced, read_again_if_replaced},
+    in_use::{check_not_in_use, side_file},
+    target::{parent, refuse_append_only},
+    temporary::{claim_abandoned, own_files, shortened},
 };
 use crate::{
     error::{At, Error, Result},

@@ -10,11 +10,10 @@ use std::{
 };
 
 use super::{
-    claim,
     identity::FileState,
     rename,
     target::{Target, parent},
-    temporary::{Temporary, begin_commit, remove_directory},
+    temporary::{Temporary, begin_commit, claim_replaced, remove_directory},
 };
 use crate::{
     error::{self, Error, Result},
@@ -98,7 +97,7 @@ impl Finished {
         let Some(temporary) = self.temporary else {
             return Ok(None);
         };
-        let claim = target.exists().then(|| claim::replaced(&target.path));
+        let claim = target.exists().then(|| claim_replaced(&target.path));
         let (made, own) = temporary.keep();
         match rename::to_target(&made, &target) {
             Ok(replaced) => Ok(replaced.map(|path| Replaced {

@@ -1,22 +1,29 @@
 //! Temporary files and directories next to their targets. The run that creates them claims them, and they are removed
 //! if a signal ends the program.
+//!
+//! A [`TemporaryDir`] has a different purpose: it contains the files that a run needs but that are not outputs.
+//!
+//! A run claims its temporary files and directories, so that another run for the same target does not remove them.
+//! On Unix, a claim is an advisory lock, which does not hinder reading and writing. On Windows, a lock would block
+//! reads through any other handle, even in the same process, and SQLite opens its own handles. So on Windows, a claim
+//! is an open handle with write access: as long as it exists, the file cannot be opened without sharing it for writing.
 
 use std::{
     borrow::Cow,
     collections::BTreeSet,
     ffi::{OsStr, OsString},
-    fs::{self, File},
+    fs::{self, File, Metadata},
     hash::BuildHasher,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use rustc_hash::FxBuildHasher;
 use tempfile::Builder;
 
 use super::{
-    claim,
     identity::{FileId, is_absent},
     rename,
     target::{Target, parent, refuse_append_only},
@@ -199,13 +206,13 @@ impl Temporary {
         }
         let (path, handle) = if is_directory {
             let path = builder.tempdir_in(parent).at(name, doing)?.keep();
-            let handle = claim::directory(&path).ok();
+            let handle = claim_directory(&path).ok();
             (path, handle)
         } else {
             let made = builder.tempfile_in(parent);
             let made = made.and_then(|file| Ok(file.keep()?));
             let (file, path) = made.at(name, doing)?;
-            claim::file(&file);
+            claim_file(&file);
             (path, Some(file))
         };
         live.paths.insert(path.clone());
@@ -390,7 +397,7 @@ fn left_behind(target: &Target, endings: &[&str]) -> Result<Vec<(PathBuf, bool)>
 ///
 /// Returns [`Error::Busy`] if the other process is still running.
 fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result<Option<File>> {
-    match claim::left_behind(path, is_directory) {
+    match claim_abandoned(path, is_directory) {
         Ok(None) => Err(Error::Busy {
             path: target.name.clone(),
         }),
@@ -472,6 +479,195 @@ pub(super) fn is_temporary(name: &[u8], prefix: &OsStr, ending: &str) -> bool {
         })
 }
 
+// The prefix and the suffix of the names of temporary directories.
+const DIRECTORY_PREFIX: &str = "polybook-temporary-";
+const DIRECTORY_SUFFIX: &str = ".tmp";
+
+/// The age after which a temporary directory counts as abandoned if it is not marked as in use. A process marks a
+/// directory shortly after creating it, so a younger directory may belong to a process that is still running.
+const UNCLAIMED: Duration = Duration::from_secs(60);
+
+/// The access rights of a temporary directory. Only the owner has access, because the directory may contain private
+/// games.
+const OWNER_ONLY: u32 = 0o700;
+
+/// A temporary directory of this process. It is removed when the value is dropped. If a signal ends the process,
+/// [`discard_all`](super::discard_all) removes it. If the process is killed, the next process of polybook that creates
+/// a temporary directory in the same parent directory removes it.
+#[derive(Debug)]
+pub struct TemporaryDir(Temporary);
+
+impl TemporaryDir {
+    /// Creates a temporary directory in `parent`. Also tries to remove temporary directories that killed processes have
+    /// left in `parent`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the directory cannot be created, and [`Error::Interrupted`](crate::Error::Interrupted) if
+    /// the process is about to end.
+    pub fn new_in(parent: &Path) -> Result<TemporaryDir> {
+        let mut builder = Builder::new();
+        builder
+            .prefix(DIRECTORY_PREFIX)
+            .suffix(DIRECTORY_SUFFIX)
+            .rand_bytes(RANDOM);
+        with_mode(&mut builder, OWNER_ONLY);
+        let made = Temporary::create(
+            &builder,
+            parent,
+            true,
+            (parent, "make a temporary directory in"),
+        )?;
+        remove_left_behind(parent, made.path());
+        Ok(TemporaryDir(made))
+    }
+
+    /// Returns the path of the directory.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+/// Removes the temporary directories in `parent` that killed processes of this user have left. Keeps `own`, the
+/// temporary directory of this process.
+fn remove_left_behind(parent: &Path, own: &Path) {
+    let Ok(own) = own.metadata() else {
+        return;
+    };
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        // These are the metadata of the entry itself, even if it is a link.
+        let may_be_left = is_temporary(
+            name.as_encoded_bytes(),
+            DIRECTORY_PREFIX.as_ref(),
+            DIRECTORY_SUFFIX,
+        ) && entry
+            .metadata()
+            .is_ok_and(|found| is_as_own(&found, &own) && was_claimed(&path, &found));
+        if may_be_left && let Ok(Some(_claim)) = claim_abandoned(&path, true) {
+            // The system cleans the parent directory too, so a directory that cannot be removed is left.
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+/// Returns `true` if `found` describes a directory that belongs to the owner of `own` and that only this owner can
+/// access.
+fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        if found.uid() != own.uid() || found.mode() & 0o777 != OWNER_ONLY {
+            return false;
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = own;
+    found.is_dir()
+}
+
+/// Returns `true` if the process that created a temporary directory must have had time to mark it as in use. This is
+/// the case if the directory contains a file, because files are created only after marking, or if the directory is
+/// older than [`UNCLAIMED`]. `found` is the metadata of the directory.
+fn was_claimed(path: &Path, found: &Metadata) -> bool {
+    let age = found.modified().ok().and_then(|time| time.elapsed().ok());
+    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+        || age.is_some_and(|age| age > UNCLAIMED)
+}
+
+/// Marks an open temporary file as in use by this process, with an advisory lock, so that other processes of polybook
+/// do not remove it. Ignores errors, because some file systems have no locks.
+#[cfg(unix)]
+pub(super) fn claim_file(file: &File) {
+    // An error is ignored, because the run does not need the claim.
+    let _ = file.try_lock();
+}
+
+/// Does nothing. On Windows, a file that is open for writing is protected from removal anyway.
+#[cfg(windows)]
+pub(super) fn claim_file(_file: &File) {
+    // The open handle is the claim.
+}
+
+/// Marks a temporary directory as in use by this process, so that other processes of polybook do not remove it. Returns
+/// a handle to the directory. The mark lasts until the handle is dropped.
+#[cfg(unix)]
+pub(super) fn claim_directory(path: &Path) -> io::Result<File> {
+    let directory = File::open(path)?;
+    claim_file(&directory);
+    Ok(directory)
+}
+
+/// Marks a temporary directory as in use by this process, so that other processes of polybook do not remove it. Returns
+/// a handle to the directory. The mark lasts until the handle is dropped.
+#[cfg(windows)]
+pub(super) fn claim_directory(path: &Path) -> io::Result<File> {
+    use std::os::windows::fs::OpenOptionsExt;
+    use windows_sys::Win32::Storage::FileSystem::{
+        FILE_ADD_FILE, FILE_FLAG_BACKUP_SEMANTICS, FILE_LIST_DIRECTORY,
+    };
+    File::options()
+        .access_mode(FILE_ADD_FILE | FILE_LIST_DIRECTORY)
+        .custom_flags(FILE_FLAG_BACKUP_SEMANTICS)
+        .open(path)
+}
+
+/// Marks an old output as in use while it is being replaced: it has a temporary name for a moment, under which another
+/// process of polybook might remove it. The mark lasts until the returned file is dropped. Returns `None` if the output
+/// cannot be opened. Always returns `None` on Windows, which does not rename open files.
+pub(super) fn claim_replaced(path: &Path) -> Option<File> {
+    if cfg!(windows) {
+        return None;
+    }
+    let replaced = File::open(path).ok()?;
+    claim_file(&replaced);
+    Some(replaced)
+}
+
+/// Takes over the temporary file or directory at `path`, which another process created, so that it can be removed.
+/// `is_directory` says which of the two it is. No third process can take it over until the returned file is dropped.
+/// Returns `None` if the process that created it is still running.
+///
+/// # Errors
+///
+/// Returns an error if the file or directory cannot be opened or locked. In this case, it is unknown whether its
+/// creator is still running.
+#[cfg(unix)]
+pub(crate) fn claim_abandoned(path: &Path, is_directory: bool) -> io::Result<Option<File>> {
+    use std::fs::TryLockError;
+    let left = File::options().read(true).write(!is_directory).open(path)?;
+    match left.try_lock() {
+        Ok(()) => Ok(Some(left)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(err)) => Err(err),
+    }
+}
+
+/// Opens a temporary file or directory that another process created, so that it can be removed. Returns `None` if the
+/// process that created it is still running.
+///
+/// # Errors
+///
+/// Returns an error if the file or directory cannot be opened. In this case, it is unknown whether its creator is still
+/// running.
+#[cfg(windows)]
+pub(crate) fn claim_abandoned(path: &Path, _is_directory: bool) -> io::Result<Option<File>> {
+    use std::os::windows::fs::OpenOptionsExt;
+    use windows_sys::Win32::{
+        Foundation::ERROR_SHARING_VIOLATION,
+        Storage::FileSystem::{FILE_FLAG_BACKUP_SEMANTICS, FILE_SHARE_DELETE, FILE_SHARE_READ},
+    };
+    let opened = File::options()
+        .read(true)
+        .share_mode(FILE_SHARE_READ | FILE_SHARE_DELETE)
+        .custom_flags(FILE_FLAG_BACKUP_SEMANTICS)
+        .open(path);
+    match opened {
+        Err(err) if err.raw_os_error() == Some(ERROR_SHARING_VIOLATION.cast_signed()) => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -509,5 +705,53 @@ mod tests {
             let name = name.to_str().unwrap();
             assert_eq!((name.len(), name.matches('ä').count()), (117, 50));
         }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn only_abandoned_temporary_directories_are_removed() {
+        use std::{
+            fs::{DirBuilder, File, Permissions},
+            os::unix::fs::{DirBuilderExt, PermissionsExt, symlink},
+            time::SystemTime,
+        };
+
+        let dir = tempfile::tempdir().unwrap();
+        let parent = dir.path();
+        let make = |name: &str| {
+            let path = parent.join(name);
+            DirBuilder::new().mode(0o700).create(&path).unwrap();
+            path
+        };
+        let fill = |path: &Path| fs::write(path.join("games"), "1. e4 *").unwrap();
+        let living = TemporaryDir::new_in(parent).unwrap();
+        let full = make("polybook-temporary-AbCd1234.tmp");
+        let old = make("polybook-temporary-AbCd1235.tmp");
+        let young = make("polybook-temporary-AbCd1236.tmp");
+        let shared = make("polybook-temporary-AbCd1237.tmp");
+        let backups = make("polybook-temporary-my-games.tmp");
+        let theirs = make("theirs");
+        let link = parent.join("polybook-temporary-AbCd1238.tmp");
+        symlink(&theirs, &link).unwrap();
+        symlink(&theirs, full.join("link")).unwrap();
+        for path in [living.path(), &full, &shared, &backups, &theirs] {
+            fill(path);
+        }
+        fs::set_permissions(&shared, Permissions::from_mode(0o755)).unwrap();
+        let time = SystemTime::now() - 2 * UNCLAIMED;
+        File::open(&old).unwrap().set_modified(time).unwrap();
+
+        let new = TemporaryDir::new_in(parent).unwrap();
+        let mode = new.path().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert!(!full.exists() && !old.exists());
+        assert!(young.exists() && link.exists());
+        for path in [living.path(), &shared, &backups, &theirs] {
+            assert!(path.join("games").exists(), "{}", path.display());
+        }
+        let path = new.path().to_owned();
+        fill(&path);
+        drop(new);
+        assert!(!path.exists());
     }
 }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::record::Record;
+use super::Record;
 
 /// The size in bytes of a block, the unit in which a sequence of records grows.
 const BLOCK: usize = 1 << 13;

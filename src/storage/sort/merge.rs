@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, collections::VecDeque};
 
-use super::record::{Fold, Record};
+use super::{Fold, Record};
 use crate::error::Result;
 
 /// An iterator over records in ascending order.

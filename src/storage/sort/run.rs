@@ -17,7 +17,7 @@ use std::{
     },
 };
 
-use super::{merge::Refill, record::Record};
+use super::{Record, merge::Refill};
 use crate::{
     error::{At, Error, Result},
     storage::positioned::{read_exact_at, write_all_at},

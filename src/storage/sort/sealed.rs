@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::{
+    Record,
     blocks::Blocks,
     merge::{AT_ONCE, Records},
-    record::Record,
     run::ByteRun,
 };
 use crate::error::Result;

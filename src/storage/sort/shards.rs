@@ -14,10 +14,9 @@ use std::{
 use rayon::prelude::*;
 
 use super::{
-    Memory,
+    Fold, Memory, PACKED, Record, SHARDS,
     blocks::Blocks,
     merge::{AT_ONCE, Merge, Refill, fold_into},
-    record::{Fold, PACKED, Record, SHARDS},
     run::{ByteRun, RunFile},
     sealed::{Sealed, SealedShard},
 };
