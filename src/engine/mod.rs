@@ -23,6 +23,7 @@
 
 mod choice;
 mod command;
+mod second_engine;
 mod session;
 mod settings;
 
@@ -32,21 +33,19 @@ use std::{
     path::PathBuf,
 };
 
-use self::session::{Event, SecondEngine, Session};
-pub use self::settings::{Fallback, Play, Settings};
-use crate::{error::Result, explorer::Explorer, task, uci::read_lines, walk::Source};
+use self::{
+    second_engine::{Event, SecondEngine},
+    session::Session,
+};
+pub use self::{
+    session::EngineSource,
+    settings::{Fallback, Play, Settings},
+};
+use crate::{error::Result, task, uci::read_lines};
 
 /// The maximum number of queued lines from the user interface and from the second engine, which plays in positions that
 /// no source contains. Further lines block their sender.
 const AHEAD: usize = 64;
-
-/// A source from which the engine takes its moves.
-pub enum EngineSource {
-    /// A source whose moves are not filtered, such as a book.
-    Moves(Box<dyn Source>),
-    /// An index of games or counts, whose games are [filtered](Settings::filters).
-    Games(Box<Explorer>),
-}
 
 /// A UCI engine that plays the moves of books, databases and indexes.
 pub struct SourceEngine {

@@ -1,29 +1,23 @@
-//! A UCI session with a user interface, and the second engine, to which the session passes the positions that no source
-//! contains.
+//! A UCI session with a user interface.
 
-use std::{
-    collections::VecDeque,
-    ffi::OsString,
-    io::Write,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{collections::VecDeque, io::Write};
 
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{
-    EngineSource,
     choice::{Random, centipawns, choose, rank, restrict, wdl},
     command::{self, Go, Wait},
+    second_engine::{Event, SecondEngine},
     settings::{Fallback, OwnOption, Settings},
 };
 use crate::{
     error::{At, Result},
+    explorer::Explorer,
     position::{Keyed, uci},
-    task::{Feed, Feeder},
+    task::Feed,
     tree::played,
-    uci::{EngineProcess, is_answer, option_name},
-    walk::TreeMove,
+    uci::is_answer,
+    walk::{Source, TreeMove},
 };
 
 /// The maximum number of half-moves in the principal variation that an answer shows.
@@ -43,6 +37,14 @@ struct Search {
     /// The number of moves of a source that were listed before those of the second engine, or `None` if the engine does
     /// not search.
     listed: Option<usize>,
+}
+
+/// A source from which the engine takes its moves.
+pub enum EngineSource {
+    /// A source whose moves are not filtered, such as a book.
+    Moves(Box<dyn Source>),
+    /// An index of games or counts, whose games are [filtered](Settings::filters).
+    Games(Box<Explorer>),
 }
 
 /// A UCI session with a user interface: the position, the options, and the current search.
@@ -571,113 +573,6 @@ fn renumbered(line: &str, listed: usize) -> String {
         None => {}
     }
     words.join(" ")
-}
-
-/// An event in a UCI session: a line from the user interface, or from the second engine, which plays in positions that
-/// no source contains.
-pub(super) enum Event {
-    /// The user interface sent a command.
-    Command(String),
-    /// The user interface closed the input, so no further command will arrive.
-    End,
-    /// The second engine wrote a line.
-    Behind(String),
-    /// The second engine has ended or closed its output.
-    BehindEnd,
-}
-
-/// The maximum time between the start of the second engine and its `uciok`. The second engine is the UCI engine that
-/// plays in positions that no source contains.
-const START: Duration = Duration::from_secs(30);
-
-/// The time that the second engine has to exit after `quit` before it is killed. The second engine is the UCI engine
-/// that plays in positions that no source contains.
-const QUIT: Duration = Duration::from_secs(1);
-
-/// The maximum number of lines that are queued for the second engine, the UCI engine that plays in positions that no
-/// source contains. Some user interfaces set a hundred options at once.
-const AHEAD: usize = 1 << 10;
-
-/// The maximum number of lines that the second engine may write before `uciok`. The second engine is the UCI engine
-/// that plays in positions that no source contains.
-const MOST_LINES: usize = 1 << 12;
-
-/// A UCI engine that was started and has answered `uci`. It plays in positions that no source contains.
-pub(super) struct SecondEngine {
-    pub process: EngineProcess,
-    /// The lines `id` and `option` by which the engine introduced itself.
-    pub lines: Vec<String>,
-    /// The names of the options that the engine declared.
-    pub options: Vec<String>,
-}
-
-impl SecondEngine {
-    /// Starts the engine and waits until it has answered `uci`. A thread reads the output of the engine and sends each
-    /// line to `feeder`. `events` is the receiving end of `feeder`.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the engine cannot be started, or if it does not answer `uci` in time.
-    pub(super) fn start(
-        program: &Path,
-        args: &[OsString],
-        feeder: &Feeder<Event>,
-        events: &mut Feed<Event>,
-    ) -> Result<SecondEngine> {
-        let (mut process, output) = EngineProcess::start(program, args, AHEAD)?;
-        feeder.start("engine", |feeder| {
-            output.each_line(|line| feeder.send(Event::Behind(line)))?;
-            feeder.send(Event::BehindEnd)
-        })?;
-        process.say("uci")?;
-        let deadline = Instant::now() + START;
-        let (mut lines, mut options) = (Vec::new(), Vec::new());
-        loop {
-            match events.next_before(deadline)? {
-                Some(Event::Behind(line)) if line == "uciok" => break,
-                Some(Event::Behind(line))
-                    if lines.len() < MOST_LINES && Instant::now() < deadline =>
-                {
-                    options.extend(option_name(&line));
-                    if line.starts_with("id ") || line.starts_with("option ") {
-                        lines.push(line);
-                    }
-                }
-                Some(Event::BehindEnd) => return Err(process.has_ended("closed its output")),
-                // No command has been read yet, so the engine has written too many lines or taken too long.
-                _ => {
-                    let how = format!("does not answer uci in {} s", START.as_secs());
-                    return Err(process.fails(&how));
-                }
-            }
-        }
-        Ok(SecondEngine {
-            process,
-            lines,
-            options,
-        })
-    }
-
-    /// Returns `true` if the engine has declared an option with this name. Case is ignored.
-    pub(super) fn has(&self, name: &str) -> bool {
-        let mut known = self.options.iter();
-        known.any(|known| known.eq_ignore_ascii_case(name))
-    }
-
-    /// Sends `quit` to the engine and waits until the engine has ended, which `events` reports. Kills the engine and
-    /// its child processes if it does not end in time.
-    pub(super) fn quit(mut self, events: &mut Feed<Event>) {
-        let deadline = Instant::now() + QUIT;
-        if self.process.say("quit").is_err() {
-            return;
-        }
-        while Instant::now() < deadline {
-            match events.next_before(deadline) {
-                Ok(Some(Event::BehindEnd)) | Err(_) => return,
-                _ => {}
-            }
-        }
-    }
 }
 
 #[cfg(test)]

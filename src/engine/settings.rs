@@ -4,7 +4,7 @@ use std::{fmt::Display, str::FromStr};
 
 use shakmaty::Color;
 
-use super::session::SecondEngine;
+use super::second_engine::SecondEngine;
 use crate::{
     explorer::{Filters, NameMatch, RatingGroup},
     position::Variant,

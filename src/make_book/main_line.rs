@@ -4,7 +4,7 @@
 
 use shakmaty::{Color, Move};
 
-use super::{budget::Needs, options::MakeBook, sequence::UncountedMoves};
+use super::{budget::Needs, duplicates::UncountedMoves, options::MakeBook};
 use crate::{
     openings::{self, OpeningNumber},
     pgn::{GameEnd, GameReader, GameResult, Token},

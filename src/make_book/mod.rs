@@ -9,6 +9,7 @@
 
 mod budget;
 mod counted;
+mod duplicates;
 mod inputs;
 mod main_line;
 mod options;
@@ -16,7 +17,9 @@ mod pipeline;
 mod progress;
 mod replay;
 mod report;
+mod run;
 mod sequence;
+mod sink;
 mod sinks;
 
 pub use self::{
@@ -28,5 +31,5 @@ pub use self::{
 };
 pub(crate) use self::{
     replay::replay_games,
-    sinks::{BatchSink, CountedGame},
+    sink::{BatchSink, CountedGame},
 };

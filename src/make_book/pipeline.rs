@@ -1,39 +1,27 @@
 //! The stages of a run of `make-book`, from opening the inputs to renaming the outputs.
-//!
-//! A [`Run`] is the state of a run that its threads share. A run watches the [disk space](TemporarySpace) for temporary files, so that a shortage is reported early instead of
-//! after hours.
 
-use std::{
-    ops::Range,
-    path::{Path, PathBuf},
-    sync::{
-        Condvar, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
-use rayon::{Scope, ThreadPool};
+use rayon::ThreadPool;
 
 use super::{
-    budget::{Budget, Merging, Needs},
+    budget::Needs,
+    budget::{Budget, Merging},
     counted::{Counted, SealedCounts},
     inputs::Inputs,
     options::MakeBook,
-    progress::Phase,
-    replay::{Outcome, Replayer},
     report::Report,
-    sequence::{BatchId, Sequenced, Sequencer},
-    sinks::{self, Plan, Sink},
+    run::{Batches, Run},
+    sequence::{BatchId, Sequenced},
+    sink::{Plan, Sink},
+    sinks,
 };
 use crate::{
-    counts::{CountRecord, Counts, KeyedIdentity, Tally},
+    counts::Counts,
     error::{Error, Result},
-    pgn::{Batch, Input},
-    storage::{
-        output::{Finished, commit_all, refuse_clashes, repeated},
-        sort::Shards,
-    },
-    task::{self, Failure},
+    pgn::Input,
+    storage::output::{Finished, commit_all, refuse_clashes, repeated},
+    task,
 };
 
 impl MakeBook {
@@ -319,280 +307,5 @@ impl Run<'_> {
         }
         self.merged = Some(merged);
         Ok(())
-    }
-}
-
-/// The state of a run of `make-book` that its threads share while the inputs are read.
-pub(super) struct Run<'a> {
-    pub options: &'a MakeBook,
-    pub needs: &'a Needs,
-    pub sinks: &'a [Box<dyn Sink + 'a>],
-    /// The tally by position key, if an output needs it.
-    pub tally: Option<Tally>,
-    /// The tally by identity, if an output needs it.
-    pub identities: Option<Tally>,
-    /// The pairs of key and identity, if an output needs them.
-    pub pairs: Option<Shards<KeyedIdentity>>,
-    /// Whether ordered counts are merged with the tally after all other inputs have been read.
-    pub merges_ordered: bool,
-    /// The result of merging the tally by key with ordered counts.
-    pub merged: Option<Counts>,
-    space: TemporarySpace,
-    sequencer: Mutex<Sequencer<'a>>,
-    /// Signalled when a batch has been sequenced, and when a job has failed.
-    sequenced: Condvar,
-    /// The first error or panic of a job.
-    pub failure: Failure,
-    /// The number of half-moves in all counts among the inputs.
-    pub counted_plies: AtomicU64,
-    /// The number of half-moves in counts without a sidecar, whose number is unknown before they are read.
-    pub plies_without_sidecar: AtomicU64,
-}
-
-impl<'a> Run<'a> {
-    pub(super) fn new(
-        options: &'a MakeBook,
-        needs: &'a Needs,
-        sinks: &'a [Box<dyn Sink + 'a>],
-        budget: &Budget,
-    ) -> Run<'a> {
-        let tally = || Tally::new(budget.tally.clone());
-        let pairs = || Shards::new(budget.tally.clone());
-        Run {
-            options,
-            needs,
-            sinks,
-            tally: needs.keys.then(tally),
-            merges_ordered: budget.merging.is_some(),
-            merged: None,
-            identities: needs.identities.then(tally),
-            pairs: needs.shared_keys.then(pairs),
-            space: TemporarySpace::new(options.memory.temp_dir.clone()),
-            sequencer: Mutex::new(Sequencer::new(options, sinks, budget)),
-            sequenced: Condvar::new(),
-            failure: Failure::default(),
-            counted_plies: AtomicU64::new(0),
-            plies_without_sidecar: AtomicU64::new(0),
-        }
-    }
-
-    /// Blocks until fewer than `in_flight` of the batches before batch `number` are unprocessed, or until the run
-    /// fails.
-    pub(super) fn wait_for_turn(&self, number: u64, in_flight: u64) {
-        let sequencer = task::lock(&self.sequencer);
-        let is_full = |sequencer: &mut Sequencer<'_>| {
-            number >= sequencer.in_order() + in_flight && !self.failure.is_set()
-        };
-        let waited = self.sequenced.wait_while(sequencer, is_full);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// Returns an error if the temporary files of the run will probably not fit on the disk. `merged` is the number of
-    /// bytes of merged counts that were written so far.
-    pub(super) fn check_space(&self, merged: u64) -> Result<()> {
-        let tallies = [&self.tally, &self.identities].into_iter().flatten();
-        let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
-        let pairs = self.pairs.as_ref().map_or(0, Shards::spilled_bytes);
-        let sinks: u64 = self.sinks.iter().map(|sink| sink.spilled_bytes()).sum();
-        let read = self.options.progress.phase_fraction();
-        self.space.check(counts + pairs + sinks + merged, read)
-    }
-
-    /// Executes a job of the run by calling `job`. If the job fails or panics, the run fails with the error of the job,
-    /// and the threads that wait for other batches are woken.
-    pub(super) fn watch(&self, job: impl FnOnce() -> Result<()>) {
-        self.failure.watch(job);
-        if self.failure.is_set() {
-            // Notify under the lock, so that the reading thread cannot miss it between checking the condition and
-            // waiting.
-            let _sequencer = task::lock(&self.sequencer);
-            self.sequenced.notify_all();
-        }
-    }
-
-    /// Passes the data of the batch `id` to the sequencer, which restores the order of batches. Then adds the counted
-    /// moves of all batches that can be processed next to the stores in which the run sums them.
-    pub(super) fn submit(&self, id: BatchId, outcome: Outcome<'a>) -> Result<()> {
-        self.options.progress.add_games(outcome.totals.games.read);
-        let in_order = task::lock(&self.sequencer).submit(id, outcome)?;
-        self.sequenced.notify_all();
-        for batch in in_order {
-            self.add_records(&batch.records, &batch.identity_records)?;
-            let mut taken = batch.taken.into_iter();
-            taken.try_for_each(|taken| taken.add())?;
-        }
-        Ok(())
-    }
-
-    /// Adds the results of moves to the stores in which the run sums them. `records` are results by position key, and
-    /// `identities` are results by identity (a hash that distinguishes positions with equal keys).
-    pub(super) fn add_records(
-        &self,
-        records: &[CountRecord],
-        identities: &[CountRecord],
-    ) -> Result<()> {
-        if let Some(tally) = &self.tally {
-            tally.add_records(records)?;
-        }
-        if let Some(tally) = &self.identities {
-            tally.add_records(identities)?;
-        }
-        Ok(())
-    }
-
-    /// Replays the games of a batch, and passes their results to the stores in which the run sums them, and their other
-    /// data to the sequencer.
-    pub(super) fn replay(&self, batch: &Batch, id: BatchId) -> Result<()> {
-        if self.failure.is_set() {
-            return Ok(());
-        }
-        task::fault("replay");
-        let input = &self.options.inputs[id.input];
-        let replayer = Replayer::new(self.options, self.needs, input, batch.offset);
-        let taken = |plies| {
-            let sinks = self.sinks.iter();
-            sinks.filter_map(|sink| sink.batch(plies)).collect()
-        };
-        let mut outcome = replayer.replay(&batch.text, taken);
-        if !self.options.drop_duplicates {
-            // An outcome may wait for earlier batches. It should not hold its records meanwhile, so take them out.
-            let records = std::mem::take(&mut outcome.records);
-            self.add_records(&records, &std::mem::take(&mut outcome.identity_records))?;
-        }
-        if let Some(pairs) = &self.pairs {
-            pairs.append(&std::mem::take(&mut outcome.pairs))?;
-        }
-        self.submit(id, outcome)
-    }
-
-    /// Sorts and adds up all results of moves after all jobs are done. Returns them, with the data that depend on the
-    /// order of the games. Uses all threads of the current rayon pool.
-    pub(super) fn finish(self) -> Result<(SealedCounts, Sequenced)> {
-        self.options.refuse_if_stopped()?;
-        // Ordered counts were merged before, as part of the reading phase.
-        self.options.progress.enter(Phase::Sorting);
-        let counts = SealedCounts {
-            by_key: match self.tally {
-                Some(tally) => Some(tally.seal()?),
-                None => self.merged,
-            },
-            by_identity: self.identities.map(Tally::seal).transpose()?,
-            shared_keys: self.pairs.map(Shards::seal).transpose()?,
-        };
-        let mut games = task::unlocked(self.sequencer).finish()?;
-        games.report.totals.plies += self.plies_without_sidecar.into_inner();
-        Ok((counts, games))
-    }
-}
-
-/// A source of batch numbers, which are consecutive over all inputs of a run. It also passes batches to the threads of
-/// the run.
-pub(super) struct Batches<'s, 'scope, 'run> {
-    pub run: &'scope Run<'run>,
-    pub scope: &'s Scope<'scope>,
-    pub next: BatchId,
-    /// The maximum number of batches that may be started before the first of them is sequenced.
-    pub in_flight: u64,
-}
-
-impl<'run> Batches<'_, '_, 'run> {
-    /// Returns the number and the input of the next batch. Blocks while too many earlier batches are unprocessed.
-    /// Returns at once if the run fails.
-    pub(super) fn next_id(&mut self) -> BatchId {
-        let id = self.next;
-        self.next.number += 1;
-        self.run.wait_for_turn(id.number, self.in_flight);
-        id
-    }
-
-    /// Passes collected data to the sequencer as the next batch of the current input.
-    pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
-        let id = self.next_id();
-        self.run.submit(id, outcome)
-    }
-}
-
-/// The number of bytes that are spilled to temporary files between two checks of the free disk space.
-const STEP: u64 = 64 << 20;
-
-/// The fraction of the input that must have been read before the final size of the temporary files can be estimated.
-const ENOUGH_READ: f64 = 0.02;
-
-/// The factor by which the estimated need must exceed the free disk space for the run to fail. It is greater than 1
-/// because the estimate is inexact.
-const TOLERANCE: f64 = 1.25;
-
-/// A monitor of the free disk space for the temporary files of a run.
-#[derive(Debug)]
-pub(super) struct TemporarySpace {
-    directory: PathBuf,
-    /// The number of spilled bytes at which the free space is checked next.
-    next: AtomicU64,
-}
-
-impl TemporarySpace {
-    pub(super) fn new(directory: PathBuf) -> TemporarySpace {
-        TemporarySpace {
-            directory,
-            next: AtomicU64::new(STEP),
-        }
-    }
-
-    /// Checks whether the temporary files will probably fit on the disk. `spilled` is the number of bytes that were
-    /// written to them so far, and `read` is the fraction of the input that was read, or `None` if it is unknown.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error that states the needed and the free space if the files will not fit.
-    pub(super) fn check(&self, spilled: u64, read: Option<f64>) -> Result<()> {
-        if spilled < self.next.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        self.next.store(spilled + STEP, Ordering::Relaxed);
-        // If the free space is unknown, the write that fills the disk will fail.
-        let Ok(free) = fs4::available_space(&self.directory) else {
-            return Ok(());
-        };
-        match read.map(|read| still_needed(spilled, read)) {
-            Some(Some(needed)) if needed as f64 > free as f64 * TOLERANCE => Err(Error::too_large(
-                &self.directory,
-                format!(
-                    "too little space for temporary files: about {} MiB more are needed and {} MiB are free; name a directory \
-                     with more, or allow more memory",
-                    needed >> 20,
-                    free >> 20
-                ),
-            )),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Estimates the number of bytes that the rest of the input will spill to temporary files. Returns `None` if less than
-/// 2 % of the input has been read.
-fn still_needed(spilled: u64, read: f64) -> Option<u64> {
-    (read >= ENOUGH_READ).then(|| (spilled as f64 * (1.0 / read - 1.0)) as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_need_is_estimated_from_the_part_that_was_read() {
-        assert_eq!(still_needed(100, 0.25), Some(300));
-        assert_eq!(still_needed(100, 1.0), Some(0));
-        assert_eq!(still_needed(100, 0.01), None);
-    }
-
-    #[test]
-    fn a_shortage_is_reported_with_needed_and_free_space() {
-        let space = TemporarySpace::new(std::env::temp_dir());
-        space.check(STEP - 1, Some(0.5)).unwrap();
-        space.check(STEP, Some(1.0)).unwrap();
-        // No disk has this much free space.
-        let err = space.check(1 << 60, Some(0.05)).unwrap_err().to_string();
-        assert!(err.contains("MiB more are needed"), "{err}");
-        space.check(u64::MAX - STEP, None).unwrap();
     }
 }

@@ -6,11 +6,11 @@ use shakmaty::{Chess, Color};
 
 use super::{
     budget::Needs,
+    duplicates::fingerprint,
     main_line::{MainLine, Problem, VariationPly, Variations},
     options::{MakeBook, Unfinished},
     report::{FilteredVariant, Rejection, Report, Totals},
-    sequence::fingerprint,
-    sinks::{BatchSink, CountedGame},
+    sink::{BatchSink, CountedGame},
 };
 use crate::{
     counts::{CountRecord, KeyedIdentity, Wdl},
@@ -124,7 +124,7 @@ impl<'a> Replayer<'a> {
     /// Replays the current game of `games`, whose tags have been read.
     fn game(&mut self, games: &mut GameReader<'_>) {
         let tags = games.tags();
-        let tag_result = GameResult::of_tags(tags);
+        let tag_result = tags.result();
         self.outcome.recognised |= !tags.is_empty();
         self.line.clear();
         self.start = None;

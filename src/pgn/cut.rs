@@ -12,8 +12,8 @@ use std::io::{self, Read};
 use memchr::{memchr_iter, memchr2, memrchr, memrchr2};
 
 use super::{
-    game::{GameReader, REACH, moves_begin},
-    tags::{LONGEST_CONTINUATION, closing_quote, has_tag, is_tag_start},
+    game::{GameReader, REACH},
+    tags::{LONGEST_CONTINUATION, closing_quote, has_tag, is_tag_start, moves_begin},
 };
 
 /// The maximum number of bytes in which at least one game must begin: 16 MiB. If no game begins in so many bytes, a

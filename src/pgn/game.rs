@@ -12,11 +12,11 @@ use super::{
     result::GameResult,
     tags::{
         NextLines, Tag, Tags, damaged_start_tag, end_of_bad_tag, ends_game, first_tag,
-        is_bad_tag_line, is_tag_start, line_end, read_tag, tag_on_next_lines,
+        is_bad_tag_line, is_tag_start, line_end, moves_begin, read_tag, tag_on_next_lines,
     },
-    word::{blank, first_word, without_marks},
+    word::blank,
 };
-use crate::position::{Variant, looks_like_move};
+use crate::position::Variant;
 
 /// A reader of the games in a text that begins and ends at game boundaries.
 ///
@@ -274,8 +274,8 @@ impl<'a> GameReader<'a> {
     /// Returns `true` if neither the `Result` tag nor the text after the moves is a readable result of the current game,
     /// although one of them is written. The moves must have been read.
     pub(crate) fn has_unreadable_result(&self) -> bool {
-        let tag = GameResult::of_tags(&self.tags);
-        GameResult::is_unreadable(&self.tags) || (tag.is_none() && self.has_unreadable_marker)
+        let tag = self.tags.result();
+        self.tags.has_unreadable_result() || (tag.is_none() && self.has_unreadable_marker)
     }
 
     /// Returns `true` if `text`, which has just been read as a castling move, is really a result: `0-0` as the last
@@ -382,37 +382,6 @@ impl<'a> GameReader<'a> {
             NextLines::Other => false,
         }
     }
-}
-
-/// The maximum number of bytes that are examined between a move number and its move.
-const LONGEST_START: usize = 256;
-
-/// Returns `true` if a text starts with moves of a game: with a move, a termination marker such as `1-0`, or a move
-/// number followed by one of the two.
-pub(super) fn moves_begin(text: &[u8]) -> bool {
-    let is_between = |at: usize| match text.get(at) {
-        Some(b'.' | b' ' | b'\n' | b'\r') => 1,
-        Some(0x80..) => blank(&text[at..]),
-        _ => 0,
-    };
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let is_number = digits > 0 && is_between(digits) > 0;
-    let mut at = if is_number { digits } else { 0 };
-    // The limit keeps a text of many lines of dots from being read in quadratic time.
-    while at < LONGEST_START && is_between(at) > 0 {
-        at += is_between(at);
-    }
-    let word = first_word(&text[at..]);
-    GameResult::from_marker(word).is_some()
-        // `0.5-0.5` begins like a move number.
-        || GameResult::from_marker(first_word(text)).is_some()
-        || GameResult::spaced_marker(text).is_some_and(|(_, _, is_last)| !is_last)
-        || looks_like_move(without_marks(word))
-        // `1Nf3`
-        || (!is_number && looks_like_move(without_marks(&word[digits.min(word.len())..])))
-        || text.get(at) == Some(&b'*')
-        // A move number with a dot is enough, whatever follows.
-        || (is_number && matches!(text[digits], b'.' | 0x80..))
 }
 
 /// The maximum distance in bytes between a line in a comment that looks like the start of a game and the closing brace

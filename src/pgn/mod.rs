@@ -46,9 +46,10 @@ mod word;
 pub(crate) use self::{
     class::doubled_mean,
     clock::{Clocks, TimeSaid},
-    filter::{HIGHEST_RATING, folded, rating, tag_text},
+    filter::{HIGHEST_RATING, folded, rating},
     play::{NO_GAME, commented, play, play_from_start, start_of},
     skipped::{NAMED_VARIANTS, SkippedParts, UnknownVariants, unknown_variant},
+    tags::tag_text,
 };
 pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownSpeed},

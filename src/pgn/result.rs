@@ -3,10 +3,7 @@
 use memchr::memchr_iter;
 use shakmaty::Color;
 
-use super::{
-    Tags,
-    word::{blank, dash, first_word},
-};
+use super::word::{blank, dash, first_word};
 
 /// The result of a game, according to its `Result` tag or its termination marker.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -52,19 +49,6 @@ impl GameResult {
             b"*" => Some(GameResult::Unknown),
             _ => None,
         }
-    }
-
-    /// Returns the result in the `Result` tag of a game, or `None` if the tag is missing or does not contain a result.
-    pub(crate) fn of_tags(tags: &Tags<'_>) -> Option<GameResult> {
-        tags.get(b"Result").and_then(GameResult::from_text)
-    }
-
-    /// Returns `true` if the `Result` tag of a game contains a text that cannot be read. An empty text and `?` mean an
-    /// unknown result, so they do not count as unreadable.
-    pub(crate) fn is_unreadable(tags: &Tags<'_>) -> bool {
-        tags.get(b"Result").is_some_and(|text| {
-            !matches!(text.trim_ascii(), b"" | b"?") && GameResult::from_text(text).is_none()
-        })
     }
 
     /// Parses a result in one of the forms that people and programs use, in a tag or after the moves: `1-0`, `1:0`,

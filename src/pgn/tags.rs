@@ -4,10 +4,15 @@
 //! it is closed there, before a blank line, another tag or the end of a game. Quotes inside a value need no backslash:
 //! the value ends at the quote before a `]` or before the end of the line.
 
+use std::borrow::Cow;
+
 use memchr::{memchr, memchr_iter, memchr2, memchr3, memrchr2};
 
-use super::{filter::tag_text, game::moves_begin, result::GameResult};
-use crate::position::{LineError, UnknownVariant, Variant, game_start};
+use super::{
+    result::GameResult,
+    word::{blank, first_word, without_marks},
+};
+use crate::position::{LineError, UnknownVariant, Variant, game_start, looks_like_move};
 
 /// The maximum length in bytes of a tag's value after its first line, if the value spans several lines: 1 MiB.
 pub(super) const LONGEST_CONTINUATION: usize = 1 << 20;
@@ -177,6 +182,19 @@ impl<'a> Tags<'a> {
         first
             .find(|earlier| earlier.name == tag.name)
             .is_some_and(|earlier| blank_line || tag.name == b"Event" || earlier.value != tag.value)
+    }
+
+    /// Returns the result in the `Result` tag, or `None` if the tag is missing or does not contain a result.
+    pub(crate) fn result(&self) -> Option<GameResult> {
+        self.get(b"Result").and_then(GameResult::from_text)
+    }
+
+    /// Returns `true` if the `Result` tag contains a text that cannot be read. An empty text and `?` mean an
+    /// unknown result, so they do not count as unreadable.
+    pub(crate) fn has_unreadable_result(&self) -> bool {
+        self.get(b"Result").is_some_and(|text| {
+            !matches!(text.trim_ascii(), b"" | b"?") && GameResult::from_text(text).is_none()
+        })
     }
 }
 
@@ -468,6 +486,49 @@ fn unclosed<'a>(text: &'a [u8], name: &'a [u8], start: usize, end: usize) -> (Ta
 #[inline]
 pub(super) fn line_end(text: &[u8], at: usize) -> usize {
     memchr2(b'\n', b'\r', &text[at..]).map_or(text.len(), |i| at + i)
+}
+
+/// Decodes the value of a tag as UTF-8 or, if it is not valid UTF-8, as Latin-1. Replaces line breaks with blanks.
+pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
+    let text = match std::str::from_utf8(value) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => value.iter().map(|byte| char::from(*byte)).collect(),
+    };
+    if text.contains(['\n', '\r']) {
+        return text.replace("\r\n", " ").replace(['\n', '\r'], " ").into();
+    }
+    text
+}
+
+/// The maximum number of bytes that are examined between a move number and its move.
+const LONGEST_START: usize = 256;
+
+/// Returns `true` if a text starts with moves of a game: with a move, a termination marker such as `1-0`, or a move
+/// number followed by one of the two.
+pub(super) fn moves_begin(text: &[u8]) -> bool {
+    let is_between = |at: usize| match text.get(at) {
+        Some(b'.' | b' ' | b'\n' | b'\r') => 1,
+        Some(0x80..) => blank(&text[at..]),
+        _ => 0,
+    };
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let is_number = digits > 0 && is_between(digits) > 0;
+    let mut at = if is_number { digits } else { 0 };
+    // The limit keeps a text of many lines of dots from being read in quadratic time.
+    while at < LONGEST_START && is_between(at) > 0 {
+        at += is_between(at);
+    }
+    let word = first_word(&text[at..]);
+    GameResult::from_marker(word).is_some()
+        // `0.5-0.5` begins like a move number.
+        || GameResult::from_marker(first_word(text)).is_some()
+        || GameResult::spaced_marker(text).is_some_and(|(_, _, is_last)| !is_last)
+        || looks_like_move(without_marks(word))
+        // `1Nf3`
+        || (!is_number && looks_like_move(without_marks(&word[digits.min(word.len())..])))
+        || text.get(at) == Some(&b'*')
+        // A move number with a dot is enough, whatever follows.
+        || (is_number && matches!(text[digits], b'.' | 0x80..))
 }
 
 #[cfg(test)]

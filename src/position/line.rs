@@ -1,10 +1,16 @@
-//! Positions that a user gives as a FEN and a line of moves from there, both optional, and the errors that say what is
-//! wrong with them.
+//! Reads the positions that a user or a `FEN` tag gives: a FEN, an EPD or a board, and a line of moves from there. The
+//! errors say what is wrong with them.
 
-use shakmaty::{Chess, variant::VariantPosition};
+use std::borrow::Cow;
+
+use shakmaty::{
+    CastlingMode, Chess, Color, File, PositionError, PositionErrorKinds, Role, Setup, Square,
+    fen::Fen,
+    variant::{Variant as Game, VariantPosition},
+};
 use thiserror::Error;
 
-use super::{MoveError, Rules, Variant, read_move};
+use super::{MoveError, Rules, Variant, epd::operand, read_move};
 
 /// The error of reading a position from a FEN and a line of moves.
 #[derive(Debug, Error)]
@@ -141,8 +147,376 @@ fn without_move_number(word: &str) -> &str {
     }
 }
 
+/// The possible numbers of fields of a position, in the order in which they are tried: a FEN with the checks of
+/// three-check chess, a FEN, an EPD with the checks, and an EPD.
+const FIELDS: [usize; 4] = [7, 6, 5, 4];
+
+/// The maximum length in bytes of a text that is parsed as a position. Longer texts are rejected, so that they do not
+/// take much memory.
+const LONGEST_POSITION: usize = 1 << 16;
+
+impl Variant {
+    /// Parses a position: a FEN, an EPD with or without operations, or `startpos` for the starting position of the
+    /// variant. The operations `hmvc` and `fmvn` of an EPD set the half-move clock and the move number. Fields may be
+    /// separated by underscores instead of blanks.
+    ///
+    /// The fields may be spelled as people write them: the side to move as `W`, `white`, `B` or `black`, a hyphen as a dash,
+    /// and an unknown counter as `-1`, `-` or `?`. Fields may be missing, also before others. If the castling rights are
+    /// missing, each side may castle with every rook that, like the king, stands on its initial square. If only the board
+    /// is written, it is White's turn.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`game_start`](Variant::game_start), and [`LineError::Fen`] if the text after the position
+    /// is neither move counters nor EPD operations, or if the text is longer than 64 KiB.
+    ///
+    /// ```
+    /// use polybook::position::Variant;
+    /// use shakmaty::Position;
+    /// let epd = "4k3/8/8/8/8/8/8/4K2R w K - hmvc 7; fmvn 40; c0 \"12 games, White scored 54.2%\";";
+    /// let pos = Variant::Standard.parse_position(epd)?;
+    /// assert_eq!((pos.halfmoves(), pos.fullmoves().get()), (7, 40));
+    /// let board = "4k3/8/8/8/8/8/8/4K2R";
+    /// assert_eq!(
+    ///     Variant::Standard.parse_position(board)?,
+    ///     Variant::Standard.parse_fen(&format!("{board} w K - 0 1"))?,
+    /// );
+    /// # Ok::<(), polybook::position::LineError>(())
+    /// ```
+    pub fn parse_position(self, text: &str) -> Result<VariantPosition, LineError> {
+        self.start_of_tag(text).map(|(pos, _)| pos)
+    }
+
+    /// Parses the value of a `FEN` tag, the position in which a game starts. The value may have any form that
+    /// [`parse_position`](Variant::parse_position) accepts. Returns the position, and `true` if castling rights without
+    /// king and rook were dropped.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`parse_position`](Variant::parse_position).
+    pub(crate) fn start_of_tag(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
+        let error = |reason: String| LineError::Fen {
+            fen: text.chars().take(LONGEST_POSITION).collect(),
+            reason,
+        };
+        if text.len() > LONGEST_POSITION {
+            return Err(error(
+                "too long for a position: remove what follows it".to_owned(),
+            ));
+        }
+        // UCI's word for the starting position.
+        if text.trim().eq_ignore_ascii_case("startpos") {
+            return Ok((self.start(), false));
+        }
+        let text = with_blanks(text);
+        let is_whole = text.split_ascii_whitespace().count() > 2;
+        let written = match self.read_start(&text) {
+            Ok(start) if is_whole => return Ok(start),
+            Err(err @ LineError::Chess960 { .. }) if is_whole => return Err(err),
+            written => written,
+        };
+        // shakmaty reads a board without castling rights too, but such a position has no rights.
+        match standard_spelling(&text).map(|text| self.read_start(&text)) {
+            Some(start @ (Ok(_) | Err(LineError::Chess960 { .. }))) => start,
+            Some(Err(err)) => Err(written.err().unwrap_or(err)),
+            None => written,
+        }
+    }
+
+    /// Reads a FEN or an EPD whose fields are written as the standard has them. A semicolon may follow a FEN.
+    fn read_start(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
+        // Nearly every text is a FEN, or an EPD without operations.
+        let problem = match self.game_start(text) {
+            Err(err @ LineError::Fen { .. }) => err,
+            start => return start,
+        };
+        // `0 1;`: a FEN that ends as an EPD does.
+        if let Some(fen) = text.trim_ascii_end().strip_suffix(';')
+            && let start @ (Ok(_) | Err(LineError::Chess960 { .. })) = self.game_start(fen)
+        {
+            return start;
+        }
+        let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+        for count in FIELDS.into_iter().filter(|count| *count < fields.len()) {
+            let (position, operations) = fields.split_at(count);
+            let position = position.join(" ");
+            let start = match self.game_start(&position) {
+                Ok(start) => start,
+                Err(LineError::Fen { .. }) => continue,
+                Err(err) => return Err(err),
+            };
+            let operations = operations.join(" ");
+            if !are_operations(&operations) {
+                let reason = match are_operations(&format!("{operations};")) {
+                    false => format!("remove \"{operations}\" after the position"),
+                    true => format!(
+                        "remove \"{operations}\" after the position, or end it with a semicolon if it is an EPD operation"
+                    ),
+                };
+                let fen = text.to_owned();
+                return Err(LineError::Fen { fen, reason });
+            }
+            let counted = counters(&operations)
+                .and_then(|counters| self.game_start(&format!("{position} {counters}")).ok());
+            return Ok(counted.unwrap_or(start));
+        }
+        Err(problem)
+    }
+
+    /// Parses a FEN or EPD of this variant.
+    ///
+    /// In Chess960, the castling rights may be `KQkq` for the outermost rooks (X-FEN) or the files of the rooks
+    /// (Shredder-FEN). Castling rights without king and rook on their squares are dropped.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LineError::Fen`] if the FEN is malformed or its position is impossible, and [`LineError::Chess960`] if
+    /// it has castling rights that are possible only in Chess960.
+    pub fn parse_fen(self, text: &str) -> Result<VariantPosition, LineError> {
+        let missing = match text.split_ascii_whitespace().count() {
+            1 => {
+                "the side to move and the castling rights are missing: write w or b and KQkq or - after the board"
+            }
+            2 => "the castling rights are missing: write KQkq or - after the side to move",
+            _ => "",
+        };
+        if !missing.is_empty() {
+            return Err(LineError::Fen {
+                fen: text.to_owned(),
+                reason: missing.to_owned(),
+            });
+        }
+        let (pos, _) = self.game_start(text)?;
+        Ok(pos)
+    }
+
+    /// Parses the value of a `FEN` tag, the position in which a game of this variant starts. Returns the position, and
+    /// `true` if castling rights were dropped because the king or the rook is not on its square, as many programs write
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LineError::Fen`] if the FEN is malformed or its position is impossible, and [`LineError::Chess960`] if
+    /// it has castling rights that are possible only in Chess960.
+    ///
+    /// ```
+    /// use polybook::position::Variant;
+    /// let (start, dropped) = Variant::Standard.game_start("4k3/8/8/8/8/8/8/R3K3 w KQ - 0 1")?;
+    /// assert!(dropped);
+    /// assert_eq!(start, Variant::Standard.parse_fen("4k3/8/8/8/8/8/8/R3K3 w Q - 0 1")?);
+    /// # Ok::<(), polybook::position::LineError>(())
+    /// ```
+    pub fn game_start(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
+        let error = |reason: String| LineError::Fen {
+            fen: text.to_owned(),
+            reason,
+        };
+        // The value of a tag may be broken over several lines.
+        let line = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+        let fen: Fen = line.parse().map_err(|err| error(format!("{err}")))?;
+        let setup = Setup::from(fen);
+        let mode = match self {
+            Variant::Standard => CastlingMode::Standard,
+            Variant::Chess960 => CastlingMode::Chess960,
+            _ => CastlingMode::detect(&setup),
+        };
+        if self == Variant::Standard && is_chess960(&setup, &line) {
+            return Err(LineError::Chess960 {
+                fen: text.to_owned(),
+            });
+        }
+        // Many programs write an en passant square that no pawn can reach, and composed positions may have any number
+        // of queens.
+        let pos = VariantPosition::from_setup(self.game(), setup, mode)
+            .or_else(PositionError::ignore_invalid_ep_square)
+            .or_else(PositionError::ignore_too_much_material);
+        match pos {
+            Ok(pos) => Ok((pos, false)),
+            Err(err) => {
+                // Suicide chess has no castling, so dropping the rights is not worth a warning.
+                let is_news = self.game() != Game::Antichess;
+                err.ignore_invalid_castling_rights()
+                    .map(|pos| (pos, is_news))
+                    .map_err(|err| error(format!("{err}")))
+            }
+        }
+    }
+
+    /// Returns the position after the moves of `line` have been played from `fen`, a FEN or an EPD.
+    ///
+    /// If `fen` is `None`, the moves are played from the starting position of the variant. If `line` is `None`, no
+    /// moves are played.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`LineError`] that quotes the FEN if it cannot be read, or the first move that is not legal.
+    ///
+    /// ```
+    /// use polybook::position::Variant;
+    /// let pos = Variant::Crazyhouse.from_text(None, Some("e4 d5 exd5 Qxd5 Nc3 P@d4"))?;
+    /// assert!(shakmaty::Position::pockets(&pos).is_some());
+    /// # Ok::<(), polybook::position::LineError>(())
+    /// ```
+    pub fn from_text(
+        self,
+        fen: Option<&str>,
+        line: Option<&str>,
+    ) -> Result<VariantPosition, LineError> {
+        let start = fen.map_or_else(|| Ok(self.start()), |fen| self.parse_position(fen))?;
+        play_line(start, line.unwrap_or_default())
+    }
+}
+
+/// Replaces underscores with blanks in a text without blanks. FENs in the addresses of web sites contain underscores.
+fn with_blanks(text: &str) -> Cow<'_, str> {
+    let text = text.trim_ascii();
+    match text.contains('_') && !text.contains(|c: char| c.is_ascii_whitespace()) {
+        true => text.replace('_', " ").into(),
+        false => text.into(),
+    }
+}
+
+/// Returns a position in the spelling of the standard, as [`Variant::parse_position`] describes it. Returns `None` if the
+/// text has no board, or if its second field is not a side to move.
+fn standard_spelling(text: &str) -> Option<String> {
+    let mut fields = text.split_ascii_whitespace().peekable();
+    let board = fields.next()?;
+    let turn = match fields.next().map(str::to_ascii_lowercase).as_deref() {
+        None | Some("w" | "white") => "w",
+        Some("b" | "black") => "b",
+        Some(_) => return None,
+    };
+    let is_rights = |field: &str| {
+        is_dash(field)
+            || field
+                .bytes()
+                .all(|right| b"KQkqABCDEFGHabcdefgh".contains(&right))
+    };
+    let rights = match fields.next_if(|field| is_rights(field)) {
+        Some(rights) if !is_dash(rights) => rights.to_owned(),
+        Some(_) => "-".to_owned(),
+        None => usual_rights(board)?,
+    };
+    let is_square = |field: &str| field.to_ascii_lowercase().parse::<Square>().is_ok();
+    let en_passant = match fields.next_if(|field| is_dash(field) || is_square(field)) {
+        Some(square) if is_square(square) => square.to_ascii_lowercase(),
+        _ => "-".to_owned(),
+    };
+    let mut text = format!("{board} {turn} {rights} {en_passant}");
+    // Counters that are unknown get their values in the starting position.
+    let mut counters = ["0", "1"].into_iter();
+    let mut are_counters = true;
+    for field in fields {
+        let is_unknown = is_dash(field) || field == "?" || field.parse().is_ok_and(|n: i64| n < 0);
+        let is_checks = field.contains('+');
+        are_counters &= is_unknown || is_checks || field.parse::<u32>().is_ok();
+        let usual = match are_counters && !is_checks {
+            true => counters.next(),
+            false => None,
+        };
+        text.push(' ');
+        text.push_str(usual.filter(|_| is_unknown).unwrap_or(field));
+    }
+    Some(text)
+}
+
+/// Returns `true` if a field of a FEN is a hyphen, or a dash of Unicode or Windows-1252 in its place.
+fn is_dash(field: &str) -> bool {
+    matches!(
+        field,
+        "-" | "\u{96}"
+            | "\u{97}"
+            | "\u{2010}"
+            | "\u{2011}"
+            | "\u{2012}"
+            | "\u{2013}"
+            | "\u{2014}"
+            | "\u{2212}"
+    )
+}
+
+/// Returns the castling rights of the kings and rooks that are on the squares of the usual starting position, as a FEN
+/// writes them. Returns `None` if the board cannot be read.
+fn usual_rights(board: &str) -> Option<String> {
+    let placed = board.parse::<Fen>().ok()?.into_setup().board;
+    let has = |square, role: Role, color| placed.piece_at(square) == Some(role.of(color));
+    let mut rights: String = [
+        (Color::White, Square::E1, Square::H1, 'K'),
+        (Color::White, Square::E1, Square::A1, 'Q'),
+        (Color::Black, Square::E8, Square::H8, 'k'),
+        (Color::Black, Square::E8, Square::A8, 'q'),
+    ]
+    .into_iter()
+    .filter(|(color, king, rook, _)| {
+        has(*king, Role::King, *color) && has(*rook, Role::Rook, *color)
+    })
+    .map(|(.., right)| right)
+    .collect();
+    if rights.is_empty() {
+        rights.push('-');
+    }
+    Some(rights)
+}
+
+/// Returns `true` if a text may be the operations of an EPD, as opposed to moves or the rest of a FEN.
+fn are_operations(text: &str) -> bool {
+    text.is_empty() || (text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.ends_with(';'))
+}
+
+/// Returns the half-move clock and the move number in EPD operations (`hmvc` and `fmvn`), as a FEN contains them. If
+/// only one of the two is given, the other gets its value in the starting position. Returns `None` if neither is given.
+fn counters(operations: &str) -> Option<String> {
+    let operand = |opcode| operand(operations, opcode)?.parse::<u32>().ok();
+    let (halfmoves, fullmoves) = (operand("hmvc"), operand("fmvn"));
+    halfmoves.or(fullmoves)?;
+    Some(format!(
+        "{} {}",
+        halfmoves.unwrap_or(0),
+        fullmoves.unwrap_or(1)
+    ))
+}
+
+/// Returns `true` if the castling rights in `fen`, which was parsed as `setup`, are possible in Chess960 but not in
+/// standard chess: the king is not on the e-file, the rights are given as files of rooks, or the position is a starting
+/// position of Chess960. Returns `false` if they are impossible in both.
+fn is_chess960(setup: &Setup, fen: &str) -> bool {
+    let rights = fen.split(' ').nth(2).unwrap_or_default();
+    let names_files = rights
+        .bytes()
+        .any(|right| matches!(right, b'A'..=b'H' | b'a'..=b'h'));
+    let king_elsewhere = |color: Color| {
+        let rank = color.backrank();
+        let king = setup.board.king_of(color);
+        (setup.castling_rights & rank).any()
+            && king.is_some_and(|king| king.rank() == rank && king.file() != File::E)
+    };
+    let is_wrong_in = |mode| {
+        VariantPosition::from_setup(Game::Chess, setup.clone(), mode).is_err_and(|err| {
+            err.kinds()
+                .contains(PositionErrorKinds::INVALID_CASTLING_RIGHTS)
+        })
+    };
+    // In 204 of the start positions of Chess960 the king is on the e-file.
+    let is_start = || {
+        let ranks: Vec<&str> = fen.split(['/', ' ']).take(8).collect();
+        setup.castling_rights.count() == 4
+            && matches!(
+                ranks[..],
+                [black, "pppppppp", "8", "8", "8", "8", "PPPPPPPP", white]
+                    if white.len() == 8
+                        && white.bytes().all(|piece| piece.is_ascii_uppercase())
+                        && black.eq_ignore_ascii_case(white)
+            )
+    };
+    (names_files || Color::ALL.into_iter().any(king_elsewhere) || is_start())
+        && is_wrong_in(CastlingMode::Standard)
+        && !is_wrong_in(CastlingMode::Chess960)
+}
+
 #[cfg(test)]
 mod tests {
+    use shakmaty::Position;
+
     use super::*;
     use crate::position::key;
 
@@ -186,5 +560,79 @@ mod tests {
         );
         let err = from_text(Some("8/8/8"), None).unwrap_err().to_string();
         assert!(err.contains("8/8/8"), "{err}");
+    }
+
+    #[track_caller]
+    fn check(variant: Variant, line: &str, halfmoves: u32, fullmoves: u32) {
+        let pos = variant.parse_position(line).unwrap();
+        let found = (pos.halfmoves(), pos.fullmoves().get());
+        assert_eq!(found, (halfmoves, fullmoves), "{line}");
+    }
+
+    #[test]
+    fn counters_of_moves_are_read() {
+        let with = |operations: &str| format!("4k3/8/8/8/8/8/8/4K2R w K - {operations}");
+        for (operations, halfmoves, fullmoves) in [
+            ("", 0, 1),
+            ("7 40", 7, 40),
+            ("hmvc 7; fmvn 40;", 7, 40),
+            ("fmvn 40; id \"hmvc 3; fmvn 4;\"; hmvc 7;", 7, 40),
+            ("bm O-O; hmvc 7;", 7, 1),
+            ("c0 \"12 games\"; fmvn x;", 0, 1),
+        ] {
+            check(Variant::Standard, &with(operations), halfmoves, fullmoves);
+        }
+        for operations in ["3+2 7 40", "3+2 hmvc 7; fmvn 40;"] {
+            check(Variant::ThreeCheck, &with(operations), 7, 40);
+        }
+    }
+
+    #[test]
+    fn nothing_else_may_follow_a_position() {
+        let fen = "4k3/8/8/8/8/8/8/4K2R w K -";
+        for rest in ["e4", "0 1 e4 e5", "0 1 moves e2e4", "hmvc 7", "7 40 x 3"] {
+            let read = Variant::Standard.parse_position(&format!("{fen} {rest}"));
+            assert!(read.is_err(), "{rest}");
+        }
+    }
+
+    #[test]
+    fn impossible_castling_rights_are_dropped() {
+        let board = "r3k3/8/8/8/8/8/8/1R2K2R w";
+        for (rights, left, dropped) in [
+            ("Kq", "Kq", false),
+            ("KQkq", "Kq", true),
+            ("Qk", "-", true),
+            ("K", "K", false),
+        ] {
+            let fen = format!("{board} {rights} - 0 1");
+            let (pos, was_dropped) = Variant::Standard.game_start(&fen).unwrap();
+            let expected = Variant::Standard.parse_fen(&format!("{board} {left} - 0 1"));
+            let expected = expected.unwrap();
+            assert_eq!(Variant::Standard.parse_fen(&fen).unwrap(), expected);
+            assert_eq!((pos, was_dropped), (expected, dropped), "{rights}");
+        }
+        // The king has moved, so all castling rights are dropped.
+        let (pos, dropped) = Variant::Standard
+            .game_start("4k3/8/8/8/8/8/4K3/R6R w KQ - 0 1")
+            .unwrap();
+        assert!(dropped && pos.castles().is_empty());
+        let broken = "r3k3/8/8/8/8/8/8/1R2K2R\r\nw Kq\n- 0 1";
+        assert!(Variant::Standard.parse_fen(broken).is_ok());
+    }
+
+    #[test]
+    fn both_spellings_of_castling_rights() {
+        let x = "bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9";
+        let shredder = x.replace("HFhf", "KQkq");
+        let variant = Variant::Chess960;
+        assert_eq!(
+            variant.parse_fen(x).unwrap(),
+            variant.parse_fen(&shredder).unwrap()
+        );
+        for fen in [x, &shredder] {
+            let err = Variant::Standard.game_start(fen).unwrap_err();
+            assert!(matches!(err, LineError::Chess960 { .. }), "{err}");
+        }
     }
 }

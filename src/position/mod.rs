@@ -45,6 +45,7 @@ pub use self::{
 pub(crate) use self::{
     epd::{exact_epd_of, operand, restored, stored},
     key::{en_passant_part, standard_identities},
+    letters::with_advice,
     movement::san,
-    notation::{san_of, with_advice},
+    notation::san_of,
 };

@@ -3,12 +3,10 @@
 use std::fmt;
 
 use shakmaty::{
-    File, KnownOutcome, Move, Outcome, Position, Rank, Role, Square,
+    CastlingSide, File, KnownOutcome, Move, Outcome, Position, Rank, Role, Square,
     san::{San, SanPlus, Suffix},
     uci::UciMove,
 };
-
-use super::notation::castling_by_squares;
 
 /// A move as a Polyglot book stores it.
 ///
@@ -228,6 +226,24 @@ fn square(bits: u16) -> Square {
         File::new(u32::from(bits & 7)),
         Rank::new(u32::from(bits >> 3 & 7)),
     )
+}
+
+/// Returns the legal castling move of the king on `from`, or `None` if there is none. `to` is the square of the rook,
+/// or the square where castling takes the king if that is at least two files away.
+pub(super) fn castling_by_squares<P: Position>(pos: &P, from: Square, to: Square) -> Option<Move> {
+    if !pos.our(Role::King).contains(from) || from.rank() != to.rank() {
+        return None;
+    }
+    let side = CastlingSide::from_queen_side(to < from);
+    let takes_rook = pos.our(Role::Rook).contains(to);
+    let goes_there = to.file() == side.king_to_file() && from.file().distance(to.file()) >= 2;
+    let mv = pos.castling_moves(side).first().copied()?;
+    let is_castling = if takes_rook {
+        mv.to() == to
+    } else {
+        goes_there
+    };
+    (is_castling && mv.from() == Some(from)).then_some(mv)
 }
 
 #[cfg(test)]

@@ -1,15 +1,12 @@
-//! The variants of chess, their names, and how their positions are read.
+//! The variants of chess, their names and rules.
 
 use std::{fmt, str::FromStr};
 
 use shakmaty::{
-    CastlingMode, Color, EnPassantMode, File, Position, PositionError, PositionErrorKinds, Setup,
-    fen::Fen,
+    CastlingMode, EnPassantMode, Position,
     variant::{Variant as Game, VariantPosition},
 };
 use thiserror::Error;
-
-use super::line::{LineError, play_line};
 
 /// A variant of chess.
 ///
@@ -154,146 +151,6 @@ impl Variant {
             _ => start,
         }
     }
-
-    /// Parses a FEN or EPD of this variant.
-    ///
-    /// In Chess960, the castling rights may be `KQkq` for the outermost rooks (X-FEN) or the files of the rooks
-    /// (Shredder-FEN). Castling rights without king and rook on their squares are dropped.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`LineError::Fen`] if the FEN is malformed or its position is impossible, and [`LineError::Chess960`] if
-    /// it has castling rights that are possible only in Chess960.
-    pub fn parse_fen(self, text: &str) -> Result<VariantPosition, LineError> {
-        let missing = match text.split_ascii_whitespace().count() {
-            1 => {
-                "the side to move and the castling rights are missing: write w or b and KQkq or - after the board"
-            }
-            2 => "the castling rights are missing: write KQkq or - after the side to move",
-            _ => "",
-        };
-        if !missing.is_empty() {
-            return Err(LineError::Fen {
-                fen: text.to_owned(),
-                reason: missing.to_owned(),
-            });
-        }
-        let (pos, _) = self.game_start(text)?;
-        Ok(pos)
-    }
-
-    /// Parses the value of a `FEN` tag, the position in which a game of this variant starts. Returns the position, and
-    /// `true` if castling rights were dropped because the king or the rook is not on its square, as many programs write
-    /// them.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`LineError::Fen`] if the FEN is malformed or its position is impossible, and [`LineError::Chess960`] if
-    /// it has castling rights that are possible only in Chess960.
-    ///
-    /// ```
-    /// use polybook::position::Variant;
-    /// let (start, dropped) = Variant::Standard.game_start("4k3/8/8/8/8/8/8/R3K3 w KQ - 0 1")?;
-    /// assert!(dropped);
-    /// assert_eq!(start, Variant::Standard.parse_fen("4k3/8/8/8/8/8/8/R3K3 w Q - 0 1")?);
-    /// # Ok::<(), polybook::position::LineError>(())
-    /// ```
-    pub fn game_start(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
-        let error = |reason: String| LineError::Fen {
-            fen: text.to_owned(),
-            reason,
-        };
-        // The value of a tag may be broken over several lines.
-        let line = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-        let fen: Fen = line.parse().map_err(|err| error(format!("{err}")))?;
-        let setup = Setup::from(fen);
-        let mode = match self {
-            Variant::Standard => CastlingMode::Standard,
-            Variant::Chess960 => CastlingMode::Chess960,
-            _ => CastlingMode::detect(&setup),
-        };
-        if self == Variant::Standard && is_chess960(&setup, &line) {
-            return Err(LineError::Chess960 {
-                fen: text.to_owned(),
-            });
-        }
-        // Many programs write an en passant square that no pawn can reach, and composed positions may have any number
-        // of queens.
-        let pos = VariantPosition::from_setup(self.game(), setup, mode)
-            .or_else(PositionError::ignore_invalid_ep_square)
-            .or_else(PositionError::ignore_too_much_material);
-        match pos {
-            Ok(pos) => Ok((pos, false)),
-            Err(err) => {
-                // Suicide chess has no castling, so dropping the rights is not worth a warning.
-                let is_news = self.game() != Game::Antichess;
-                err.ignore_invalid_castling_rights()
-                    .map(|pos| (pos, is_news))
-                    .map_err(|err| error(format!("{err}")))
-            }
-        }
-    }
-
-    /// Returns the position after the moves of `line` have been played from `fen`, a FEN or an EPD.
-    ///
-    /// If `fen` is `None`, the moves are played from the starting position of the variant. If `line` is `None`, no
-    /// moves are played.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`LineError`] that quotes the FEN if it cannot be read, or the first move that is not legal.
-    ///
-    /// ```
-    /// use polybook::position::Variant;
-    /// let pos = Variant::Crazyhouse.from_text(None, Some("e4 d5 exd5 Qxd5 Nc3 P@d4"))?;
-    /// assert!(shakmaty::Position::pockets(&pos).is_some());
-    /// # Ok::<(), polybook::position::LineError>(())
-    /// ```
-    pub fn from_text(
-        self,
-        fen: Option<&str>,
-        line: Option<&str>,
-    ) -> Result<VariantPosition, LineError> {
-        let start = fen.map_or_else(|| Ok(self.start()), |fen| self.parse_position(fen))?;
-        play_line(start, line.unwrap_or_default())
-    }
-}
-
-/// Returns `true` if the castling rights in `fen`, which was parsed as `setup`, are possible in Chess960 but not in
-/// standard chess: the king is not on the e-file, the rights are given as files of rooks, or the position is a starting
-/// position of Chess960. Returns `false` if they are impossible in both.
-fn is_chess960(setup: &Setup, fen: &str) -> bool {
-    let rights = fen.split(' ').nth(2).unwrap_or_default();
-    let names_files = rights
-        .bytes()
-        .any(|right| matches!(right, b'A'..=b'H' | b'a'..=b'h'));
-    let king_elsewhere = |color: Color| {
-        let rank = color.backrank();
-        let king = setup.board.king_of(color);
-        (setup.castling_rights & rank).any()
-            && king.is_some_and(|king| king.rank() == rank && king.file() != File::E)
-    };
-    let is_wrong_in = |mode| {
-        VariantPosition::from_setup(Game::Chess, setup.clone(), mode).is_err_and(|err| {
-            err.kinds()
-                .contains(PositionErrorKinds::INVALID_CASTLING_RIGHTS)
-        })
-    };
-    // In 204 of the start positions of Chess960 the king is on the e-file.
-    let is_start = || {
-        let ranks: Vec<&str> = fen.split(['/', ' ']).take(8).collect();
-        setup.castling_rights.count() == 4
-            && matches!(
-                ranks[..],
-                [black, "pppppppp", "8", "8", "8", "8", "PPPPPPPP", white]
-                    if white.len() == 8
-                        && white.bytes().all(|piece| piece.is_ascii_uppercase())
-                        && black.eq_ignore_ascii_case(white)
-            )
-    };
-    (names_files || Color::ALL.into_iter().any(king_elsewhere) || is_start())
-        && is_wrong_in(CastlingMode::Standard)
-        && !is_wrong_in(CastlingMode::Chess960)
 }
 
 /// The choice of the variant to which games belong: one variant for all games, or the variant that each game names.
@@ -442,46 +299,6 @@ mod tests {
                 let alike = [a, b].iter().all(|v| v.number() == Some(8));
                 assert_eq!(a.is_played_like(b), a == b || alike, "{a} {b}");
             }
-        }
-    }
-
-    #[test]
-    fn impossible_castling_rights_are_dropped() {
-        let board = "r3k3/8/8/8/8/8/8/1R2K2R w";
-        for (rights, left, dropped) in [
-            ("Kq", "Kq", false),
-            ("KQkq", "Kq", true),
-            ("Qk", "-", true),
-            ("K", "K", false),
-        ] {
-            let fen = format!("{board} {rights} - 0 1");
-            let (pos, was_dropped) = Variant::Standard.game_start(&fen).unwrap();
-            let expected = Variant::Standard.parse_fen(&format!("{board} {left} - 0 1"));
-            let expected = expected.unwrap();
-            assert_eq!(Variant::Standard.parse_fen(&fen).unwrap(), expected);
-            assert_eq!((pos, was_dropped), (expected, dropped), "{rights}");
-        }
-        // The king has moved, so all castling rights are dropped.
-        let (pos, dropped) = Variant::Standard
-            .game_start("4k3/8/8/8/8/8/4K3/R6R w KQ - 0 1")
-            .unwrap();
-        assert!(dropped && pos.castles().is_empty());
-        let broken = "r3k3/8/8/8/8/8/8/1R2K2R\r\nw Kq\n- 0 1";
-        assert!(Variant::Standard.parse_fen(broken).is_ok());
-    }
-
-    #[test]
-    fn both_spellings_of_castling_rights() {
-        let x = "bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9";
-        let shredder = x.replace("HFhf", "KQkq");
-        let variant = Variant::Chess960;
-        assert_eq!(
-            variant.parse_fen(x).unwrap(),
-            variant.parse_fen(&shredder).unwrap()
-        );
-        for fen in [x, &shredder] {
-            let err = Variant::Standard.game_start(fen).unwrap_err();
-            assert!(matches!(err, LineError::Chess960 { .. }), "{err}");
         }
     }
 }

@@ -354,7 +354,7 @@ impl Check<'_> {
                 .iter_mut()
                 .try_for_each(|line| line.advance(last, None))?;
         }
-        let result = GameResult::of_tags(&tags).or(marker).unwrap_or_default();
+        let result = tags.result().or(marker).unwrap_or_default();
         let mut checked = Vec::new();
         for line in lines {
             let color = line.color;

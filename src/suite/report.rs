@@ -267,7 +267,7 @@ impl SuiteFile {
         let mut game = MatchGame {
             players: [name(b"White"), name(b"Black")],
             round: tags.get(b"Round").and_then(Round::of_tag),
-            result: GameResult::of_tags(tags),
+            result: tags.result(),
             exit: None,
         };
         let Ok((_, start)) = start_of(tags) else {

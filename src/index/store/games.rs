@@ -66,7 +66,7 @@ impl GameFacts {
             black_elo: rating_of(b"BlackElo"),
             date,
             has_event_date: dated_by == b"EventDate",
-            result: GameResult::of_tags(tags).unwrap_or_default(),
+            result: tags.result().unwrap_or_default(),
             speed: Speed::of_tag(tags.get(b"TimeControl")),
             mode: Mode::of_tags(tags),
             counts: false,

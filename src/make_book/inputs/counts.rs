@@ -12,9 +12,9 @@ use crate::{
     kind::FileKind,
     make_book::{
         budget::Needs,
-        pipeline::{Batches, Run},
         replay::Outcome,
         report::{Report, Totals},
+        run::{Batches, Run},
     },
     pgn::{Condition, Input},
     position::{Variant, VariantChoice},

@@ -15,8 +15,8 @@ use std::{
 use super::{
     budget::{BYTES_OF_DIRECTORY, OrderedSize},
     options::MakeBook,
-    pipeline::{Batches, Run},
     replay::Outcome,
+    run::{Batches, Run},
 };
 use crate::{
     counts::{Grouping, OrderedCounts},

@@ -12,7 +12,7 @@ use crate::{
         options::MakeBook,
         progress::Phase,
         report::BookReport,
-        sinks::{Plan, Sink},
+        sink::{Plan, Sink},
     },
     position::{Variant, VariantChoice},
     storage::output::{AtomicFile, Finished},

@@ -20,10 +20,11 @@ use crate::{
         options::MakeBook,
         progress::Phase,
         report::IndexReport,
-        sinks::{Plan, Sink},
+        sink::{Plan, Sink},
     },
     pgn::{RatingGroup, Speed},
-    storage::{output::Finished, sort::SHARDS},
+    storage::output::Finished,
+    storage::sort::SHARDS,
 };
 
 /// The properties by which counts must be grouped for an explorer's index, because the explorer filters by them.

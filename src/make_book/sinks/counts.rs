@@ -19,12 +19,13 @@ use crate::{
         progress::Phase,
         report::CountsReport,
         sequence::retain_stretches,
-        sinks::{BatchSink, CountedGame, Plan, Sink},
+        sink::{BatchSink, CountedGame, Plan, Sink},
     },
     pgn::{Date, GameReader, RatingGroup, Speed, rating},
     position::BookMove,
     provenance::Rejection,
-    storage::{output::Finished, sort::SHARDS},
+    storage::output::Finished,
+    storage::sort::SHARDS,
 };
 
 impl MakeBook {

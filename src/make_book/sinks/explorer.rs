@@ -7,7 +7,8 @@ use crate::{
     error::Result,
     index::{
         IndexWriter, StoreSource,
-        store::{GameFacts, ListKey, ListRecord, StoredGames},
+        store::ListKey,
+        store::{GameFacts, ListRecord, StoredGames},
     },
     make_book::{
         budget::{Budget, Needs},
@@ -16,10 +17,11 @@ use crate::{
         options::MakeBook,
         progress::Phase,
         report::IndexReport,
-        sinks::{BatchSink, CountedGame, Plan, Sink},
+        sink::{BatchSink, CountedGame, Plan, Sink},
     },
     pgn::GameReader,
-    storage::{output::Finished, sort::Shards},
+    storage::output::Finished,
+    storage::sort::Shards,
     task,
 };
 

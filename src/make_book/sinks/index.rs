@@ -16,14 +16,12 @@ use crate::{
         options::MakeBook,
         progress::Phase,
         report::IndexReport,
-        sinks::{BatchSink, CountedGame, Plan, Sink},
+        sink::{BatchSink, CountedGame, Plan, Sink},
     },
     pgn::GameReader,
     position::{self, BookMove, Variant},
-    storage::{
-        output::Finished,
-        sort::{Memory, Shards},
-    },
+    storage::output::Finished,
+    storage::sort::{Memory, Shards},
     task,
 };
 

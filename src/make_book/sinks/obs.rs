@@ -17,7 +17,7 @@ use crate::{
         options::MakeBook,
         progress::Phase,
         report::ObsReport,
-        sinks::{Plan, Sink, refuse_several_variants},
+        sink::{Plan, Sink, refuse_several_variants},
     },
     obs::{Info, ObsWriter},
     position::{Keyed, Rules, Variant, parse_fen},

@@ -10,7 +10,7 @@ use crate::{
         inputs::Inputs,
         options::{MakeBook, SuiteOutput},
         report::SuiteReport,
-        sinks::{BatchSink, CountedGame, Plan, Sink, refuse_several_variants},
+        sink::{BatchSink, CountedGame, Plan, Sink, refuse_several_variants},
     },
     position::{Keyed, Variant, stored},
     storage::output::{BufferedFile, Finished},

@@ -2,8 +2,7 @@
 //!
 //! A [`Condition`] names one of the kinds of conditions in a filter, for the report.
 
-mod date;
-mod tag_conditions;
+mod conditions;
 
 use std::fmt;
 
@@ -11,19 +10,13 @@ use serde::{
     Deserialize, Serialize,
     de::{IntoDeserializer, value},
 };
-use thiserror::Error;
 
 use super::{GameResult, Tags};
 use crate::provenance::{option_text, switch, valued};
 
-pub(crate) use self::tag_conditions::{folded, tag_text};
-
-pub use self::{
-    date::Date,
-    tag_conditions::{EcoRange, NameMatch, TagText, TimeControlRange},
-};
-
-pub(super) use self::tag_conditions::{estimated_seconds, is_rated, millis};
+pub(crate) use self::conditions::folded;
+pub use self::conditions::{Date, EcoRange, GameFilterError, NameMatch, TagText, TimeControlRange};
+pub(super) use self::conditions::{estimated_seconds, is_rated, millis};
 
 /// A filter for games. The default filter admits all games.
 ///
@@ -82,44 +75,6 @@ pub struct GameFilter {
     pub rated: bool,
     /// The admitted range of time controls.
     pub time_control: Option<TimeControlRange>,
-}
-
-/// The error for a condition of a [`GameFilter`] that cannot be parsed, or for conditions that no game can meet.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[non_exhaustive]
-pub enum GameFilterError {
-    /// The text of a condition cannot be parsed.
-    #[error("\"{text}\" is not {what}")]
-    Malformed {
-        /// The text of the condition.
-        text: String,
-        /// A description of a correct text, and how to write it.
-        what: &'static str,
-    },
-    /// The first day is after the last day, so no game would be admitted.
-    #[error("no game is played since {since} and until {until}: exchange the dates")]
-    Dates {
-        /// The first day.
-        since: Date,
-        /// The last day.
-        until: Date,
-    },
-    /// The lowest rating is above the highest rating, so no game would be admitted.
-    #[error("no rating is at least {min} and at most {max}: exchange the ratings")]
-    Ratings {
-        /// The lowest rating.
-        min: u32,
-        /// The highest rating.
-        max: u32,
-    },
-    /// A filter of the explorer has too many names of players.
-    #[error("{names} names are too many: write at most {most}")]
-    TooManyNames {
-        /// The number of names.
-        names: usize,
-        /// The greatest number of names that are accepted.
-        most: usize,
-    },
 }
 
 impl GameFilter {
@@ -711,7 +666,7 @@ mod tests {
     }
 
     #[test]
-    fn tag_conditions_are_all_required_or_excluded() {
+    fn conditions_are_all_required_or_excluded() {
         let tags = "[Event \"Rated Blitz game\"][Termination \"Time forfeit\"]";
         let texts = |tags: &[&str], not_tags: &[&str]| {
             let parsed = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();

@@ -38,7 +38,7 @@ use std::{
 use self::{
     attributes::Attributes,
     place::{open_directory, sync_directory},
-    target::{Target, is_device},
+    target::{Target, is_device, standard_output},
     temporary::Temporary,
 };
 pub use self::{
@@ -326,18 +326,6 @@ impl Write for BufferedFile {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
-}
-
-#[cfg(unix)]
-fn standard_output() -> io::Result<File> {
-    use std::os::fd::AsFd;
-    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
-}
-
-#[cfg(windows)]
-fn standard_output() -> io::Result<File> {
-    use std::os::windows::io::AsHandle;
-    Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
 }
 
 /// A verb phrase for error messages, inserted after "cannot". It describes copying the access rights from a replaced

@@ -409,11 +409,25 @@ pub fn is_standard_output(path: &Path) -> bool {
             && is_file_of_standard_output(path))
 }
 
+/// Returns a new handle to the standard output of the process.
+#[cfg(unix)]
+pub(super) fn standard_output() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+/// Returns a new handle to the standard output of the process.
+#[cfg(windows)]
+pub(super) fn standard_output() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
+}
+
 /// Returns `true` if a path leads to the file, pipe or device to which standard output is connected.
 #[cfg(unix)]
 fn is_file_of_standard_output(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let of_stream = super::standard_output().and_then(|stream| stream.metadata());
+    let of_stream = standard_output().and_then(|stream| stream.metadata());
     let (Ok(of_stream), Ok(of_path)) = (of_stream, path.metadata()) else {
         return false;
     };

@@ -1,0 +1,192 @@
+//! The interface of an output to the pipeline.
+//!
+//! A [`Plan`] describes what an output needs from the run, and opens the output before any input is read. The open
+//! output is a [`Sink`]: it collects data from each batch of games, writes the output when all games are counted, and
+//! returns a finished output that only needs to be renamed.
+
+use std::{collections::BTreeMap, path::Path};
+
+use shakmaty::Color;
+
+use super::{
+    budget::Budget,
+    counted::Counted,
+    main_line::{Ply, VariationPly},
+    progress::Phase,
+};
+use crate::{
+    error::{Error, Result},
+    openings::OpeningNumber,
+    pgn::{GameReader, GameResult},
+    position::Variant,
+    storage::output::Finished,
+};
+
+/// A description of an output that a run of `make-book` will write, with a function that opens it.
+pub(super) struct Plan<'a> {
+    pub path: &'a Path,
+    /// The reason why the output cannot be made from counts, or `None` if it can.
+    pub of_games: Option<&'static str>,
+    /// The number of equal memory shares that the output takes while games are read. Each tally takes one such share.
+    pub memory_shares: usize,
+    /// Opens the output.
+    pub begin: Begin<'a>,
+}
+
+type Begin<'a> = Box<dyn FnOnce(&Budget) -> Result<Box<dyn Sink + 'a>> + 'a>;
+
+impl<'a> Plan<'a> {
+    /// Creates a plan for an output that is written from the counts of moves and needs no data of single games. `path`
+    /// is the path of the output, and `begin` opens the output.
+    pub(super) fn of_counts<S: Sink + 'a>(
+        path: &'a Path,
+        begin: impl FnOnce() -> Result<S> + 'a,
+    ) -> Plan<'a> {
+        Plan {
+            path,
+            of_games: None,
+            memory_shares: 0,
+            begin: Box::new(|_| Ok(Box::new(begin()?))),
+        }
+    }
+}
+
+/// An open output of a run of `make-book`, which collects data from games and is written when all games are counted.
+pub(super) trait Sink: Send + Sync {
+    /// Returns a collector for the games of one batch. `_plies` is the approximate number of half-moves in the batch.
+    /// Returns `None` if the output does not use single games.
+    fn batch(&self, _plies: usize) -> Option<Box<dyn BatchSink + '_>> {
+        None
+    }
+
+    /// Checks that the output can contain games of all variants in `_met`, which maps each variant to its number of
+    /// games. This function is called again each time games of a further variant occur.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::File`] with the path of the output if the output cannot contain one of the variants.
+    fn check_variants(&self, _met: &BTreeMap<Variant, u64>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns the number of bytes that the output has written to temporary files.
+    fn spilled_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Returns the approximate number of bytes of memory that the output occupies until it is written.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
+    /// Returns the phase in which the output is written, and the estimated time for writing it, on a scale on which
+    /// reading the inputs takes 1000. Returns `None` if the time is negligible.
+    fn cost(&self) -> Option<(Phase, u64)> {
+        None
+    }
+
+    /// Checks that the output can be written from the collected data. All outputs are checked before the first one is
+    /// written.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Empty`] if nothing would be written, or an error that says what the format cannot contain.
+    fn check(&self, _counted: &Counted<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Writes the output and adds its report to `counted`. The returned output is complete, but not renamed to its
+    /// target yet.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the disk is full, if a temporary file cannot be read, or if the run is cancelled.
+    fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished>;
+}
+
+/// A collector of the data that an output needs from one batch of games. It may be moved between threads.
+pub(crate) trait BatchSink: Send {
+    /// Begins the next game. Only its tags have been read so far. `batch_offset` is the offset of the batch in its
+    /// input.
+    fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
+
+    /// Adds the moves of the current game. Called only for games that are counted.
+    fn count(&mut self, game: &CountedGame<'_>);
+
+    /// Removes the data of games that turned out to be duplicates. `games` contains their numbers in the batch, in
+    /// ascending order.
+    fn leave_out(&mut self, games: &[u32]);
+
+    /// Does the work that depends on the order of the games. This function is called for one batch after the other, in
+    /// the order of the inputs. `_input` is the path of the batch's input.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that names the input if the output cannot contain so many games, and an error if a temporary
+    /// file cannot be written.
+    fn in_order(&mut self, _input: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    /// Adds the collected data to the output. This function is called once for each batch, in any order.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file cannot be written.
+    fn add(self: Box<Self>) -> Result<()>;
+}
+
+/// A game that is counted, with its moves and positions.
+pub(crate) struct CountedGame<'a> {
+    /// The number of the game in its batch.
+    pub number: u32,
+    pub variant: Variant,
+    pub result: GameResult,
+    /// The side that moved first.
+    pub first_turn: Color,
+    /// The EPD of the starting position, if an output [needs it](Needs::game_starts). `None` for a game of standard
+    /// chess without a `FEN` tag.
+    pub start: Option<&'a str>,
+    /// The number of half-moves, including those that are not counted if an output [needs them](Needs::game_lengths).
+    pub length: usize,
+    /// The half-moves that are counted.
+    pub plies: &'a [Ply],
+    /// The identities of the positions before the half-moves in `plies`, if an output [needs
+    /// them](Needs::game_identities).
+    pub identities: &'a [u64],
+    /// The exact identities of the positions before the half-moves in `plies`, which counts use.
+    pub exact_identities: &'a [u64],
+    /// The opening of the game, which all its moves determine, if an output [needs it](Needs::openings).
+    pub opening: OpeningNumber,
+    /// The half-moves of the game's variations, if the run counts them.
+    pub branches: &'a [VariationPly],
+    /// The key of the last position.
+    pub last_key: u64,
+    /// The identity of the last position.
+    pub last_identity: u64,
+    /// The exact identity of the last position.
+    pub last_exact_identity: u64,
+    /// Whether the key of the last position is a valid book key.
+    pub last_in_book: bool,
+}
+
+/// Returns an error if the games in `met` are of several variants, for an output that does not store the variant of
+/// each position. `output` is the name of the output's format, for the error message.
+pub(super) fn refuse_several_variants(
+    path: &Path,
+    output: &str,
+    met: &BTreeMap<Variant, u64>,
+) -> Result<()> {
+    let mut variants = met.keys();
+    let first = variants.next();
+    match variants.find(|other| first.is_some_and(|first| !first.is_played_like(**other))) {
+        Some(other) => Err(Error::file(
+            path,
+            format!(
+                "{output} is for one variant, and the games are of {} and {other}: choose one",
+                first.expect("the other one is the second")
+            ),
+        )),
+        None => Ok(()),
+    }
+}
