@@ -273,7 +273,7 @@ pub fn load() {
 }
 
 /// The parsed table of named opening positions.
-struct Names {
+struct OpeningNames {
     /// The openings in the order of the table. The number of an opening is its index plus one.
     openings: Vec<Opening>,
     /// The moves to the positions, in the order of the table.
@@ -285,11 +285,11 @@ struct Names {
     bits: Box<[u64; 1 << (BITS - 6)]>,
 }
 
-/// The number of low bits of an identity by which [`Names::bits`] is indexed. That table takes 8 KiB, which fits into
+/// The number of low bits of an identity by which [`OpeningNames::bits`] is indexed. That table takes 8 KiB, which fits into
 /// the fastest cache.
 const BITS: u32 = 16;
 
-impl Names {
+impl OpeningNames {
     /// Returns the number of the standard chess position with this identity, or `None` if the position has no name.
     #[inline]
     fn find(&self, identity: u64) -> Option<OpeningNumber> {
@@ -302,10 +302,10 @@ impl Names {
 }
 
 /// Returns the table of named opening positions. The first call parses it.
-fn names() -> &'static Names {
-    static NAMES: OnceLock<Names> = OnceLock::new();
+fn names() -> &'static OpeningNames {
+    static NAMES: OnceLock<OpeningNames> = OnceLock::new();
     NAMES.get_or_init(|| {
-        let mut names = Names {
+        let mut names = OpeningNames {
             openings: Vec::new(),
             lines: Vec::new(),
             numbers: FxHashMap::default(),

@@ -85,10 +85,7 @@ fn request(dice: &mut Rng) -> Vec<u8> {
     text.push_str(pick(dice, &PATHS));
     for number in 0..dice.usize(..5) {
         text.push(if number == 0 { '?' } else { '&' });
-        text.push_str(pick(
-            dice,
-            &[&Parameters::OF_GAMES[..], &Parameters::OF_OTHERS].concat(),
-        ));
+        text.push_str(pick(dice, &Parameters::names()));
         text.push('=');
         text.push_str(pick(dice, &VALUES));
     }

@@ -139,7 +139,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let has_games = prepared.theirs.results.games > 0 && prepared.yours.results.games > 0;
     check_names(&explorer, &filters, has_games, context)?;
     let lines = prepared.lines.as_deref().unwrap_or_default();
-    let names = Names {
+    let names = PlayerNames {
         theirs: filters.opponents.join(" or "),
         color,
     };
@@ -160,7 +160,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// The names in the text of a preparation: those of the opponent, and the color of the player who prepares.
-struct Names {
+struct PlayerNames {
     theirs: String,
     color: Color,
 }
@@ -172,7 +172,7 @@ fn percent(score: Option<f64>) -> String {
 
 /// Returns a preparation as text: the results of both players, the moves in the position `pos`, and the lines to look
 /// at first.
-fn text(prepared: &Preparation, pos: &VariantPosition, names: &Names) -> String {
+fn text(prepared: &Preparation, pos: &VariantPosition, names: &PlayerNames) -> String {
     // Writing to a `String` does not fail.
     let mut text = String::new();
     let color = names.color;

@@ -24,23 +24,23 @@ const TEXTS: [&str; 3] = ["fen", "san", "uci"];
 const MOVE: &str = "move";
 
 /// A column, with its values in the current row group.
-enum Column {
+enum ColumnValues {
     Numbers(Vec<i64>),
     Moves(Vec<i32>),
     /// Texts; `None` is a null.
     Texts(Vec<Option<String>>),
 }
 
-impl Column {
+impl ColumnValues {
     /// Writes the values of this column as the next column of a row group, and removes them.
     fn write(
         &mut self,
         group: &mut SerializedRowGroupWriter<'_, BufferedFile>,
     ) -> Result<(), ParquetError> {
         match self {
-            Column::Numbers(numbers) => write_column::<Int64Type>(group, numbers.drain(..)),
-            Column::Moves(moves) => write_column::<Int32Type>(group, moves.drain(..)),
-            Column::Texts(texts) => {
+            ColumnValues::Numbers(numbers) => write_column::<Int64Type>(group, numbers.drain(..)),
+            ColumnValues::Moves(moves) => write_column::<Int32Type>(group, moves.drain(..)),
+            ColumnValues::Texts(texts) => {
                 let levels: Vec<i16> = texts.iter().map(|text| text.is_some().into()).collect();
                 let texts = texts.drain(..).flatten();
                 let texts: Vec<ByteArray> = texts.map(|text| text.into_bytes().into()).collect();
@@ -56,7 +56,7 @@ impl Column {
 /// A writer of rows, which are collected until they fill a row group.
 pub(super) struct ParquetRows {
     file: TableWriter<BufferedFile>,
-    columns: Vec<(String, Column)>,
+    columns: Vec<(String, ColumnValues)>,
     rows: usize,
 }
 
@@ -71,12 +71,15 @@ impl ParquetRows {
             let (kind, column) = match &*name {
                 name if TEXTS.contains(&name) => (
                     format!("optional binary {name} (UTF8)"),
-                    Column::Texts(Vec::new()),
+                    ColumnValues::Texts(Vec::new()),
                 ),
-                MOVE => (format!("required int32 {MOVE}"), Column::Moves(Vec::new())),
+                MOVE => (
+                    format!("required int32 {MOVE}"),
+                    ColumnValues::Moves(Vec::new()),
+                ),
                 name => (
                     format!("required int64 {name}"),
-                    Column::Numbers(Vec::new()),
+                    ColumnValues::Numbers(Vec::new()),
                 ),
             };
             fields += &format!("{kind}; ");
@@ -101,12 +104,12 @@ impl ParquetRows {
         for (name, column) in &mut self.columns {
             let value = &row[&**name];
             match column {
-                Column::Texts(texts) => texts.push(value.as_str().map(str::to_owned)),
-                Column::Moves(moves) => {
+                ColumnValues::Texts(texts) => texts.push(value.as_str().map(str::to_owned)),
+                ColumnValues::Moves(moves) => {
                     let bits = value.as_i64().and_then(|bits| i32::try_from(bits).ok());
                     moves.push(bits.unwrap_or(0));
                 }
-                Column::Numbers(numbers) => numbers.push(match value.as_str() {
+                ColumnValues::Numbers(numbers) => numbers.push(match value.as_str() {
                     Some(key) => u64::from_str_radix(key, 16).map_or(0, u64::cast_signed),
                     None => value.as_i64().unwrap_or(i64::MAX),
                 }),

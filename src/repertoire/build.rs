@@ -8,7 +8,7 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
     MoveSource,
-    reach::{Node, ReachGraph, Walk},
+    reach::{ReachGraph, ReachNode, Walk},
 };
 use crate::{
     counts::Wdl,
@@ -243,7 +243,7 @@ impl Built {
             reach: FxHashMap::default(),
             summary,
         };
-        let is_answered = |node: &Node| node.edges.is_some();
+        let is_answered = |node: &ReachNode| node.edges.is_some();
         let reach = met.reach();
         for (id, node) in met.nodes.iter().enumerate() {
             let Some(edges) = &node.edges else { continue };

@@ -53,7 +53,7 @@ pub(super) struct ReachGraph {
     start: VariantPosition,
     /// Maps the identity of a position to the index of its node.
     ids: FxHashMap<u64, u32>,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<ReachNode>,
     /// The share of the games that came to a position without an answer, by half-move. Several moves of the player in a
     /// position are equally likely here.
     lost: BTreeMap<usize, f64>,
@@ -64,7 +64,7 @@ pub(super) struct ReachGraph {
 }
 
 /// A position in the graph of a repertoire, and the probability that a game reaches it.
-pub(super) struct Node {
+pub(super) struct ReachNode {
     /// The sum of the probabilities of all paths to the position. It can exceed 1 where the player has several moves.
     pub reach: f64,
     /// The node before the position, and the move from there to it. After the walk it is on the likeliest path.
@@ -262,7 +262,7 @@ impl ReachGraph {
     /// of the node from which the position is reached, and the move that leads to the position.
     fn id_of(&mut self, pos: &Keyed<VariantPosition>, parent: (u32, BookMove)) -> u32 {
         *self.ids.entry(pos.identity()).or_insert_with(|| {
-            self.nodes.push(Node {
+            self.nodes.push(ReachNode {
                 reach: 0.0,
                 parent,
                 edges: None,

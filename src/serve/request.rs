@@ -22,14 +22,46 @@ const LONGEST_PAGE: u32 = 200;
 /// be ranked.
 pub(super) const MOST_SKIPPED: u32 = 10_000;
 
-/// The number of parameters in [`Parameters::OF_GAMES`] that select a position and filter games. They precede all
-/// others.
-const FILTERS: usize = 20;
+/// The names of the parameters that select a position.
+const POSITION: [&str; 3] = ["variant", "fen", "play"];
 
-/// The names of the parameters of `/book`, the route that returns the moves of books.
-const OF_BOOKS: [&str; 7] = [
-    "variant", "fen", "play", "source", "moves", "since", "until",
+/// The names of the parameters that filter games.
+const FILTERS: [&str; 17] = [
+    "source",
+    "since",
+    "until",
+    "speeds",
+    "ratings",
+    "modes",
+    "player",
+    "color",
+    "opponent",
+    "opponentRating",
+    "result",
+    "eco",
+    "opening",
+    "event",
+    "minPly",
+    "requireDate",
+    "duplicates",
 ];
+
+/// The names of the parameters of a list of games, in addition to a position and filters.
+const OF_LISTS: [&str; 5] = ["moves", "skip", "limit", "sort", "fold"];
+
+/// The names of the parameters that only the routes of Lichess's API have, in addition to those of a list of games.
+const OF_LICHESS: [&str; 7] = [
+    "topGames",
+    "recentGames",
+    "history",
+    "text",
+    "transpositions",
+    "clocks",
+    "legal",
+];
+
+/// The names of the parameters of `/book`, the route that returns the moves of books, in addition to a position.
+const OF_BOOKS: [&str; 4] = ["source", "moves", "since", "until"];
 
 /// The names of the parameters for making a book, in addition to filters.
 const OF_MAKING: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
@@ -53,10 +85,6 @@ const OF_REPORTING: [&str; 3] = ["repertoire", "side", "edits"];
 
 /// The names of the parameters for a preparation, in addition to filters.
 const OF_PREPARING: [&str; 4] = ["me", "lines", "repertoire", "edits"];
-
-/// The number of parameters that select a position and a source (an index of the explorer). [`Parameters::OF_GAMES`]
-/// and [`OF_BOOKS`] begin with them.
-const PLACE: usize = 4;
 
 /// A route of the server whose requests contain a position or filters.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -89,6 +117,32 @@ pub enum Route {
     Game,
     /// `/book`: the moves of the books in a position.
     Book,
+}
+
+impl Route {
+    /// Returns the names of the parameters that a request to the route may have. Returns `None` for the routes of
+    /// Lichess's API, which ignore unknown parameters.
+    fn parameters(self) -> Option<Vec<&'static str>> {
+        let groups: &[&[&str]] = match self {
+            Route::Lichess | Route::Masters | Route::Player => return None,
+            Route::Games => &[&POSITION, &FILTERS, &OF_LISTS],
+            Route::Facets | Route::Openings => &[&POSITION, &FILTERS],
+            Route::Scores => &[&POSITION, &FILTERS, &["by"]],
+            Route::Prepare => {
+                // The names of the players and their roles are parameters of the route.
+                let mut names = [&POSITION[..], &FILTERS].concat();
+                names.retain(|name| !["opponent", "result"].contains(name));
+                return Some([&names[..], &OF_PREPARING].concat());
+            }
+            Route::Repertoire => &[&POSITION, &FILTERS, &OF_REPORTING],
+            Route::Make => &[&["variant"], &FILTERS, &OF_MAKING],
+            Route::Build => &[&["variant"], &FILTERS, &OF_BUILDING],
+            Route::Gaps => &[&["variant"], &FILTERS, &OF_FINDING],
+            Route::Game => &[&POSITION, &["source"]],
+            Route::Book => &[&POSITION, &OF_BOOKS],
+        };
+        Some(groups.concat())
+    }
 }
 
 /// A parsed request for a position, with filters and limits.
@@ -125,40 +179,10 @@ impl Request {
     /// Returns a refusal with status 400 if a parameter is malformed, missing or given twice. Routes that only polybook
     /// has also refuse unknown parameters; the routes of Lichess's API ignore them.
     pub fn parse(route: Route, query: &str) -> Result<Request, Refusal> {
-        let parameters = match route {
-            Route::Lichess | Route::Masters | Route::Player => Parameters::parse(query),
-            Route::Games => Parameters::parse_only(query, &Parameters::OF_GAMES),
-            Route::Facets | Route::Openings => {
-                Parameters::parse_only(query, &Parameters::OF_GAMES[..FILTERS])
-            }
-            Route::Scores => {
-                let filters = &Parameters::OF_GAMES[..FILTERS];
-                Parameters::parse_only(query, &[filters, &["by"]].concat())
-            }
-            Route::Prepare => {
-                let filters = Parameters::OF_GAMES[..FILTERS].iter();
-                // The names of the players and their roles are parameters of the route.
-                let filters = filters.filter(|name| !["opponent", "result"].contains(name));
-                let own = filters.chain(&OF_PREPARING).copied();
-                Parameters::parse_only(query, &Vec::from_iter(own))
-            }
-            Route::Repertoire => {
-                let filters = &Parameters::OF_GAMES[..FILTERS];
-                Parameters::parse_only(query, &[filters, &OF_REPORTING].concat())
-            }
-            Route::Make | Route::Build | Route::Gaps => {
-                let own = match route {
-                    Route::Make => &OF_MAKING[..],
-                    Route::Build => &OF_BUILDING,
-                    _ => &OF_FINDING,
-                };
-                let own = [&["variant"], &Parameters::OF_GAMES[PLACE - 1..FILTERS], own];
-                Parameters::parse_only(query, &own.concat())
-            }
-            Route::Game => Parameters::parse_only(query, &OF_BOOKS[..PLACE]),
-            Route::Book => Parameters::parse_only(query, &OF_BOOKS),
+        let all = match route.parameters() {
+            None => Parameters::parse(query)?,
+            Some(names) => Parameters::parse_only(query, &names)?,
         };
-        let all = parameters?;
         let parameters = &all;
         if matches!(
             route,
@@ -455,46 +479,10 @@ const REPEATED: [&str; 3] = ["player", "opponent", "me"];
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// The names of the parameters of the list of games. The parameters before `moves` select a position and filter
-    /// games.
-    pub const OF_GAMES: [&str; 25] = [
-        "variant",
-        "fen",
-        "play",
-        "source",
-        "since",
-        "until",
-        "speeds",
-        "ratings",
-        "modes",
-        "player",
-        "color",
-        "opponent",
-        "opponentRating",
-        "result",
-        "eco",
-        "opening",
-        "event",
-        "minPly",
-        "requireDate",
-        "duplicates",
-        "moves",
-        "skip",
-        "limit",
-        "sort",
-        "fold",
-    ];
-
-    /// The names of the parameters that some routes of Lichess's API have, but the list of games does not.
-    pub const OF_OTHERS: [&str; 7] = [
-        "topGames",
-        "recentGames",
-        "history",
-        "text",
-        "transpositions",
-        "clocks",
-        "legal",
-    ];
+    /// Returns the names of all parameters of the routes of Lichess's API and of the list of games.
+    pub fn names() -> Vec<&'static str> {
+        [&POSITION[..], &FILTERS, &OF_LISTS, &OF_LICHESS].concat()
+    }
 
     /// Parses a query string, ignoring unknown parameters.
     ///
@@ -502,9 +490,8 @@ impl Parameters {
     ///
     /// Returns a refusal if a known parameter is given twice.
     pub fn parse(query: &str) -> Result<Parameters, Refusal> {
-        let (of_games, of_others) = (Parameters::OF_GAMES, Parameters::OF_OTHERS);
-        let is_known = |name: &str| of_games.contains(&name) || of_others.contains(&name);
-        Ok(Parameters::split(query, is_known)?.0)
+        let names = Parameters::names();
+        Ok(Parameters::split(query, |name| names.contains(&name))?.0)
     }
 
     /// Parses a query string that may contain only the parameters in `own`.
