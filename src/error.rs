@@ -9,6 +9,15 @@ use std::{
 
 use thiserror::Error;
 
+/// Returns a number with its noun in the singular or plural: `1 game`, `2 games`, `3 entries`.
+pub fn counted(number: u64, thing: &str) -> String {
+    match (number, thing.strip_suffix('y')) {
+        (1, _) => format!("1 {thing}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        _ => format!("{number} {thing}s"),
+    }
+}
+
 /// An error returned by polybook.
 ///
 /// The message is one line that names the file and says what to do. It does not contain the cause: print the error and

@@ -95,6 +95,8 @@ cfg_if::cfg_if! {
     }
 }
 
+#[doc(hidden)]
+pub use self::error::counted;
 pub use self::{
     error::{Error, ErrorKind, ForeignFormat, Result},
     kind::FileKind,

@@ -3,6 +3,8 @@
 
 use std::{error::Error as StdError, fmt, ops::AddAssign, path::PathBuf};
 
+use crate::error::counted;
+
 /// The maximum length of the list of inputs in a header's comment, in bytes.
 const ROOM_FOR_INPUTS: usize = 900;
 
@@ -131,7 +133,9 @@ impl fmt::Display for Pruned {
         } = self;
         write!(
             f,
-            "the counts lack {positions} positions in which fewer than {min_game} moves were counted, {plies} half-moves in all"
+            "the counts lack {} in which fewer than {min_game} moves were counted, {} in all",
+            counted(*positions, "position"),
+            counted(*plies, "half-move")
         )
     }
 }

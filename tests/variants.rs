@@ -289,7 +289,7 @@ fn positions_of_inner_rooks_are_left_out_of_the_book_and_counted() {
     );
     let summary = String::from_utf8(output.stderr).unwrap();
     assert!(
-        summary.contains("1 half-moves are not in the book"),
+        summary.contains("the book leaves out 1 half-move, because"),
         "{summary}"
     );
     ok(

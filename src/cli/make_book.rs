@@ -501,8 +501,8 @@ fn outputs(text: &mut String, report: &Report) {
     }
     if report.totals.ambiguous_castling > 0 {
         *text += &format!(
-            "{} half-moves are not in the book, because in their positions a rook may castle that is not the outermost one\n",
-            report.totals.ambiguous_castling
+            "the book leaves out {}, because a rook that is not the outermost one may castle\n",
+            counted(report.totals.ambiguous_castling, "half-move")
         );
     }
     let mut say = |path: &Path, what: String| {

@@ -49,7 +49,7 @@ use std::{any::TypeId, ffi::OsString, io::Write, path::PathBuf, sync::Arc};
 
 use anyhow::Context as _;
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
-use polybook::progress::Meter;
+use polybook::{counted, progress::Meter};
 use serde_json::Value;
 
 use self::{progress::Bar, terminal::print_json};
@@ -234,14 +234,5 @@ impl Context {
         let meter = Arc::default();
         let _bar = Bar::of_phase(phase, &meter, self);
         work(&meter)
-    }
-}
-
-/// Returns a number with its noun in the singular or plural: `1 game`, `2 games`, `3 entries`.
-fn counted(number: u64, thing: &str) -> String {
-    match (number, thing.strip_suffix('y')) {
-        (1, _) => format!("1 {thing}"),
-        (_, Some(stem)) => format!("{number} {stem}ies"),
-        _ => format!("{number} {thing}s"),
     }
 }

@@ -16,7 +16,7 @@ use polybook::{
     progress::Meter,
 };
 
-use super::Context;
+use super::{Context, counted};
 
 /// The progress bar that is currently shown. It is stored here so that a signal handler can clear it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -63,7 +63,8 @@ impl Bar {
             }
             let per_second = games as f64 / read_for.as_secs_f64().max(0.001);
             let phase = phase_name(phase);
-            let done = format!("{phase}: {games} games, {per_second:.0} games/s");
+            let games = counted(games, "game");
+            let done = format!("{phase}: {games}, {per_second:.0} games/s");
             (done, progress.fraction())
         })
     }

@@ -20,7 +20,7 @@ use super::{
     writer::{self, EvalsFormat, EvalsWriter},
 };
 use crate::{
-    error::{Error, Result},
+    error::{Error, Result, counted},
     pgn::{Input, SkippedParts, StreamOptions, UnknownVariants},
     progress::Meter,
     storage::output::Finished,
@@ -155,9 +155,9 @@ impl MakeEvals {
         } = reading;
         report.warnings.extend(unknown_variants.warnings());
         if report.evaluations == 0 {
-            let (games, lines) = (report.games, report.lines);
-            let mut problem =
-                format!("not written: no evaluation in {games} games and {lines} lines");
+            let games = counted(report.games, "game");
+            let lines = counted(report.lines, "line");
+            let mut problem = format!("not written: no evaluation in {games} and {lines}");
             problem.push_str(&unknown_variants.in_error());
             if let Some(bad) = report.described.first() {
                 problem.push_str(&format!("; rejected: {bad}"));

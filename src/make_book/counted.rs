@@ -9,7 +9,7 @@ use super::{budget::Needs, options::MakeBook, report::Report};
 use crate::{
     book::BookMaker,
     counts::{Counts, KeyedIdentity, MoveFilter},
-    error::{Error, Result},
+    error::{Error, Result, counted},
     provenance::{Provenance, Pruned},
     storage::sort::{ByteRun, Memory, Sealed},
 };
@@ -146,7 +146,11 @@ impl<'a> Counted<'a> {
         let named: Vec<String> = named.map(|(moves, why)| format!("{moves} {why}")).collect();
         let reason = match reasons.iter().map(|(moves, _)| moves).sum::<u64>() {
             0 => "there is no move".to_owned(),
-            all => format!("none of {all} moves is kept ({})", named.join(", ")),
+            all => format!(
+                "none of {} is kept ({})",
+                counted(all, "move"),
+                named.join(", ")
+            ),
         };
         Err(Error::Empty { reason })
     }

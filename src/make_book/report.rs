@@ -6,6 +6,7 @@ pub use crate::provenance::Rejection;
 use crate::provenance::as_text;
 use crate::{
     book::{LossSummary, MinimaxSummary},
+    error::counted,
     pgn::{Condition, unknown_variant},
     position::Variant,
     provenance::{GameCounts, Pruned},
@@ -215,7 +216,8 @@ impl Report {
         let mut reason = match totals.games.read {
             0 => "there is no game".to_owned(),
             games => format!(
-                "none of {games} games can be counted ({})",
+                "none of {} can be counted ({})",
+                counted(games, "game"),
                 reasons.join(", ")
             ),
         };
@@ -340,10 +342,7 @@ pub(super) enum FilteredVariant {
 impl FilteredVariant {
     /// Returns the warning that `games` games were left out because of their variant.
     pub(super) fn warning(&self, games: u64) -> String {
-        let filtered = match games {
-            1 => "1 game filtered".to_owned(),
-            _ => format!("{games} games filtered"),
-        };
+        let filtered = format!("{} filtered", counted(games, "game"));
         match self {
             // Games of another variant often lack the tag, and counting them as standard chess would be wrong.
             FilteredVariant::Other(Variant::Standard) => {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::{GameReader, Tags};
+use crate::error::counted;
 
 /// The parts of an input that were skipped because they are not games.
 #[derive(Clone, Default)]
@@ -106,10 +107,7 @@ impl UnknownVariants {
 /// Returns a warning that `games` games of the unknown variant `name` were skipped. If `name` is `None`, the warning
 /// says that the games are of several further variants.
 pub(crate) fn unknown_variant(name: Option<&str>, games: u64) -> String {
-    let filtered = match games {
-        1 => "1 game filtered".to_owned(),
-        _ => format!("{games} games filtered"),
-    };
+    let filtered = format!("{} filtered", counted(games, "game"));
     match name {
         Some(name) => format!(
             "unknown variant \"{}\": {filtered}; if it is standard chess, remove the tag Variant",

@@ -15,7 +15,7 @@ use crate::{
         edit_book, header::with_checksum,
     },
     counts::{MoveFilter, Tally, Wdl},
-    error::{At, Error, Result},
+    error::{At, Error, Result, counted},
     explorer::PreparedLine,
     pgn::{Input, StreamOptions},
     position::{BookMove, Variant, has_inner_castling_rook},
@@ -316,8 +316,7 @@ pub fn write_prepared(
 fn comment(line: &PreparedLine) -> String {
     let games = match line.yours.games {
         0 => "no game of yours".to_owned(),
-        1 => "1 game of yours".to_owned(),
-        games => format!("{games} games of yours"),
+        games => format!("{} of yours", counted(games, "game")),
     };
     let score = line.score.map(|score| format!(", {score:.1}%"));
     let gap = if line.gap { ", no answer" } else { "" };

@@ -32,7 +32,7 @@ use super::{
 use crate::{
     book::{Book, Factors, Weights},
     counts::MoveFilter,
-    error::{At, Error, Result},
+    error::{At, Error, Result, counted},
     explorer::{Explorer, Filters, SourceFile, Speed},
     make_book::{MakeBook, Report, Unfinished},
     pgn::{GameFilter, GameResult, Input},
@@ -457,9 +457,9 @@ impl AppState {
         let files = self.explorer.files(filters)?;
         let games: u64 = files.iter().map(|file| file.games).sum();
         if games > self.book_games {
-            let most = self.book_games;
+            let (games, most) = (counted(games, "game"), self.book_games);
             let problem = format!(
-                "the files have {games} games, and this server makes books of at most {most}: use make-book, or --book-games"
+                "the files have {games}, and this server makes books of at most {most}: use make-book, or --book-games"
             );
             return Err(Refusal::bad(problem));
         }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     counts::Wdl,
-    error::Result,
+    error::{Result, counted},
     pgn::GameResult,
     position::{BookMove, Keyed, Variant, restored},
     storage::output::BufferedFile,
@@ -158,22 +158,22 @@ impl LineCounts {
             over,
             ..
         } = self;
-        let plies = suite.plies;
+        let plies = counted(suite.plies as u64, "half-move");
         if *all == 0 {
-            format!("no game has {plies} half-moves from a start of the suite")
+            format!("no game has {plies} from a start of the suite")
         } else if *most < min_game {
             let none = match format {
-                SuiteFormat::Pgn => format!("no line of {plies} half-moves was played by"),
-                SuiteFormat::Epd => format!("no position after {plies} half-moves was reached by"),
+                SuiteFormat::Pgn => format!("no line of {plies} was played by"),
+                SuiteFormat::Epd => format!("no position after {plies} was reached by"),
             };
             format!(
                 "{none} {min_game} games; the most is {most}: take fewer half-moves, or keep lines of fewer games"
             )
         } else if *over > 0 && suite.ranges().is_empty() {
-            over_everywhere(plies)
+            over_everywhere(suite.plies)
         } else {
             let (ranges, unknown) = (suite.ranges(), without_evaluation(*unevaluated));
-            format!("no line of {plies} half-moves is within {ranges}{unknown}")
+            format!("no line of {plies} is within {ranges}{unknown}")
         }
     }
 }

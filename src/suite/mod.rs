@@ -20,7 +20,7 @@ use shakmaty::{Position, variant::VariantPosition};
 use self::format::write_ranked;
 use crate::{
     counts::Wdl,
-    error::{Error, Result},
+    error::{Error, Result, counted},
     evals::Evals,
     openings::{self, Opening},
     position::{Keyed, LineError, Variant},
@@ -168,8 +168,8 @@ impl Suite {
         match longest {
             0 => "no move of the starting position is kept: keep moves of fewer games".to_owned(),
             longest if longest < plies => format!(
-                "no line has {plies} half-moves; the longest has {longest}: take fewer half-moves, or keep moves of fewer \
-                 games"
+                "no line has {}; the longest has {longest}: take fewer half-moves, or keep moves of fewer games",
+                counted(plies as u64, "half-move")
             ),
             _ if over > 0 && self.ranges().is_empty() => over_everywhere(plies),
             _ => format!(
@@ -183,7 +183,8 @@ impl Suite {
 
 /// Returns the error message for a suite that is empty because the game is over after every line of `plies` half-moves.
 fn over_everywhere(plies: usize) -> String {
-    format!("the game is over after every line of {plies} half-moves: take fewer half-moves")
+    let plies = counted(plies as u64, "half-move");
+    format!("the game is over after every line of {plies}: take fewer half-moves")
 }
 
 /// A summary of a suite that was made from a database or a book.

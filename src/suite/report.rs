@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     counts::Wdl,
-    error::{At, Error, Result},
+    error::{At, Error, Result, counted},
     pgn::{GameReader, GameResult, Games, play, start_of, tag_text},
     position::{Keyed, Variant, epd_of},
     storage::output::BufferedFile,
@@ -242,8 +242,8 @@ impl SuiteFile {
             && let Some(input) = games.inputs.first()
         {
             let problem = format!(
-                "none of {} games belongs to an exit of the suite{}",
-                read.games,
+                "none of {} belongs to an exit of the suite{}",
+                counted(read.games, "game"),
                 read.unknown_variants.in_error()
             );
             return Err(Error::file(input.path(), problem));

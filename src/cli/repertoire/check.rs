@@ -180,7 +180,9 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         false => {
             let more = match games > limit || departures > limit {
                 true => format!(
-                    "\n{games} games and {departures} departures in all: --limit {} lists them\n",
+                    "\n{} and {} in all: --limit {} lists them\n",
+                    counted(games as u64, "game"),
+                    counted(departures as u64, "departure"),
                     games.max(departures)
                 ),
                 false => String::new(),

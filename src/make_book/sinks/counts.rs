@@ -10,7 +10,7 @@ use crate::{
         ClassRecord, ClassTally, ClassedCounts, CountClass, CountsContent, CountsDirectory,
         CountsOrigin, CountsWriter, Grouping, KeyedIdentity, RowSource, Start,
     },
-    error::{Error, Result},
+    error::{self, Error, Result},
     make_book::{
         budget::{Budget, Needs},
         counted::Counted,
@@ -190,10 +190,9 @@ impl Sink for CountsSink<'_> {
         };
         let least = self.options.prune_counts;
         if written.rows == 0 && least > 0 && !self.options.allow_empty {
-            let positions = written.positions;
-            let reason = format!(
-                "none of {positions} positions is kept (each has fewer than {least} counted moves)"
-            );
+            let positions = error::counted(written.positions, "position");
+            let reason =
+                format!("none of {positions} is kept (each has fewer than {least} counted moves)");
             return Err(Error::Empty { reason });
         }
         let report = &mut counted.report;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    error::{Error, Result},
+    error::{Error, Result, counted},
     make_book::{
         budget::Needs,
         counted::Counted,
@@ -66,9 +66,9 @@ fn refuse_long(options: &MakeBook, output: &SuiteOutput) -> Result<()> {
     if plies <= max_ply {
         return Ok(());
     }
-    let problem = format!(
-        "no line of {plies} half-moves can be counted, because --max-ply {max_ply} ends games sooner"
-    );
+    let plies = counted(plies as u64, "half-move");
+    let problem =
+        format!("no line of {plies} can be counted, because --max-ply {max_ply} ends games sooner");
     Err(Error::file(&output.path, problem))
 }
 
