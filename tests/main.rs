@@ -5,6 +5,8 @@
 mod common;
 
 mod advice;
+#[cfg(feature = "serve")]
+mod api_page;
 mod architecture;
 mod books;
 mod classes;
@@ -46,6 +48,7 @@ mod outputs;
 #[cfg(all(unix, feature = "serve"))]
 mod page;
 mod pgn_as_found;
+mod pgn_as_index;
 mod pgn_as_written;
 #[cfg(target_os = "linux")]
 mod power_cuts;

@@ -6,12 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-#[cfg(feature = "serve")]
-use super::serve::cached_index;
 use super::{
     Context,
     filters::{ExplorerFilterArgs, check_names, explorer_of, passed_unknown},
-    input::{file_or_index, has_index},
+    input::{cached_index, file_or_index, has_index},
     position::UntaggedArg,
     repertoire::{Opener, with_side},
     usage::Usage,
@@ -136,24 +134,21 @@ fn opened(
     }
     if argument.is_dir() {
         if has_index(argument)? && Index::open(argument)?.kind().is_of_explorer() {
-            return games(argument.to_owned(), filters, context);
+            return games(argument, filters, context);
         }
     } else {
         let path = file_or_index(argument)?;
         if FileKind::of(&path)? != FileKind::Sqlite && !is_book_or_empty(&path)? {
-            return games(
-                cached_index(&path, opener.untagged, context)?,
-                filters,
-                context,
-            );
+            let index = cached_index(&path, opener.untagged, context)?;
+            return games(&index, filters, context);
         }
     }
     let known = opener.source(argument, None)?;
     Ok(EngineSource::Moves(Box::new(known)))
 }
 
-fn games(index: PathBuf, filters: &Filters, context: Context) -> anyhow::Result<EngineSource> {
-    let explorer = explorer_of(&[index])?;
+fn games(index: &Path, filters: &Filters, context: Context) -> anyhow::Result<EngineSource> {
+    let explorer = explorer_of(&[index], context)?;
     check_names(&explorer, filters, false, context)?;
     let start = Line::start(explorer.variant().unwrap_or_default());
     let query = Query {
@@ -162,15 +157,4 @@ fn games(index: PathBuf, filters: &Filters, context: Context) -> anyhow::Result<
     };
     context.warn(&passed_unknown(&explorer, &query)?);
     Ok(EngineSource::Games(Box::new(explorer)))
-}
-
-#[cfg(not(feature = "serve"))]
-fn cached_index(
-    pgn: &Path,
-    _untagged: polybook::position::Variant,
-    _context: Context,
-) -> anyhow::Result<PathBuf> {
-    let problem =
-        "games, and this build has no cache of indexes: make an index with make-book --explorer";
-    Err(polybook::Error::file(pgn, problem).into())
 }

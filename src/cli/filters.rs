@@ -15,7 +15,11 @@ use polybook::{
 };
 use shakmaty::Color;
 
-use super::{Context, usage::Usage};
+use super::{
+    Context,
+    input::{index_of, may_have_games},
+    usage::Usage,
+};
 
 /// The identifier of the group of options whose values are names of players or events. The option `--exact` requires
 /// one of them.
@@ -386,19 +390,23 @@ pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Ve
     Ok(totals.warnings().collect())
 }
 
-/// Opens several indexes as the sources of one explorer. Each source gets the name of its directory, without the
-/// extension.
-pub fn explorer_of(indexes: &[PathBuf]) -> anyhow::Result<Explorer> {
-    let name = |path: &Path| {
+/// Opens several indexes as the sources of one explorer. A PGN file means its index in the cache, which is first made
+/// if it does not exist. Each source gets the name of its directory or file, without the extension.
+pub fn explorer_of(indexes: &[impl AsRef<Path>], context: Context) -> anyhow::Result<Explorer> {
+    let source = |path: &Path| {
         let name = path.file_stem().unwrap_or(path.as_os_str());
-        name.to_string_lossy().into_owned()
+        anyhow::Ok((
+            name.to_string_lossy().into_owned(),
+            index_of(path, context)?,
+        ))
     };
-    let sources = indexes.iter().map(|path| (name(path), path.clone()));
-    Ok(Explorer::open(sources)?)
+    let sources: anyhow::Result<Vec<_>> =
+        indexes.iter().map(|path| source(path.as_ref())).collect();
+    Ok(Explorer::open(sources?)?)
 }
 
 /// Opens the index if only one is given and it has the format of polyglot's fork. Returns `None` if several indexes are
-/// given, or if the index is an explorer's index. Returns an error if filters are given for an index of the fork,
+/// given, or if the only one is an explorer's index or a PGN file. Returns an error if filters are given for an index of the fork,
 /// because only an explorer's index can be filtered.
 pub fn plain_index(
     indexes: &[PathBuf],
@@ -407,6 +415,9 @@ pub fn plain_index(
     let [path] = indexes else {
         return Ok(None);
     };
+    if may_have_games(path)? {
+        return Ok(None);
+    }
     let index = Index::open(path)?;
     if index.kind().is_of_explorer() {
         return Ok(None);

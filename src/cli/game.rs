@@ -4,35 +4,126 @@ use std::path::PathBuf;
 
 use polybook::index::Index;
 
-use super::{Context, terminal::print_bytes};
+use super::{
+    Context,
+    filters::{explorer_of, needs_explorer},
+    input::index_of,
+    terminal::print_bytes,
+};
 
 /// Print the texts of games, as they are in their PGN file
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   polybook game --index games.idx 0
+  polybook game --index games.pgn https://lichess.org/abcdefgh
   polybook game --index games.idx 17 4711 > two.pgn")]
 pub struct Args {
-    /// The index, made with make-book --explorer or --leveldb
-    #[arg(long, alias = "leveldb", value_name = "DIR")]
+    /// The index, made with make-book --explorer or --leveldb, or a PGN file, whose index is then kept in the cache of
+    /// serve
+    #[arg(long, alias = "leveldb", value_name = "INDEX")]
     index: PathBuf,
 
-    /// The ids of the games, as polybook games lists them; the first game has id 0
-    #[arg(value_name = "ID", required = true)]
-    ids: Vec<u32>,
+    /// The numbers of the games, as polybook games lists them, from 0; or their addresses or ids at Lichess, if the Site
+    /// tags of the games contain them
+    #[arg(value_name = "GAME", value_parser = game_id, required = true)]
+    ids: Vec<GameId>,
+}
+
+/// The number of a game in the index, or its id at Lichess.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum GameId {
+    Number(u32),
+    Lichess(String),
+}
+
+/// Parses a game's number, its id at Lichess, or its address there. Returns an error message if the text is none of
+/// these.
+fn game_id(text: &str) -> Result<GameId, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(GameId::Number(number));
+    }
+    let path = text.split_once("lichess.org/").map(|(_, path)| path);
+    let id = path.unwrap_or(text);
+    // An address may continue with the side, the half-move or the four letters that name a player.
+    let end = id.find(|c: char| !c.is_ascii_alphanumeric());
+    let is_id = |id: &&str| {
+        let (letters, is_whole) = (id.len(), path.is_some() || end.is_none());
+        is_whole && (letters == 8 || letters == 12) && id.contains(char::is_alphabetic)
+    };
+    let id = Some(&id[..end.unwrap_or(id.len())]).filter(is_id);
+    let id = id.ok_or("write a number, 0 or larger, or the address of a game at lichess.org")?;
+    Ok(GameId::Lichess(id[..8].to_owned()))
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let index = Index::open(&args.index)?;
+    let index = Index::open(index_of(&args.index, context)?)?;
     let mut has_said = context.quiet;
-    for id in &args.ids {
-        if !has_said && index.is_slow_to_read(*id)? {
+    for id in numbers(args, &index, context)? {
+        if !has_said && index.is_slow_to_read(id)? {
             context.say(
                 "the PGN is compressed: finding a game takes as long as unpacking all before it\n",
             );
             has_said = true;
         }
-        print_bytes(&index.text(*id)?)?;
+        print_bytes(&index.text(id)?)?;
     }
     Ok(())
+}
+
+/// Returns the numbers of the games that the arguments name. `index` is the index that the arguments name.
+fn numbers(args: &Args, index: &Index, context: Context) -> anyhow::Result<Vec<u32>> {
+    let is_number = |id: &GameId| matches!(id, GameId::Number(_));
+    let explorer = match args.ids.iter().all(is_number) {
+        true => None,
+        false if index.kind().is_of_explorer() => Some(explorer_of(&[index.path()], context)?),
+        false => return Err(needs_explorer(&args.index).into()),
+    };
+    let number = |id: &GameId| match (id, &explorer) {
+        (GameId::Lichess(id), Some(explorer)) => {
+            let number = explorer.find(id)?;
+            let number = number.and_then(|number| u32::try_from(number).ok());
+            number.ok_or_else(|| {
+                anyhow::anyhow!(
+                    "{}: no game, or more than one, has the Lichess id {id} in its Site tag; polybook games --index {0} lists \
+                     the numbers of the games",
+                    args.index.display()
+                )
+            })
+        }
+        (GameId::Number(number), _) => Ok(*number),
+        (GameId::Lichess(_), None) => unreachable!("an explorer is open if an id is not a number"),
+    };
+    args.ids.iter().map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn games_have_numbers_ids_and_addresses() {
+        let id = |id: &str| Ok(GameId::Lichess(id.to_owned()));
+        assert_eq!(game_id("17"), Ok(GameId::Number(17)));
+        assert_eq!(game_id("00000017"), Ok(GameId::Number(17)));
+        assert_eq!(game_id("abcdEF12"), id("abcdEF12"));
+        for path in ["", "/black", "#12", "/white?x=1"] {
+            assert_eq!(
+                game_id(&format!("https://lichess.org/abcdEF12{path}")),
+                id("abcdEF12")
+            );
+        }
+        assert_eq!(game_id("lichess.org/abcdEF12wxyz"), id("abcdEF12"));
+        for wrong in [
+            "-1",
+            "",
+            "abc",
+            "99999999999",
+            "abcdefgh/black",
+            "https://lichess.org/study/abcdefgh",
+            "https://www.chess.com/game/live/12345678",
+        ] {
+            game_id(wrong).unwrap_err();
+        }
+    }
 }

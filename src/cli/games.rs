@@ -17,6 +17,7 @@ use shakmaty::Color;
 use super::{
     Context, counted,
     filters::{ExplorerFilterArgs, check_names, explorer_of, needs_explorer, passed_unknown},
+    input::may_have_games,
     key,
     position::{PositionArgs, Searched, refuse_other_of_index},
     terminal::{print_all, print_bytes, print_json_list},
@@ -33,9 +34,9 @@ Examples:
   polybook games --index games.idx --json
   polybook games --index 2024.idx --index 2025.idx --player \"Carlsen, Magnus\" --sort recent --limit 10")]
 pub struct Args {
-    /// An index made with make-book --explorer or --leveldb; several explorer's indexes are searched as one, with their
-    /// games numbered in this order
-    #[arg(long, alias = "leveldb", value_name = "DIR", required = true)]
+    /// An index made with make-book --explorer or --leveldb, or a PGN file, whose index is then kept in the cache of
+    /// serve; several explorer's indexes and PGN files are searched as one, with their games numbered in this order
+    #[arg(long, alias = "leveldb", value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -69,6 +70,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if let [path] = &args.index[..]
         && args.filters.are_none()
         && args.sort == Sort::Id
+        && !may_have_games(path)?
     {
         let index = Index::open(path)?;
         if index.kind() == IndexKind::Leveldb {
@@ -112,7 +114,7 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
 
 /// Lists the games in explorer's indexes that reached a position and pass the filters.
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
-    let explorer = explorer_of(&args.index).map_err(|err| better_reason(args, err))?;
+    let explorer = explorer_of(&args.index, context).map_err(|err| better_reason(args, err))?;
     let variant = args.position.variant_of(explorer.variant());
     let searched = Searched {
         file: &args.index[0],
@@ -213,8 +215,8 @@ fn document(game: &FoundGame<'_>) -> Value {
         document[name] = match name {
             // The result of an unfinished game is `*`.
             "result" => json!(value),
-            "white_elo" => json!(header.rating(Color::White)),
-            "black_elo" => json!(header.rating(Color::Black)),
+            "white_rating" => json!(header.rating(Color::White)),
+            "black_rating" => json!(header.rating(Color::Black)),
             "ply_count" => json!(header.ply_count()),
             "offset" => {
                 document["file"] = json!(file.to_string_lossy());

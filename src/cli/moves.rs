@@ -43,9 +43,9 @@ Examples:
   polybook moves --index 2024.idx --index 2025.idx --player \"Carlsen, Magnus\" --color black
   polybook moves --index games.idx --since 2020 --min-elo 2500 --speed classical --sort score")]
 pub struct Args {
-    /// An index made with make-book --explorer, or with --leveldb and --index-stats; several explorer's indexes are
-    /// searched as one
-    #[arg(long, alias = "leveldb", value_name = "DIR", required = true)]
+    /// An index made with make-book --explorer, or with --leveldb and --index-stats, or a PGN file, whose index is then
+    /// kept in the cache of serve; several explorer's indexes and PGN files are searched as one
+    #[arg(long, alias = "leveldb", value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -123,7 +123,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
-    let explorer = explorer_of(&args.index)?;
+    let explorer = explorer_of(&args.index, context)?;
     let variant = args.position.variant_of(explorer.variant());
     let searched = Searched {
         file: &args.index[0],
@@ -323,7 +323,7 @@ fn document(
         let eval = evals.after.as_ref().and_then(|after| after[number]);
         add_eval(&mut document, eval);
         if let Some(time) = time {
-            document["time"] = json!(time);
+            document["clock"] = json!(time);
         }
         document
     };
@@ -348,7 +348,7 @@ fn document(
     }
     add_eval(&mut document, evals.here);
     if let Some(times) = times {
-        document["times"] = json!({ "games": times.games, "read": times.read });
+        document["clocks"] = json!({ "games": times.games, "read": times.read });
     }
     document
 }

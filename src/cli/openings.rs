@@ -25,13 +25,14 @@ true score with a probability of about 80 %. From ten games, \"weaker\" or \"str
 average; one opening in five is marked by chance alone. Games without a result do not change scores.
 
 Examples:
-  polybook openings --index games.idx --player \"Carlsen, Magnus\" --color black
+  polybook openings --index games.pgn --player \"Carlsen, Magnus\" --color black
   polybook openings --index games.idx --player DrNykterstein --color white --families --min-games 10
   polybook openings --index games.idx --sort games \"1. d4 Nf6\"
   polybook openings --index games.idx --player Me --opening B20-B99 --json")]
 pub struct Args {
-    /// An index made with make-book --explorer; several indexes are searched as one
-    #[arg(long, value_name = "DIR", required = true)]
+    /// An index made with make-book --explorer, or a PGN file, whose index is then kept in the cache of serve; several
+    /// are searched as one
+    #[arg(long, value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -85,7 +86,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         _ => None,
     };
     Usage::refuse(needs_player.filter(|_| !of_player), "needs --player")?;
-    let explorer = explorer_of(&args.index)?;
+    let explorer = explorer_of(&args.index, context)?;
     let variant = args.position.variant_of(explorer.variant());
     let searched = Searched {
         file: &args.index[0],

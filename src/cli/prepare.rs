@@ -38,12 +38,13 @@ times your average score minus your score after it, in at least ten games. Then 
 of the repertoire share the probability equally. --out writes these lines as games.
 
 Examples:
-  polybook prepare --index games.idx --opponent caruana --player aronian --color black
+  polybook prepare --index games.pgn --opponent caruana --player aronian --color black
   polybook prepare --index games.idx --opponent caruana --player aronian --color black --since 2018 \"1. e4 e5\"
   polybook prepare --index games.idx --opponent them --player me --player \"my name\" --color white --repertoire white.pgn --out tonight.pgn")]
 pub struct Args {
-    /// An index made with make-book --explorer; several indexes are searched as one
-    #[arg(long, value_name = "DIR", required = true)]
+    /// An index made with make-book --explorer, or a PGN file, whose index is then kept in the cache of serve; several
+    /// are searched as one
+    #[arg(long, value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -104,7 +105,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         }
         None => None,
     };
-    let explorer = explorer_of(&args.index)?;
+    let explorer = explorer_of(&args.index, context)?;
     let variant = args.position.variant_of(explorer.variant());
     let searched = Searched {
         file: &args.index[0],

@@ -8,7 +8,7 @@ use clap::{
 };
 use polybook::index::Index;
 
-use super::{Cli, legacy};
+use super::{Cli, input::may_have_games, legacy};
 
 /// An error in the use of the command line that clap cannot detect. Contains the message.
 #[derive(Debug, thiserror::Error)]
@@ -92,8 +92,8 @@ fn a_file(file: &str) -> String {
     }
 }
 
-/// Returns the error message if a command needs an index, no index is given, and its first argument is a file that is
-/// not an index. Otherwise returns `None`.
+/// Returns the error message if a command needs an index, no option names one, and its first argument is a file.
+/// Otherwise returns `None`.
 fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     let needs_index = |arg: &Arg| arg.get_long() == Some("index") && arg.is_required_set();
     let is_given = |arg: &OsString| {
@@ -105,6 +105,13 @@ fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     }
     let mut args = args.iter().skip_while(|arg| **arg != *command.get_name());
     let file = Path::new(args.nth(1)?);
+    if may_have_games(file).is_ok_and(|may| may) {
+        let name = file.display();
+        let command = command.get_name();
+        return Some(format!(
+            "{name} is a file: name it after --index, as in polybook {command} --index {name}"
+        ));
+    }
     let err = file.is_file().then(|| Index::open(file))?.err()?;
     Some(err.to_string())
 }
@@ -243,7 +250,7 @@ mod tests {
         );
         assert_eq!(
             said("polybook game"),
-            "missing: --index <DIR>, <ID>...; see polybook game --help"
+            "missing: --index <INDEX>, <GAME>...; see polybook game --help"
         );
         assert_eq!(said("polybook -q"), "no command given; see polybook --help");
         assert!(!said("polybook show a.bin --fen a --moves").contains('\n'));

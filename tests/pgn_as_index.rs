@@ -1,0 +1,112 @@
+//! Commands that query an index read PGN files too, through the index in the cache of `serve`.
+
+use std::{fs, path::Path, process::Output};
+
+use crate::common::{Arguments, fails, ok, polybook_in, run, sample, temp};
+
+/// Runs the binary with the cache in the directory `cache` of `dir`.
+#[track_caller]
+fn run_cached(dir: &Path, args: impl Arguments) -> Output {
+    let mut command = polybook_in(dir);
+    command.args(args.list());
+    let output = command.env("XDG_CACHE_HOME", dir.join("cache")).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output
+}
+
+#[test]
+fn queries_of_a_pgn_file_are_those_of_its_index() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::copy(sample("famous.pgn"), dir.join("famous.pgn")).unwrap();
+    fs::copy(sample("online.pgn"), dir.join("online.pgn")).unwrap();
+    ok(dir, "make-book -q famous.pgn --explorer famous.idx");
+    let mut has_indexed = Vec::new();
+    for (command, options) in [
+        ("moves", "--player morphy"),
+        ("games", "1. e4 e5"),
+        ("games", "1. e4 e5 --json"),
+        ("openings", "--player morphy --sort name"),
+        (
+            "prepare",
+            "--opponent anderssen --player morphy --color black --lines 3",
+        ),
+        ("game", "3 5"),
+    ] {
+        let expected = ok(dir, &format!("{command} --index famous.idx {options}"));
+        let line = format!("{command} --index famous.pgn {options}");
+        let output = run_cached(dir, &line);
+        assert_eq!(
+            String::from_utf8(output.stdout).unwrap(),
+            expected,
+            "{line}"
+        );
+        has_indexed.push(
+            String::from_utf8(output.stderr)
+                .unwrap()
+                .contains("indexing famous.pgn"),
+        );
+    }
+    // The first command makes the index, and the others find it.
+    assert_eq!(has_indexed, [true, false, false, false, false, false]);
+    let both = run_cached(dir, "moves --index famous.pgn --index online.pgn --json");
+    let both: serde_json::Value = serde_json::from_slice(&both.stdout).unwrap();
+    assert_eq!(both["games"], 51);
+    // The message for a file without --index names a command that works.
+    let error = fails(dir, args!["openings", "famous.pgn"], 2);
+    let (_, command) = error.split_once("as in polybook ").unwrap();
+    let (command, _) = command.split_once("; see").unwrap();
+    assert_eq!(command, "openings --index famous.pgn");
+    let table = ok(dir, "openings --index famous.idx");
+    assert_eq!(run_cached(dir, command).stdout, table.as_bytes());
+}
+
+#[test]
+fn a_game_is_found_by_its_lichess_address() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |id: &str, mv: &str| {
+        format!("[Site \"https://lichess.org/{id}\"]\n[Result \"*\"]\n\n1. {mv} *\n\n")
+    };
+    let games = game("abcdEF12", "e4") + &game("twiceAA1", "d4") + &game("twiceAA1", "c4");
+    fs::write(dir.join("games.pgn"), &games).unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --explorer games.idx --leveldb games.db",
+    );
+    let first = games.split_inclusive("*\n").next().unwrap();
+    for id in [
+        "0",
+        "00000000",
+        "abcdEF12",
+        "https://lichess.org/abcdEF12",
+        "https://lichess.org/abcdEF12/black#7",
+        "lichess.org/abcdEF12wxyz",
+    ] {
+        let found = ok(dir, args!["game", "--index", "games.idx", id]);
+        assert_eq!(found.trim_end(), first.trim_end(), "{id}");
+    }
+    for (id, said) in [
+        (
+            "twiceAA1",
+            "games.idx: no game, or more than one, has the Lichess id twiceAA1",
+        ),
+        (
+            "unknown1",
+            "polybook games --index games.idx lists the numbers",
+        ),
+    ] {
+        let error = fails(dir, args!["game", "--index", "games.idx", id], 1);
+        assert!(error.contains(said), "{error}");
+    }
+    let error = fails(dir, "game --index games.db abcdEF12", 2);
+    assert!(error.contains("this needs an explorer's index"), "{error}");
+    let output = run(
+        dir,
+        "game --index games.idx https://www.chess.com/game/live/1",
+    );
+    let error = String::from_utf8(output.stderr).unwrap();
+    let said = "write a number, 0 or larger, or the address of a game at lichess.org";
+    assert!(error.contains(said), "{error}");
+}
