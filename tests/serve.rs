@@ -814,7 +814,7 @@ fn a_file_without_games_does_not_hide_the_others() {
     let log = fs::read_to_string(dir.path().join("log")).unwrap();
     for said in [
         "warning: empty.pgn is left out: there is no game\n",
-        "warning: bad.pgn is left out: none of 1 games can be counted (1 rejected)",
+        "warning: bad.pgn is left out: none of 1 game can be counted (1 rejected)",
     ] {
         assert!(log.contains(said), "{log}");
     }
@@ -980,7 +980,7 @@ fn each_request_is_a_line_where_that_is_asked_for() {
 fn listening_to_other_machines_is_warned_of() {
     let dir = temp();
     let log = fs::File::create(dir.path().join("log")).unwrap();
-    let served = Served::start_with(
+    let mut served = Served::start_with(
         dir.path(),
         args!["--no-cache", sample("famous.pgn"), "--listen", "0.0.0.0:0"],
         |command| {
@@ -995,6 +995,13 @@ fn listening_to_other_machines_is_warned_of() {
         log.contains("anyone who reaches this port can read the games"),
         "{log}"
     );
+    // A machine without a network has no other address.
+    if let Some((_, rest)) = log.split_once("other devices in the network open http://") {
+        let (address, _) = rest.split_once('/').unwrap();
+        served.address = address.parse().unwrap();
+        assert!(!served.address.ip().is_loopback(), "{log}");
+        assert_eq!(served.get("/about").status, 200);
+    }
 }
 
 #[cfg(target_os = "linux")]

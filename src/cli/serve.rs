@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
     panic::resume_unwind,
     path::{Path, PathBuf},
     sync::{
@@ -528,8 +528,37 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
     } else {
         String::new()
     };
+    if address.ip().is_unspecified()
+        && let Some(ip) = network_address(address)
+    {
+        let port = address.port();
+        let reached = SocketAddr::new(ip, port);
+        context.say(&format!(
+            "other devices in the network open http://{reached}/\n"
+        ));
+    }
     context.say(&format!("{advice}Ctrl-C stops the server\n"));
     Ok(())
+}
+
+/// Returns the address of this machine in its network, or `None` if it has none. `listening` selects IPv4 or IPv6. To
+/// find the address, the function connects a UDP socket, which sends nothing.
+fn network_address(listening: SocketAddr) -> Option<IpAddr> {
+    // These addresses belong to documentation, so no machine has them.
+    let (any, remote): (IpAddr, IpAddr) = match listening {
+        SocketAddr::V4(_) => (
+            Ipv4Addr::UNSPECIFIED.into(),
+            Ipv4Addr::new(192, 0, 2, 1).into(),
+        ),
+        SocketAddr::V6(_) => (
+            Ipv6Addr::UNSPECIFIED.into(),
+            Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+        ),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect((remote, 9)).ok()?;
+    let found = socket.local_addr().ok()?.ip();
+    (!found.is_loopback() && !found.is_unspecified()).then_some(found)
 }
 
 /// Serves requests until a signal ends the program. Shutdown waits at most [`LAST_ANSWERS`] for requests in flight.
