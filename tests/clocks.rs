@@ -16,7 +16,7 @@ fn game(white: &str, date: &str, control: &str, moves: &str) -> String {
 fn times(answer: &Value) -> Vec<(String, Value)> {
     let moves = answer["moves"].as_array().unwrap().iter();
     moves
-        .map(|mv| (mv["san"].as_str().unwrap().to_owned(), mv["time"].clone()))
+        .map(|mv| (mv["san"].as_str().unwrap().to_owned(), mv["clock"].clone()))
         .collect()
 }
 
@@ -84,13 +84,13 @@ fn mean_times_of_moves() {
             ("Ke2".to_owned(), Value::Null)
         ]
     );
-    assert_eq!(answer["times"], json!({"games": 6, "read": 6}));
+    assert_eq!(answer["clocks"], json!({"games": 6, "read": 6}));
     assert_eq!(
         times(&at("1. e4 e5", "--clocks --player A"))[..1],
         [("Nf3".to_owned(), json!({"games": 1, "mean": 3.5}))]
     );
     let newest = at("1. e4 e5", "--clocks=3");
-    assert_eq!(newest["times"], json!({"games": 6, "read": 3}));
+    assert_eq!(newest["clocks"], json!({"games": 6, "read": 3}));
     assert_eq!(times(&newest)[0].1, Value::Null);
     assert_eq!(
         times(&at("", "--clocks"))[0].1,
@@ -222,7 +222,7 @@ fn decimals_of_clocks_and_controls() {
                 moves
             ],
         );
-        let mean = answer["moves"][0]["time"]["mean"].as_f64().unwrap();
+        let mean = answer["moves"][0]["clock"]["mean"].as_f64().unwrap();
         assert!((mean - seconds).abs() < 0.051, "{moves}: {answer}");
     }
 }

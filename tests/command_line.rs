@@ -147,7 +147,7 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
         ("make-book --json --bin - x.pgn", "standard output"),
         ("mkae-book", "did you mean 'make-book'?"),
         ("-q", "no command given; see polybook --help"),
-        ("game", "missing: --index <DIR>, <ID>..."),
+        ("game", "missing: --index <INDEX>, <GAME>..."),
         ("merge-book", "no book given"),
         ("show - --fen", "a value is required for '--fen <FEN>'"),
     ] {
@@ -160,7 +160,7 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
 fn a_file_where_none_belongs_says_what_takes_it() {
     let dir = made();
     fs::copy(sample("famous.pgn"), dir.path().join("my games.pgn")).unwrap();
-    let no_index = "polybook: famous.pgn: a file, not an index: make one with polybook make-book FILE.pgn --explorer DIR; see polybook";
+    let no_index = "polybook: famous.pgn is a file: name it after --index, as in polybook";
     refused(
         dir.path(),
         &[
@@ -173,7 +173,7 @@ fn a_file_where_none_belongs_says_what_takes_it() {
             ("gone.pgn", 2, "unrecognized subcommand 'gone.pgn'"),
             ("moves famous.pgn", 2, no_index),
             ("games famous.pgn --json", 2, no_index),
-            ("moves gone.pgn", 2, "missing: --index <DIR>"),
+            ("moves gone.pgn", 2, "missing: --index <INDEX>"),
         ],
     );
     let error = fails(dir.path(), args!["my games.pgn"], 2);
@@ -561,9 +561,9 @@ fn documents_are_as_documented() {
         "games",
         "id",
         "white",
-        "white_elo",
+        "white_rating",
         "black",
-        "black_elo",
+        "black_rating",
         "result",
         "date",
         "event",
@@ -592,8 +592,8 @@ fn documents_are_as_documented() {
         let game = &games["games"][0];
         let file = std::path::Path::new(game["file"].as_str().unwrap());
         assert!(file.is_absolute() && file.ends_with("rated.pgn"), "{game}");
-        assert_eq!(game["white_elo"], 2400);
-        assert_eq!(game["black_elo"], json!(null));
+        assert_eq!(game["white_rating"], 2400);
+        assert_eq!(game["black_rating"], json!(null));
         assert_eq!(game["ply_count"], 1);
     }
 }
@@ -725,7 +725,7 @@ fn what_is_no_book_is_named() {
         ("convert famous.pgn a.csv", "make-book"),
         ("info-book --bin games.obs.db3", "database"),
         ("show games.idx", "games.idx"),
-        ("moves --leveldb famous.pgn", "--explorer DIR"),
+        ("moves --index games.obs.db3", "--explorer DIR"),
     ] {
         let output = run(dir.path(), line);
         let error = String::from_utf8_lossy(&output.stderr);

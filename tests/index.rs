@@ -388,7 +388,7 @@ fn what_is_not_known_of_a_game_is_null() {
         "id=0",
         "offset=1",
         "result=\"*\"",
-        "white_elo=2500",
+        "white_rating=2500",
     ];
     assert_eq!(found, expected);
     assert_eq!(known(second), ["id=1", "result=\"1-0\""]);

@@ -143,7 +143,7 @@ fn the_command_line_writes_snake_case() {
 
 /// Requests that together get every kind of JSON answer.
 #[cfg(feature = "serve")]
-const ANSWERED: [&str; 27] = [
+const ANSWERED: [&str; 28] = [
     "/lichess?history=true&clocks=true",
     "/lichess?history=moves&transpositions=true&play=e2e4",
     "/lichess?player=Morfy,+Paul",
@@ -162,6 +162,7 @@ const ANSWERED: [&str; 27] = [
     "/facets?player=Morphy,+Paul",
     "/openings",
     "/openings?player=Morphy,+Paul",
+    "/prepare?player=Anderssen,+Adolf&me=Morphy,+Paul&color=white&lines=5",
     "/scores?by=rating",
     "/book.bin?count=true&minGame=1",
     "/book.pgn?count=true&minGame=1&side=white",
@@ -219,7 +220,11 @@ fn the_server_writes_camel_case() {
             for line in reply.text().lines() {
                 for_each_key(&serde_json::from_str(line).unwrap(), "", &mut |at, name| {
                     let is_camel = is_lower(name, |c| c.is_ascii_uppercase());
-                    assert!(DATA.contains(&at) || is_camel, "{path}: {at}.{name}");
+                    let is_data = DATA.contains(&at);
+                    assert!(is_data || is_camel, "{path}: {at}.{name}");
+                    let (route, _) = path.split_once('?').unwrap_or((path, ""));
+                    let is_documented = is_data || crate::api_page::is_documented(route, name);
+                    assert!(is_documented, "docs/api.md lacks {at}.{name} of {route}");
                 });
             }
         }

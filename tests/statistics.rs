@@ -402,7 +402,7 @@ fn the_mean_time_of_a_move_says_in_how_many_games_it_is_known() {
         "{table}"
     );
     let found = moves(dir.path(), "--leveldb games.idx --clocks");
-    assert_eq!(found["moves"][0]["time"], json!({"games": 1, "mean": 5.0}));
+    assert_eq!(found["moves"][0]["clock"], json!({"games": 1, "mean": 5.0}));
 }
 
 #[test]

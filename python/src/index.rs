@@ -54,8 +54,8 @@ impl Index {
         let dict = PyDict::new(py);
         for (name, value) in game.fields() {
             match name {
-                "white_elo" => dict.set_item(name, game.rating(Color::White))?,
-                "black_elo" => dict.set_item(name, game.rating(Color::Black))?,
+                "white_rating" => dict.set_item(name, game.rating(Color::White))?,
+                "black_rating" => dict.set_item(name, game.rating(Color::Black))?,
                 "ply_count" => dict.set_item(name, game.ply_count())?,
                 "offset" => dict.set_item(name, game.offset())?,
                 _ => dict.set_item(name, value)?,

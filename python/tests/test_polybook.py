@@ -349,7 +349,7 @@ def test_index_database_and_explorer(tmp_path):
         headers.append([index.header(id) for id in range(45)])
         header = index.header(id)
         assert header["white"].startswith("Morphy")
-        assert (header["white_elo"], header["file"]) == (None, str(FAMOUS))
+        assert (header["white_rating"], header["file"]) == (None, str(FAMOUS))
         game = chess.pgn.read_game(io.StringIO(index.text(id).decode()))
         assert list(game.mainline_moves())[:4] == board.move_stack
     assert headers[0] == headers[1]

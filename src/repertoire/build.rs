@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     counts::Wdl,
-    error::{Error, Result},
+    error::{Error, Result, counted},
     position::{BookMove, Keyed},
     progress::Meter,
     tree::{Branch, Source, TreeMove},
@@ -142,7 +142,7 @@ pub struct BuildSummary {
     /// The minimum number of games of a move that was chosen.
     pub min_game: u64,
     /// Positions in which the player has a move.
-    pub positions: u64,
+    pub answers: u64,
     /// Moves of the player that were kept from another repertoire.
     pub kept: u64,
     /// Moves of the player that no game of the source played in their position. They lead back to games of the source.
@@ -201,7 +201,7 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
             None => Vec::new(),
         };
         if !kept.is_empty() {
-            summary.positions += 1;
+            summary.answers += 1;
             summary.kept += kept.len() as u64;
             let known = build.source.moves(pos)?;
             let with_results = kept.into_iter().map(|mv| {
@@ -224,7 +224,7 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
             unanswered.insert(pos.identity());
             return Ok(None);
         };
-        summary.positions += 1;
+        summary.answers += 1;
         summary.without_games += u64::from(answer.games() == 0);
         Ok(Some(vec![answer]))
     })?;
@@ -296,8 +296,7 @@ impl Built {
         }
         let games = match mv.stats {
             None => "no games".to_owned(),
-            Some(_) if mv.games() == 1 => "1 game".to_owned(),
-            Some(_) => format!("{} games", mv.games()),
+            Some(_) => counted(mv.games(), "game"),
         };
         let unfinished = (mv.unfinished > 0).then(|| format!("{} without result", mv.unfinished));
         let parts = [Some(games), unfinished, score, one_in];

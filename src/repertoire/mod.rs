@@ -41,7 +41,7 @@
 //!     memory: 1 << 28,
 //!     meter: &Meter::default(),
 //! })?;
-//! assert!(built.summary.positions > 10);
+//! assert!(built.summary.answers > 10);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

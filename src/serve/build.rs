@@ -123,7 +123,7 @@ impl AppState {
             );
             return Content::json(&json!({
                 "games": games,
-                "answers": built.summary.positions,
+                "answers": built.summary.answers,
                 "bytes": size,
                 "command": command,
             }));

@@ -64,9 +64,9 @@ class ObsMove(TypedDict):
 class GameHeader(TypedDict):
     white: str
     #: None if the rating is unknown.
-    white_elo: Optional[int]
+    white_rating: Optional[int]
     black: str
-    black_elo: Optional[int]
+    black_rating: Optional[int]
     result: str
     date: str
     event: str

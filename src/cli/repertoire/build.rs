@@ -179,7 +179,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     })?;
     let path = output_name(&args.out);
     let summary = built.summary;
-    let mut text = format!("{path}: {}", counted(summary.positions, "answer"));
+    let mut text = format!("{path}: {}", counted(summary.answers, "answer"));
     if args.min_game.is_none() && summary.min_game > 0 {
         let least = summary.min_game;
         text += &format!(" of at least {least} games each (--min-game)");

@@ -42,9 +42,9 @@ impl GamePlace {
 /// name of the field. The tenth field has an empty tag, because it contains the offset of the game.
 pub(in crate::index) const FIELDS: [(&str, &str); 14] = [
     ("White", "white"),
-    ("WhiteElo", "white_elo"),
+    ("WhiteElo", "white_rating"),
     ("Black", "black"),
-    ("BlackElo", "black_elo"),
+    ("BlackElo", "black_rating"),
     ("Result", "result"),
     ("Date", "date"),
     ("Event", "event"),
