@@ -489,10 +489,10 @@ fn what_is_no_index_says_what_it_is() {
     for (name, expected) in [
         ("directory", "empty directory"),
         (".", "no LevelDB"),
-        ("file", "file"),
+        ("file", "no game in it"),
         ("missing", "does not exist"),
     ] {
-        let error = fails(path, &format!("games --leveldb {name}"), 1);
+        let error = fails(path, &format!("games -q --leveldb {name}"), 1);
         assert!(error.contains(name) && error.contains(expected), "{error}");
     }
 

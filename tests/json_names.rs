@@ -210,6 +210,7 @@ fn the_server_writes_camel_case() {
         ok(dir, line);
     }
     let all = "f.idx --book f.obs.db3 --book f.bin --repertoire r.pgn:white --evals e.evals";
+    let mut undocumented = BTreeSet::new();
     for (sources, paths) in [(all, &ANSWERED[..]), ("counted.idx", &COUNTED)] {
         let served = crate::common::served::Served::start(dir, sources);
         for path in paths {
@@ -223,10 +224,15 @@ fn the_server_writes_camel_case() {
                     let is_data = DATA.contains(&at);
                     assert!(is_data || is_camel, "{path}: {at}.{name}");
                     let (route, _) = path.split_once('?').unwrap_or((path, ""));
-                    let is_documented = is_data || crate::api_page::is_documented(route, name);
-                    assert!(is_documented, "docs/api.md lacks {at}.{name} of {route}");
+                    if !is_data && !crate::api_page::is_documented(route, name) {
+                        undocumented.insert(format!("{at}.{name} of {route}"));
+                    }
                 });
             }
         }
     }
+    assert!(
+        undocumented.is_empty(),
+        "docs/api.md lacks {undocumented:?}"
+    );
 }
