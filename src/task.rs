@@ -131,7 +131,7 @@ pub(crate) fn start_taking<T: Send + 'static>(
     Ok(Taker { sender })
 }
 
-/// The queue of a thread that consumes items, which [`start_taking`] started.
+/// The sending half of a bounded queue. A thread that [`start_taking`] started consumes the items of the queue.
 #[derive(Debug)]
 pub(crate) struct Taker<T> {
     sender: SyncSender<T>,
@@ -256,7 +256,7 @@ impl<T> Feeder<T> {
     }
 }
 
-/// The receiving half of a channel with an end message.
+/// The receiving half of a channel whose last message says whether the sending thread has finished or failed.
 #[derive(Debug)]
 pub(crate) enum Feed<T> {
     /// The last message was not received yet.
@@ -283,7 +283,8 @@ impl<T> Feed<T> {
         self.next_while(&[], || Instant::now() < deadline)
     }
 
-    /// Returns the next item without blocking, or `None` if none is available.
+    /// Returns the next item if the sending thread has already sent one. Otherwise returns `None` without blocking.
+    /// `None` also means that all items were received, or that the thread has failed.
     pub(crate) fn next_waiting(&mut self) -> Option<T> {
         let Feed::Open(receiver) = self else {
             return None;

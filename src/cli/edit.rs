@@ -20,7 +20,8 @@ use super::{
     usage::Usage,
 };
 
-/// An upper bound on the memory of the edits in a script, as a multiple of the script's size in bytes.
+/// The maximum number of bytes of memory that the changes in a script take for each byte of the script. A script is
+/// refused if its changes might not fit into the memory budget.
 const EDITS: usize = 32;
 
 /// Change the moves of a book
@@ -143,8 +144,11 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, document)
 }
 
-/// Returns the edits in the options of the command line, followed by those in the script. `variant` is the variant of
-/// the book. `only` is the variant that the user named, or `None`.
+/// Returns the changes that the options of the command line contain, followed by the changes in the file that
+/// `--script` names. `variant` is the variant of the book. `only` is the variant that the user named, or `None`; it is
+/// used only in an error message about a position.
+///
+/// Returns an error if a position or a line of the script cannot be read.
 fn edits(
     args: &Args,
     variant: Variant,

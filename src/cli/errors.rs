@@ -102,7 +102,8 @@ fn described(panic: &PanicHookInfo<'_>) -> String {
 #[error("the answer is no")]
 pub struct ExitOne;
 
-/// The error that standard output was closed before a command with several outputs had written its files.
+/// The error for a command that also writes files, if another program closes standard output before the files are
+/// complete.
 #[derive(Debug, thiserror::Error)]
 #[error("no output was written")]
 struct NoOutput;

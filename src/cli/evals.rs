@@ -188,7 +188,7 @@ pub struct MaxLossArgs {
 }
 
 impl MaxLossArgs {
-    /// Returns `--max-loss` if this option is given, otherwise `None`.
+    /// Returns the name of the option, `--max-loss`, if the option is given. Otherwise returns `None`.
     pub fn given(&self) -> Option<&'static str> {
         self.max_loss.map(|_| "--max-loss")
     }

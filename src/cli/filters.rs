@@ -337,9 +337,11 @@ impl ExplorerFilterArgs {
     }
 }
 
-/// Checks that the games of `explorer` contain the names in `filters`. `has_games` is `true` if a game is known to pass
-/// the filters. Prints a warning for each unknown name of a player for whom another name is known. Returns an error if
-/// no game passes the filters because no name of a player or event is known.
+/// Checks that the games of `explorer` contain the names of players and events in `filters`. `has_games` is `true` if
+/// at least one game passes the filters.
+///
+/// A player can have several names. If the games contain only some of them, prints a warning for each of the other
+/// names. Returns an error if `has_games` is `false` and the games contain none of a player's or an event's names.
 pub fn check_names(
     explorer: &Explorer,
     filters: &Filters,

@@ -112,7 +112,8 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     print_list(args, key, ids.len() as u64, games)
 }
 
-/// Lists the games in explorer's indexes that reached a position and pass the filters.
+/// Lists the games that reached a position and pass the filters. The games are in indexes that `make-book --explorer`
+/// made.
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.index, context).map_err(|err| better_reason(args, err))?;
     let variant = args.position.variant_of(explorer.variant());

@@ -233,8 +233,8 @@ pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     Ok(())
 }
 
-/// Copies an input to a temporary file and returns its path. The copy has the name of the argument, because the header
-/// of a book may contain the name.
+/// Copies an input to a temporary file and returns the path of the copy. The copy has the file name of `argument`,
+/// because a command may write the file name into the header of a book.
 fn copied(argument: &Path) -> anyhow::Result<PathBuf> {
     let directory = TemporaryDir::new_in(&env::temp_dir())?;
     let is_stdin = argument == Path::new("-");

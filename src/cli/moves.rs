@@ -237,8 +237,8 @@ fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
     }
 }
 
-/// Returns the results of a move for the player or, if the query names no player, for `turn`, the side to move. Games
-/// without a result are left out.
+/// Returns the wins, draws and losses of the games with a move, without unfinished games. They are those of the player
+/// whom the query names. If the query names no player, they are those of the side to move, `turn`.
 fn results_of(played: &PlayedMove, turn: Color) -> Wdl {
     let [wins, losses] = match &played.player {
         Some(player) => [player.wins, player.losses],

@@ -62,7 +62,8 @@ pub struct Args {
     comment: Option<String>,
 }
 
-/// The text that `pgheader -h` prints, as the description of the book format specifies it.
+/// The text that `pgheader -h` prints. It is the help text of the original program `pgheader`, which the description of
+/// book headers specifies.
 const OPTIONS: &str = "\
 pgheader <options> [<file>]
 Update a header, adding a default one if necessary

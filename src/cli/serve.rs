@@ -143,7 +143,8 @@ impl Args {
 const NOT_KEPT: &str =
     "cannot keep the index for the next start; add --no-cache to index in a temporary directory";
 
-/// Adds advice to an error about a file in the cache of indexes. Returns other errors unchanged.
+/// Adds the advice [`NOT_KEPT`] to an input or output error of a file in the directory of `cache`. Returns all other
+/// errors unchanged. `cache` is `None` if the user gave `--no-cache`.
 fn explain_cache(err: anyhow::Error, cache: Option<&Cache>) -> anyhow::Error {
     let path = match err.downcast_ref() {
         Some(Error::Io { path, .. }) => path,

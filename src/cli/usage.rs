@@ -116,8 +116,9 @@ fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     Some(err.to_string())
 }
 
-/// Finds the option of `command` that has the meaning which `option` has in another program. Returns `option` and the
-/// name of polybook's option, or `None` if [`MEANT`] contains no suitable option.
+/// Finds the option of polybook for an option that the user knows from another program, such as polyglot. `option` is
+/// the unknown option that the user wrote, and `command` is the command. Returns `option` and the option of `command`
+/// that means the same, or `None` if the table [`MEANT`] contains no such option.
 fn meant<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'static str)> {
     let has = |long: &str| {
         let mut options = command.get_arguments();

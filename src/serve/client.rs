@@ -51,7 +51,9 @@ enum Share {
 /// The maximum amount of each [`Share`] that may be in use, in the order of its variants.
 type ClientLimits = [usize; 6];
 
-/// The limits of the whole server, for all clients together. They are in the order of the variants of [`Share`].
+/// The limits of the whole server, for all clients together: 4096 connections, 256 requests, 64 requests for texts of
+/// games, 4 requests for books, 64 MiB of answers that are not sent, and 8 answers that wait to be sent. The numbers
+/// are in the order of the variants of [`Share`].
 const OF_SERVER: ClientLimits = [4096, 256, 64, 4, 64 << 20, 8];
 /// The limits for each IP address, for all its clients together. They are in the order of the variants of [`Share`].
 const OF_ADDRESS: ClientLimits = [256, 32, 2, 2, 16 << 20, Semaphore::MAX_PERMITS];

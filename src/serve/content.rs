@@ -194,7 +194,7 @@ pub(super) struct CacheKey {
 /// A cache of recent responses. New responses evict old ones when the cache is full.
 pub(super) type ResponseCache = Cache<CacheKey, Content, Size>;
 
-/// Measures the size of a cached response, including its key, in bytes.
+/// The measure by which the cache limits its memory: the size in bytes of a response and of its key.
 #[derive(Clone)]
 pub(super) struct Size;
 

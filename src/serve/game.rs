@@ -10,7 +10,7 @@ use super::{
 };
 use crate::explorer::{GameInfo, Opening, Query, last_departure};
 
-/// A game as the page shows it, with its moves and annotations.
+/// A game with its moves and annotations, in the form that the web page displays. It is serialized as JSON.
 #[derive(Serialize)]
 struct OpenGame {
     #[serde(flatten)]

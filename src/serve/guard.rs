@@ -43,7 +43,7 @@ const COSTLY_ROUTES: [&str; 10] = [
     "/scores",
 ];
 
-/// The query parameters with which a request on any route reads many games.
+/// The query parameters that make a request read many games, on whatever route it is sent to.
 const COSTLY_PARAMETERS: [&str; 2] = ["clocks", "duplicates"];
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =

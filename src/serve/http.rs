@@ -173,7 +173,13 @@ impl Site {
         response
     }
 
-    /// Answers a request after the guard has accepted it and the client has received a semaphore permit.
+    /// Answers a request. First lets the [`Guard`] check where the request comes from, and waits until `client` has a
+    /// permit to send another request.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if the guard rejects the request, if too many requests wait, or if the client accepts no
+    /// encoding of the response.
     async fn checked(
         self,
         mut request: Request<Incoming>,

@@ -35,7 +35,8 @@ pub struct Served {
 /// A function that writes an entry to the log.
 pub type Log = Box<dyn Fn(&Served) + Send>;
 
-/// The queue of requests for the thread that writes the log.
+/// The sender of log entries to the thread that writes the log. The queue between them has a limited length; entries
+/// that find it full are only counted.
 #[derive(Clone, Debug)]
 pub(super) struct Logging {
     waiting: SyncSender<Served>,

@@ -76,8 +76,8 @@ const SECONDS: [(Speed, u32, u32); 4] = [
     (Speed::Rapid, 480, 1499),
 ];
 
-/// A guard that cancels the run of `make-book` that a request started. When the request is dropped, the guard sets the
-/// run's stop flag.
+/// A guard that sets the stop flag of a run of `make-book` when the guard is dropped. Each request that starts a run
+/// owns a guard, so the run is cancelled if the client closes the connection.
 struct StopAtEnd(Arc<AtomicBool>);
 
 impl Drop for StopAtEnd {
@@ -285,8 +285,8 @@ impl AppState {
     }
 }
 
-/// A run of `make-book` that counts those games of PGN files that pass the filters, and the data with which its result
-/// is compared.
+/// A run of `make-book` that counts the games of a request again from their PGN files. It includes what is needed to
+/// check that the files still contain the games of the index.
 pub(super) struct Counting {
     pub(super) run: MakeBook,
     pub(super) variant: Variant,
@@ -297,13 +297,14 @@ pub(super) struct Counting {
 }
 
 impl Counting {
-    /// Executes the run of `make-book` and returns its report. `what` names the product in error messages, and `stop`
-    /// cancels the run.
+    /// Executes the run of `make-book` and returns its report. `what` is the word for the output in error messages,
+    /// `book` or
+    /// `repertoire`. Setting `stop` cancels the run.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the run fails, if a file has changed meanwhile, or if the number of games differs from that
-    /// of the index.
+    /// Returns a refusal if the run fails, if a PGN file was changed during the run, or if the number of games in the
+    /// files differs from the number in the index.
     pub(super) fn report(self, what: &str, stop: &Arc<AtomicBool>) -> Result<Report, Refusal> {
         let report = self.run.memory(MEMORY).stop_flag(Arc::clone(stop)).run();
         let report = report.map_err(|err| match err {
@@ -550,7 +551,8 @@ fn counts_of(book: &[u8]) -> (usize, usize) {
     (keys.len(), keys.chunk_by(|a, b| a == b).count())
 }
 
-/// The words of a command line that is shown to the user.
+/// The words of a command line for polybook. The page shows the command line so that the user can repeat a request in a
+/// terminal.
 #[derive(Default)]
 pub(super) struct OptionWords(Vec<String>);
 

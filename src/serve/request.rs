@@ -392,11 +392,11 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     date.map(Some).ok_or_else(wrong)
 }
 
-/// Returns the rating groups that a request selects, or `None` if it selects all groups. The `bool` is `true` if games
-/// without a known rating are also selected.
+/// Returns the rating groups in the parameter `ratings`, and `true` if the parameter also contains `unknown`, which
+/// selects games without a known rating.
 ///
-/// Clients of Lichess's API that do not filter send all groups, because all games on Lichess have ratings. All groups
-/// therefore mean all games.
+/// Returns `(None, false)` if the request does not filter by rating: if it lacks the parameter, or if the parameter
+/// contains all groups. Clients of Lichess's API send all groups to get all games.
 fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), Refusal> {
     let group = |text: &str| match text {
         "unknown" => Some(None),

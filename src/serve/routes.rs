@@ -197,8 +197,9 @@ async fn of_index(
     answered(state, client, request, Thread::Worker, answer).await
 }
 
-/// Answers a request by calling `answer`, which reads the index, on the thread `thread`. Does not call `answer` if the
-/// client's cached answer is still valid, or if the server's cache contains the answer.
+/// Answers a request by calling `answer`, which reads the index. `thread` says whether a worker thread or the thread of
+/// the connection calls it. Does not call `answer` if the response that the client has cached is still valid, or if the
+/// server's cache contains the response.
 async fn answered(
     State(app): ServerState,
     Extension(client): Asker,
@@ -275,7 +276,9 @@ impl AppState {
         self.cached(key, Content::json(&found)?)
     }
 
-    /// Returns the number of games that each value of each filter would select.
+    /// Answers `/facets`: returns, for each filter and each of its values, the number of games that the value would
+    /// select.
+    /// `key` contains the path and the query of the request.
     pub(super) fn facets(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Facets)?.query;
         let facets = self.explorer.facets(&query.line, &query.filters)?;

@@ -79,7 +79,8 @@ pub(super) struct AppState {
     pub(super) names: watch::Receiver<()>,
 }
 
-/// The answer of the explorer to a request for counts, together with the data that the page needs.
+/// The answer of the explorer to a request for the moves of a position, extended by the field `polybook`. This field
+/// contains the data that only polybook's web page needs.
 #[derive(Serialize)]
 struct WithBoard {
     #[serde(flatten)]
@@ -363,7 +364,8 @@ impl AppState {
         Content::json(&BTreeMap::from([("books", books)]))
     }
 
-    /// Returns a description of the games, books and repertoires that are served, as JSON.
+    /// Answers `/about`: returns a description of the games, books and repertoires that the server shows, as JSON.
+    /// `key` contains the path and the query of the request, which must not have parameters.
     pub(super) fn about(&self, key: &CacheKey) -> Result<Content, Refusal> {
         Parameters::parse_only(&key.query, &[])?;
         let mut about = json!(self.about);

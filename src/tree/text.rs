@@ -213,10 +213,12 @@ impl<S: Source> Tree<'_, S> {
     /// Writes the tree to `out` as a PGN game with variations, and returns the number of moves. `path` names the output
     /// in errors.
     ///
-    /// A comment follows each move. It contains the weight or the results of the move, its share in percent, and
-    /// `transposition` if the tree continues the resulting position after another move. Variations that would be nested
-    /// more than 16 deep, and the moves that remain when a game has 2000 moves, become separate games. The moves that
-    /// lead from the start to a separate game are not counted again.
+    /// A comment follows each move. It contains the weight or the results of the move, and its share in percent. If the
+    /// tree continues the resulting position after another move, the comment also contains `transposition`.
+    ///
+    /// A game has at most 2000 moves, and its variations are nested at most 16 deep. The remaining moves become
+    /// separate games. A separate game repeats the moves from the start to its position, and the returned number does
+    /// not include the repeated moves.
     ///
     /// # Errors
     ///

@@ -204,8 +204,9 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns an error if the repertoire and the games seem to be swapped: if the repertoire contains finished games, and
-/// one of the files in `games` contains none.
+/// Returns an error if the user seems to have swapped the repertoire and the games: if the file `repertoire` contains
+/// finished games, and one of the files in `games` contains none. A repertoire usually contains no finished games.
+/// `color` is the side of the repertoire, which the error message mentions.
 fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow::Result<()> {
     if has_finished_games(repertoire)? != Some(true) {
         return Ok(());
@@ -223,9 +224,11 @@ fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow:
     Ok(())
 }
 
-/// Returns `true` if a game of a PGN file has a result, in its tags or after its moves. Returns `false` if no game of the
-/// file has a result, or if the file is a book or a database. Returns `None` for any other file, or if the file cannot be
-/// read twice.
+/// Returns `Some(true)` if a game in the PGN file `path` has a result other than `*`, in its tags or after its moves.
+/// Returns `Some(false)` if no game in the file has such a result, or if the file is a book or an OOBS database.
+///
+/// Returns `None` if the answer is unknown: for a file without games, for other kinds of files, and for a pipe, which
+/// could not be read again afterwards.
 fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
     if !path.is_file() || path.metadata()?.len() == 0 {
         return Ok(None);
