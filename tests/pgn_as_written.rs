@@ -350,14 +350,12 @@ fn games_with_millions_of_tags() {
     assert_eq!(made.weight("e4"), Some(2));
 }
 
-/// A run that waits for a silent pipe ends as soon as it is interrupted.
-#[cfg(unix)]
+/// A run that waits for a silent pipe ends when it is interrupted, although the pipe stays open.
+#[cfg(target_os = "linux")]
 #[test]
 fn a_run_that_waits_for_a_pipe_can_be_interrupted() {
-    use std::{
-        process::Stdio,
-        time::{Duration, Instant},
-    };
+    use std::process::Stdio;
+
     let dir = crate::common::temp();
     let pipe = dir.path().join("pipe");
     assert!(
@@ -374,21 +372,22 @@ fn a_run_that_waits_for_a_pipe_can_be_interrupted() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(400));
-        let told = Instant::now();
+        let status = format!("/proc/{}/status", child.id());
+        crate::common::until("the program handles interrupts", || {
+            let status = std::fs::read_to_string(&status).unwrap();
+            let mut lines = status.lines();
+            let caught = lines.find_map(|line| line.strip_prefix("SigCgt:"));
+            let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+            // Bit 1 is SIGINT.
+            caught & 2 != 0
+        });
         let kill = std::process::Command::new("kill")
             .args(["-INT", &child.id().to_string()])
             .status();
         assert!(kill.unwrap().success());
         // Standard input stays open until here.
         let stdin = child.stdin.take();
-        while child.try_wait().unwrap().is_none() && told.elapsed() < Duration::from_secs(5) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let waited = told.elapsed();
-        child.kill().unwrap();
         let status = child.wait().unwrap();
-        assert!(waited < Duration::from_secs(1), "{input}: {waited:?}");
         assert_eq!(status.code(), Some(130), "{input}");
         drop(stdin);
         assert!(!dir.path().join("book.bin").exists());

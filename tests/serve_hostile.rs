@@ -5,7 +5,7 @@ use std::{
     net::{Shutdown, TcpStream},
     process::Stdio,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 #[cfg(unix)]
@@ -205,6 +205,14 @@ fn hold(served: &Served, count: usize, said: &[u8]) -> Vec<TcpStream> {
     held
 }
 
+/// Returns `true` if a connection is open but has received nothing.
+fn is_silent(stream: &mut TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    let peeked = stream.peek(&mut [0]);
+    stream.set_nonblocking(false).unwrap();
+    peeked.is_err_and(|err| err.kind() == ErrorKind::WouldBlock)
+}
+
 #[test]
 fn idle_and_slow_connections_do_not_stop_the_answers() {
     let (_dir, served) = famous();
@@ -227,6 +235,7 @@ fn idle_and_slow_connections_do_not_stop_the_answers() {
     assert!(!rest.starts_with(b"HTTP/1.1 200"));
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn work_of_clients_that_are_gone_is_not_begun() {
     let dir = temp();
@@ -238,11 +247,11 @@ fn work_of_clients_that_are_gone_is_not_begun() {
     // An unknown parameter makes a request that the cache cannot answer.
     let path = |number: usize| format!("/lichess?history=true&number={number}");
     let ask = |number| {
-        let begun = Instant::now();
+        let before = served.cpu_ticks();
         assert_eq!(served.get(&path(number)).status, 200);
-        begun.elapsed()
+        served.cpu_ticks() - before
     };
-    let alone = (0..5).map(ask).max().unwrap();
+    let of_twenty: u64 = (0..20).map(ask).sum();
     // Some clients send further requests before the first answer.
     for (clients, requests) in [(300, 1), (1000, 1), (300, 3)] {
         let first = 10_000 * (clients + requests);
@@ -259,9 +268,10 @@ fn work_of_clients_that_are_gone_is_not_begun() {
             })
             .collect();
         drop(gone);
-        let next = ask(first - 1);
-        let most = Duration::from_millis(500) + 10 * alone;
-        assert!(next < most, "{clients}: {next:?}, alone {alone:?}");
+        // The answer to this request comes after the work for the earlier ones.
+        let spent = ask(first - 1);
+        let of_all = of_twenty * (clients * requests) as u64 / 20;
+        assert!(spent < of_all / 2, "{clients}: {spent} of {of_all} ticks");
     }
 }
 
@@ -275,7 +285,12 @@ fn a_client_that_does_not_read_loses_its_connection() {
     let asked = "GET /games?limit=45 HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(REQUESTS);
     let mut deaf = served.connect();
     deaf.write_all(asked.as_bytes()).unwrap();
-    thread::sleep(Duration::from_secs(8));
+    deaf.set_nonblocking(true).unwrap();
+    until("the connection is closed", || {
+        let written = deaf.write(b"GET");
+        written.is_err_and(|err| err.kind() != ErrorKind::WouldBlock)
+    });
+    deaf.set_nonblocking(false).unwrap();
     let mut answers = Vec::new();
     if let Err(err) = deaf.read_to_end(&mut answers) {
         assert_eq!(err.kind(), ErrorKind::ConnectionReset);
@@ -317,17 +332,16 @@ fn one_address_does_not_take_all_connections_of_a_server_for_others() {
     let mut held = hold(&served, 256, b"");
     let refused = |mut stream: TcpStream| {
         stream
-            .set_read_timeout(Some(Duration::from_secs(5)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         match stream.read(&mut [0]) {
             Ok(read) => read == 0,
             Err(err) => err.kind() == ErrorKind::ConnectionReset,
         }
     };
-    let begun = Instant::now();
     assert!(refused(served.connect()));
-    // The connection was not closed because of its silence.
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    // The connection was not closed because of its silence: an older silent connection is still open.
+    assert!(is_silent(&mut held[255]));
     held.truncate(100);
     crate::common::until("the others have their places back", || {
         let mut stream = served.connect();
@@ -382,13 +396,19 @@ fn texts_that_nobody_reads_do_not_fill_the_memory() {
     large_games(dir.path(), 9);
     let served = Served::start(dir.path(), "-q --no-cache large.pgn");
     let _deaf = hold(&served, CLIENTS, PAGE_OF_TEXTS.as_bytes());
-    let begun = Instant::now();
-    let mut number = 0;
-    while begun.elapsed() < Duration::from_secs(8) {
+    let (mut number, mut since_growth, mut last_peak) = (0, 0, 0);
+    until("the memory stops growing", || {
         number += 1;
         assert_eq!(served.get(&format!("/lichess?moves={number}")).status, 200);
-        thread::sleep(Duration::from_millis(100));
-    }
+        let peak = served.peak_memory();
+        since_growth = if peak > last_peak {
+            0
+        } else {
+            since_growth + 1
+        };
+        last_peak = peak;
+        since_growth == 500
+    });
     // The pages of all clients together have 480 MiB.
     let peak = served.peak_memory();
     assert!(peak < 300 << 20, "{peak}");
@@ -418,16 +438,15 @@ fn one_address_does_not_take_all_readers_of_texts_for_others() {
     let mut served = Served::start(dir.path(), args);
     served.address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     // Each request decompresses the file again for each of its games.
-    let _reading = hold(&served, 200, PAGE_OF_TEXTS.as_bytes());
-    thread::sleep(Duration::from_secs(1));
+    let mut reading = hold(&served, 200, PAGE_OF_TEXTS.as_bytes());
     let mut other = other_address(&served).expect("the server listens at all addresses");
     let asked = "GET /game/00000000 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    let begun = Instant::now();
     other.write_all(asked.as_bytes()).unwrap();
     let mut answer = String::new();
     other.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    // The answer did not wait for all readers of texts.
+    assert!(reading.iter_mut().any(is_silent));
 }
 
 /// Starts a server like [`Served::start`], but limits its number of open files.
@@ -462,8 +481,7 @@ fn one_address_does_not_take_all_connections_where_open_files_are_few() {
     let args = args!["-q", sample("famous.pgn"), "--no-cache", "--listen", listen];
     let mut served = start_with_files(dir.path(), args, 512);
     served.address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
-    let begun = Instant::now();
-    let _idle: Vec<TcpStream> = (0..200).map(|_| served.connect()).collect();
+    let mut idle = hold(&served, 200, b"");
     let mut other = other_address(&served).expect("the server listens at all addresses");
     let asked = "GET /about HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     other.write_all(asked.as_bytes()).unwrap();
@@ -471,7 +489,7 @@ fn one_address_does_not_take_all_connections_where_open_files_are_few() {
     other.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     // The connections were not closed because of their silence.
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(is_silent(&mut idle[0]));
 }
 
 #[cfg(target_os = "linux")]
@@ -483,8 +501,14 @@ fn idle_connections_leave_open_files_for_the_games() {
     // A connection that was accepted before sends a request while the others are idle. The operating system queues 128
     // further connections.
     let mut stream = served.connect();
+    let before = served.open_files();
     let _idle = hold(&served, 150, b"");
-    thread::sleep(Duration::from_secs(1));
+    let mut last = 0;
+    until("the server accepts no further connection", || {
+        let is_stable = last == served.open_files();
+        last = served.open_files();
+        is_stable && last > before
+    });
     let asked = b"GET /games HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-chess-pgn\r\nConnection: close\r\n\r\n";
     stream.write_all(asked).unwrap();
     let mut answer = Vec::new();
@@ -542,7 +566,7 @@ fn commands_that_get_no_threads_say_so_and_end() {
         for threads in 1..30 {
             let mut child = with_threads(threads, line).spawn().unwrap();
             let mut out = BufReader::new(child.stdout.take().unwrap());
-            let (mut first, begun) = (String::new(), Instant::now());
+            let mut first = String::new();
             out.read_line(&mut first).unwrap();
             let serves = is_server && !first.is_empty();
             if serves {
@@ -564,10 +588,6 @@ fn commands_that_get_no_threads_say_so_and_end() {
             let output = child.wait_with_output().unwrap();
             let status = output.status.code();
             let text = String::from_utf8_lossy(&output.stderr);
-            assert!(
-                begun.elapsed() < Duration::from_secs(10),
-                "{threads}: {line}"
-            );
             match (serves, status) {
                 (true, Some(143)) => break,
                 (false, Some(0)) if !is_server => break,
@@ -582,8 +602,9 @@ fn commands_that_get_no_threads_say_so_and_end() {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[test]
-fn games_without_tags_are_read_as_fast_as_others() {
+fn reading_games_without_tags_takes_no_quadratic_time() {
     const GAMES: usize = 60_000;
     let dir = temp();
     let game = |number: usize| format!("1. e4 e5 {{{number}}} 2. Nf3 *\n");
@@ -591,7 +612,7 @@ fn games_without_tags_are_read_as_fast_as_others() {
     std::fs::write(dir.path().join("bare.pgn"), text).unwrap();
     let served = Served::start(dir.path(), "-q --no-cache bare.pgn");
     let accept = "Accept: application/x-chess-pgn\r\n";
-    let begun = Instant::now();
+    let before = served.cpu_ticks();
     let page = served.ask("GET", "/games?sort=recent&limit=200&skip=10000", accept);
     assert_eq!(page.status, 200, "{}", page.text());
     let expected: Vec<String> = (0..200).map(|place| game(GAMES - 10_001 - place)).collect();
@@ -603,11 +624,9 @@ fn games_without_tags_are_read_as_fast_as_others() {
             game(number)
         );
     }
-    assert!(
-        begun.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        begun.elapsed()
-    );
+    // A tick is a hundredth of a second.
+    let spent = served.cpu_ticks() - before;
+    assert!(spent < 500, "{spent}");
 }
 
 /// Writes `packed.pgn.gz`. To read one of its games, the file must be decompressed up to the game.
@@ -640,11 +659,9 @@ fn games_that_take_long_to_read_are_given_up() {
     packed.finish().unwrap();
     let served = Served::start(dir.path(), "-q --no-cache packed.pgn.bz2");
     let accept = "Accept: application/x-chess-pgn\r\n";
-    let begun = Instant::now();
     let page = served.ask("GET", "/games?sort=recent&limit=200", accept);
     assert_eq!(page.status, 503);
     assert!(page.text().contains("takes too long"), "{}", page.text());
-    assert!(begun.elapsed() < Duration::from_secs(30));
     assert_eq!(served.get("/game/00000299").text(), last);
 }
 

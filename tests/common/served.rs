@@ -160,6 +160,23 @@ impl Served {
         kibibytes.unwrap().parse::<u64>().unwrap() << 10
     }
 
+    /// Returns the CPU time that the server has used, in ticks of a hundredth of a second.
+    #[cfg(target_os = "linux")]
+    pub fn cpu_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // The name of the program, in parentheses, may contain blanks. `utime` and `stime` are the 14th and 15th fields.
+        let (_, fields) = stat.rsplit_once(')').unwrap();
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        ticks.map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+    }
+
+    /// Returns the number of files and connections that the server has open.
+    #[cfg(target_os = "linux")]
+    pub fn open_files(&self) -> usize {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+        open.unwrap().count()
+    }
+
     /// Returns `true` if the server is still running.
     pub fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
