@@ -330,7 +330,7 @@ fn what_cannot_be_read_or_replaced_is_refused() {
 
 #[test]
 fn python_chess_and_duckdb_see_the_same() {
-    if crate::common::is_without("DUCKDB") {
+    if crate::common::is_without("duckdb") {
         return;
     }
     let Some(python) = python(&["chess", "duckdb"]) else {

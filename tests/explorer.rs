@@ -6,7 +6,9 @@ use std::{
     process::Command,
 };
 
-use crate::common::{corpus, fails, leave_out, ok, ok_json, python, sample, short_games, temp};
+use crate::common::{
+    corpus, fails, is_slow, leave_out, ok, ok_json, python, sample, short_games, temp,
+};
 use polybook::{
     MakeBook,
     explorer::{
@@ -264,8 +266,9 @@ fn the_corpus_of_masters_agrees() {
     let Some(corpus) = corpus() else {
         return;
     };
-    let Ok(options) = std::env::var("POLYBOOK_EXPLORER_OPTIONS") else {
-        return leave_out("POLYBOOK_EXPLORER_OPTIONS is not set");
+    let options = match is_slow() {
+        true => "--positions 2000 --filters 20",
+        false => return leave_out("POLYBOOK_SLOW is not set"),
     };
     let dir = temp();
     let masters = [corpus.join("masters.pgn")];
@@ -274,7 +277,7 @@ fn the_corpus_of_masters_agrees() {
         &masters,
         &[&masters, &three],
         VariantChoice::default(),
-        &options,
+        options,
     );
 }
 

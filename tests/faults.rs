@@ -17,7 +17,7 @@ use std::{
     time::Instant,
 };
 
-use crate::common::{ok, polybook_in, sample, skip, until};
+use crate::common::{is_slow, ok, polybook_in, sample, skip, until};
 use tempfile::TempDir;
 
 /// The kinds of calls that `inject.c` can make fail.
@@ -105,10 +105,9 @@ pub fn is_temporary(path: &Path) -> bool {
     top.is_some_and(|top| top.starts_with('.') && top.ends_with(".part"))
 }
 
-/// Returns how many times each command that writes is killed: `POLYBOOK_KILLS`, or 5.
+/// Returns how many times each command that writes is killed.
 fn kills() -> u64 {
-    let kills = std::env::var("POLYBOOK_KILLS");
-    kills.map_or(5, |kills| kills.parse().unwrap())
+    if is_slow() { 200 } else { 5 }
 }
 
 /// Returns the entries of `files` whose path is `top` or inside `top`.

@@ -74,7 +74,7 @@ fn python_with(engine: &str, modules: &[&str]) -> Option<PathBuf> {
 
 #[test]
 fn the_document_done_in_order_has_answers() {
-    let Some(python) = python_with("DUCKDB", &["duckdb"]) else {
+    let Some(python) = python_with("duckdb", &["duckdb"]) else {
         return;
     };
     let dir = temp();
@@ -97,7 +97,7 @@ fn the_document_done_in_order_has_answers() {
 /// The queries for data people have results. Joining FENs to counts changes no sum, and keeps castling.
 #[test]
 fn the_document_for_data_people_done_in_order_has_answers() {
-    let Some(python) = python_with("DUCKDB", &["duckdb"]) else {
+    let Some(python) = python_with("duckdb", &["duckdb"]) else {
         return;
     };
     let dir = temp();
@@ -121,7 +121,7 @@ fn the_document_for_data_people_done_in_order_has_answers() {
 
 #[test]
 fn duckdb_adds_counts_up() {
-    let Some(python) = python_with("DUCKDB", &["duckdb", "pyarrow"]) else {
+    let Some(python) = python_with("duckdb", &["duckdb", "pyarrow"]) else {
         return;
     };
     let dir = temp();
@@ -193,7 +193,7 @@ fn write_tagged_games(dir: &Path) -> Vec<String> {
 
 #[test]
 fn duckdb_adds_and_prunes_counts_by_class() {
-    let Some(python) = python_with("DUCKDB", &["duckdb", "pyarrow"]) else {
+    let Some(python) = python_with("duckdb", &["duckdb", "pyarrow"]) else {
         return;
     };
     let dir = temp();
@@ -257,7 +257,7 @@ fn duckdb_adds_and_prunes_counts_by_class() {
 #[cfg(feature = "serve")]
 #[test]
 fn indexes_of_ranges_of_keys_serve_as_one() {
-    let Some(python) = python_with("DUCKDB", &["duckdb"]) else {
+    let Some(python) = python_with("duckdb", &["duckdb"]) else {
         return;
     };
     let dir = temp();
@@ -312,7 +312,7 @@ fn indexes_of_ranges_of_keys_serve_as_one() {
 
 /// Returns a Python that has Spark and a Java.
 fn spark() -> Option<PathBuf> {
-    let python = python_with("SPARK", &["pyspark", "pyarrow", "pandas"])?;
+    let python = python_with("spark", &["pyspark", "pyarrow", "pandas"])?;
     let java = Command::new("java").arg("-version").output();
     if !java.is_ok_and(|output| output.status.success()) {
         skip("java is not installed");
@@ -470,7 +470,7 @@ fn seven_counts_of_masters_come_to_the_book_of_all_games() {
     };
     let dir = temp();
     let pgns = cut_games(&corpus.join("masters.pgn"), dir.path(), 1..=7);
-    let python = python_with("DUCKDB", &["duckdb", "pyarrow"]);
+    let python = python_with("duckdb", &["duckdb", "pyarrow"]);
     for (i, (counting, makings)) in OF_MASTERS.into_iter().enumerate() {
         let of_each: Vec<String> = pgns.iter().map(|pgn| format!("{pgn}.{i}.counts")).collect();
         for (pgn, counts) in pgns.iter().zip(&of_each) {
@@ -584,7 +584,7 @@ fn spark_counts_by_class_and_prunes() {
 
 #[test]
 fn spark_reads_games_of_an_object_store() {
-    let (Some(python), Some(_)) = (spark(), python_with("SPARK", &["moto"])) else {
+    let (Some(python), Some(_)) = (spark(), python_with("spark", &["moto"])) else {
         return;
     };
     let dir = temp();

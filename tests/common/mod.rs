@@ -300,15 +300,20 @@ pub fn leave_out(why: &str) {
         .unwrap();
 }
 
-/// Returns `true` if the environment disables the tests that need something, by a variable that consists of
-/// `POLYBOOK_WITHOUT_` and its name.
+/// Returns `true` if tests may take many minutes: the environment variable `POLYBOOK_SLOW` is set.
+pub fn is_slow() -> bool {
+    env::var_os("POLYBOOK_SLOW").is_some()
+}
+
+/// Returns `true` if the environment variable `POLYBOOK_WITHOUT`, a list of words, disables the tests that need
+/// something.
 pub fn is_without(what: &str) -> bool {
-    let name = format!("POLYBOOK_WITHOUT_{what}");
-    let is_set = env::var_os(&name).is_some();
-    if is_set {
-        leave_out(&format!("{name} is set"));
+    let without = env::var("POLYBOOK_WITHOUT").unwrap_or_default();
+    let is_named = without.split_whitespace().any(|word| word == what);
+    if is_named {
+        leave_out(&format!("POLYBOOK_WITHOUT has {what}"));
     }
-    is_set
+    is_named
 }
 
 /// Something that is mounted, and unmounted at the end.
@@ -322,7 +327,7 @@ impl Mounted {
             .arg(path)
             .status()
             .is_ok_and(|status| status.success());
-        if !mounted && !is_without("MOUNT") {
+        if !mounted && !is_without("mount") {
             skip("cannot mount");
         }
         mounted.then(|| Mounted(path.to_owned()))
@@ -338,7 +343,7 @@ impl Drop for Mounted {
 /// Returns the directory of the big corpus, or skips the test.
 pub fn corpus() -> Option<PathBuf> {
     let corpus = env::var_os("POLYBOOK_CORPUS").map(PathBuf::from);
-    if corpus.is_none() && !is_without("CORPUS") {
+    if corpus.is_none() && !is_without("corpus") {
         skip("POLYBOOK_CORPUS is not set");
     }
     corpus
