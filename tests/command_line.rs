@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::common::{Arguments, fails, fed, ok, ok_json, refused, run, sample, temp};
+use crate::common::{Arguments, fails, fed, ok, ok_json, run, sample, temp};
 use serde_json::{Value, json};
 
 /// Creates a directory with a book, an index and a database.
@@ -160,22 +160,6 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
 fn a_file_where_none_belongs_says_what_takes_it() {
     let dir = made();
     fs::copy(sample("famous.pgn"), dir.path().join("my games.pgn")).unwrap();
-    let no_index = "polybook: famous.pgn is a file: name it after --index, as in polybook";
-    refused(
-        dir.path(),
-        &[
-            (
-                "famous.pgn",
-                2,
-                "polybook: famous.pgn is a file: polybook serve famous.pgn --open shows its games, polybook make-book famous.pgn makes a book",
-            ),
-            ("book.bin", 2, "polybook show book.bin"),
-            ("gone.pgn", 2, "unrecognized subcommand 'gone.pgn'"),
-            ("moves famous.pgn", 2, no_index),
-            ("games famous.pgn --json", 2, no_index),
-            ("moves gone.pgn", 2, "missing: --index <INDEX>"),
-        ],
-    );
     let error = fails(dir.path(), args!["my games.pgn"], 2);
     assert!(error.contains("make-book \"my games.pgn\""), "{error}");
 }
@@ -387,90 +371,10 @@ fn standard_error_that_takes_nothing_is_no_failure() {
 }
 
 #[test]
-fn an_option_that_changes_nothing_is_an_error() {
+fn one_mistake_gives_one_message_and_databases_need_force() {
     let dir = made();
     let dir = dir.path();
     ok(dir, "make-book -q famous.pgn --leveldb plain.idx");
-    refused(
-        dir,
-        &[
-            (
-                "convert games.obs.db3 a.csv --weighted",
-                2,
-                "only to suites",
-            ),
-            (
-                "convert games.obs.db3 a.csv --no-header",
-                2,
-                "only to Polyglot books",
-            ),
-            (
-                "convert games.obs.db3 a.epd --comment x",
-                2,
-                "only to Polyglot books",
-            ),
-            ("convert games.obs.db3 a.pgn --uniform", 2, "--weighted"),
-            (
-                "convert games.obs.db3 a.pgn --win-factor 3",
-                2,
-                "--weighted",
-            ),
-            (
-                "convert games.obs.db3 a.pgn --opcodes",
-                2,
-                "only to positions",
-            ),
-            ("convert book.bin a.pgn --weighted", 2, "only to databases"),
-            (
-                "make-book famous.pgn --suite a.pgn --opcodes",
-                2,
-                "only to positions",
-            ),
-            (
-                "make-book famous.pgn --leveldb a.idx --comment x",
-                2,
-                "--bin",
-            ),
-            (
-                "make-book famous.pgn --counts a.counts --draw-factor 0",
-                2,
-                "--bin",
-            ),
-            ("make-book famous.pgn --exact", 2, "--player"),
-            (
-                "make-book famous.pgn --uniform --scale position",
-                2,
-                "--scale",
-            ),
-            ("moves --leveldb games.idx --exact", 2, "--player"),
-            (
-                "moves --leveldb games.idx --since 2024 --until 2023",
-                2,
-                "exchange the dates",
-            ),
-            (
-                "games --leveldb games.idx --min-elo 9 --max-elo 8",
-                2,
-                "exchange the ratings",
-            ),
-            ("tree book.bin --min-game 3", 2, "--min-weight"),
-            (
-                "filter book.bin --out a.bin --variant atomic",
-                2,
-                "--reachable",
-            ),
-            (
-                "verify games.obs.db3 --fix a.db3",
-                2,
-                "only to Polyglot books",
-            ),
-            (
-                "merge-book book.bin --out a.bin --force",
-                2,
-                "only to OOBS databases",
-            ),
-        ],
-    );
     // Every command replaces a database only with --force.
     ok(dir, "merge-book -q games.obs.db3 --out sum.obs.db3");
     let error = fails(dir, "merge-book games.obs.db3 --out sum.obs.db3", 1);

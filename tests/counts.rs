@@ -1193,26 +1193,6 @@ fn options_of_books_are_not_for_counts_alone() {
         dir,
         "make-book -q games.pgn --counts c --force --obs d.obs.db3 --min-game 1 --only-white",
     );
-    refused(
-        dir,
-        &[
-            (
-                "make-book games.pgn --counts -",
-                2,
-                "--counts writes a directory, and - is standard output",
-            ),
-            (
-                "make-book games.pgn --leveldb -",
-                2,
-                "--leveldb writes a directory, and - is",
-            ),
-            (
-                "merge-index a.idx --out -",
-                2,
-                "--out writes a directory, and - is",
-            ),
-        ],
-    );
 }
 
 /// If a move has more games than fit into a record, it has several records, the largest first.

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::common::{fails, fed, ok, ok_json, records, refused, run, sample, temp};
+use crate::common::{fails, fed, ok, ok_json, records, run, sample, temp};
 use polybook::{
     book::Entry,
     position::{BookMove, from_text, key, read_move},
@@ -401,68 +401,6 @@ fn positions_that_no_line_comes_to_have_their_key() {
     let output = run(dir.path(), "diff a.bin b.bin");
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text, "key 0102030405060708\n  * e2e4     1 -> 2\n");
-}
-
-#[test]
-fn what_cannot_be() {
-    let dir = made();
-    let before = fs::read(dir.path().join("book.bin")).unwrap();
-    fs::write(dir.path().join("long.txt"), "# long\n".repeat(400)).unwrap();
-    let lines = [
-        ("edit book.bin --out x.bin", 2, "no change"),
-        (
-            "edit book.bin --set e4=1",
-            2,
-            "--out, or change this one by --in-place",
-        ),
-        (
-            "edit book.bin --in-place --out x.bin --set e4=1",
-            2,
-            "cannot be used with",
-        ),
-        ("edit - --in-place --set e4=1", 2, "standard input"),
-        (
-            "edit book.bin --out book.bin --set e4=1",
-            1,
-            "name another output, or change the book by --in-place",
-        ),
-        ("edit book.bin --out x.bin --set e4", 2, "Nf3=100"),
-        (
-            "edit book.bin --out x.bin --set e4=0%",
-            2,
-            "over 0% and up to 100%",
-        ),
-        (
-            "edit book.bin --out x.bin --set e4=90000",
-            2,
-            "a weight from 0 to 65535",
-        ),
-        ("edit book.bin --out x.bin --set e4=much", 2, "Nf3=100"),
-        (
-            "edit book.bin --out x.bin --set e5=1",
-            1,
-            "\"e5\": illegal move in rnbqkbnr",
-        ),
-        (
-            "edit book.bin --out x.bin --remove-position --set e4=1",
-            2,
-            "cannot be used with",
-        ),
-        ("edit book.bin --out - --json --set e4=1", 2, "name a file"),
-        ("edit missing.bin --out x.bin --set e4=1", 1, "missing.bin"),
-        (
-            "edit book.bin --out x.bin --script missing.txt",
-            1,
-            "missing.txt",
-        ),
-        (
-            "edit book.bin --out x.bin --memory 64KiB --script long.txt",
-            1,
-            "long.txt: is longer than 2048 bytes: give more --memory",
-        ),
-    ];
-    refused(dir.path(), &lines);
-    assert!(before == fs::read(dir.path().join("book.bin")).unwrap());
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use crate::common::{book_of, lines, ok, ok_json, records, refused, run, sample, temp};
+use crate::common::{book_of, lines, ok, ok_json, records, run, sample, temp};
 use polybook::position::Variant;
 use proptest::prelude::*;
 
@@ -166,30 +166,12 @@ proptest! {
 }
 
 #[test]
-fn pipes_and_what_cannot_be() {
+fn standard_output_gets_what_a_file_gets() {
     let dir = made();
     let book = fs::read(dir.path().join("book.bin")).unwrap();
     ok(dir.path(), "filter -q book.bin --best 2 --out a.bin");
     let output = run(dir.path(), "filter -q book.bin --best 2 --out -");
     assert!(output.stdout == fs::read(dir.path().join("a.bin")).unwrap());
-    let lines = [
-        (
-            "filter book.bin --out book.bin",
-            1,
-            "both an input and an output",
-        ),
-        ("filter book.bin --out - --json", 2, "name a file"),
-        ("filter book.bin --out a.bin --min-share 101", 2, "0 to 100"),
-        ("filter book.bin --out a.bin --min-share NaN", 2, "0 to 100"),
-        (
-            "filter book.bin --out a.bin --min-weight 65535",
-            1,
-            "no move is kept",
-        ),
-        ("filter missing.bin --out a.bin", 1, "missing.bin"),
-        ("filter --out a.bin", 2, "BOOK"),
-    ];
-    refused(dir.path(), &lines);
     assert!(book == fs::read(dir.path().join("book.bin")).unwrap());
 }
 

@@ -58,6 +58,7 @@ mod progress;
 mod questions;
 #[cfg(unix)]
 mod readers;
+mod refusals;
 mod repertoire;
 #[cfg(unix)]
 mod scale;

@@ -272,22 +272,6 @@ fn names_in_latin_1() {
 }
 
 #[test]
-fn selections_that_no_game_can_meet() {
-    for (options, words) in [
-        (
-            &["--since", "2024", "--until", "2023"][..],
-            "since 2024 and until 2023",
-        ),
-        (&["--min-elo", "2500", "--max-elo", "2400"], "at least 2500"),
-        (&["--since", "2024.02.31"], "calendar"),
-        (&["--since", "24"], "four digits"),
-    ] {
-        let error = refused("games.pgn", b"1. e4 *", options, 2);
-        assert!(error.contains(words), "{error}");
-    }
-}
-
-#[test]
 fn files_that_are_no_pgn_are_named() {
     let tar = [&[0; 257][..], b"ustar", &[0; 300]].concat();
     let utf_16: Vec<u8> = "[Event \"x\"]\n\n1. e4 *"

@@ -253,61 +253,6 @@ fn rounds_say_the_pairs() {
 }
 
 #[test]
-fn what_cannot_be_reported() {
-    let dir = temp();
-    let dir = dir.path();
-    fs::write(dir.join("s.epd"), format!("{E4}\n")).unwrap();
-    fs::write(
-        dir.join("bad.epd"),
-        format!("{E4}\n8/8/8/8/8/8/8/8 w - -\n"),
-    )
-    .unwrap();
-    fs::write(dir.join("bad.pgn"), "1. e4 e5 *\n\n1. e4 e9 *\n").unwrap();
-    fs::write(dir.join("empty.pgn"), "\n").unwrap();
-    let e4 = format!("[FEN \"{E4} 0 1\"]\n");
-    fs::write(dir.join("m.pgn"), pair(["1-0", "1-0"], &e4, "1... e5")).unwrap();
-    fs::write(dir.join("other.pgn"), pair(["1-0", "1-0"], "", "1. d4 d5")).unwrap();
-    ok(dir, "make-book -q other.pgn --min-game 1 --bin b.bin");
-    refused(
-        dir,
-        &[
-            ("suite-report bad.epd m.pgn", 1, "bad.epd: line 2: "),
-            ("suite-report bad.pgn m.pgn", 1, "bad.pgn: game 2: e9"),
-            (
-                "suite-report empty.pgn m.pgn",
-                1,
-                "has no line and no position",
-            ),
-            (
-                "suite-report s.epd other.pgn",
-                1,
-                "none of 2 games belongs to an exit of the suite",
-            ),
-            ("suite-report s.epd m.pgn --drop-one-sided", 2, "--out"),
-            (
-                "suite-report s.epd m.pgn --drop-one-sided --out m.pgn",
-                1,
-                "m.pgn",
-            ),
-            (
-                "suite-report s.epd m.pgn --drop-one-sided --out new.epd",
-                1,
-                "all exits are one-sided",
-            ),
-            ("suite-report - -", 2, "one standard input"),
-            (
-                "suite-report s.epd m.pgn --first C",
-                1,
-                "no game of an exit has the player \"C\"",
-            ),
-            ("suite-report s.epd m.pgn --min-pairs 0", 2, "zero"),
-            ("suite-report b.bin m.pgn", 1, "b.bin: Polyglot book"),
-        ],
-    );
-    assert!(!dir.join("new.epd").exists());
-}
-
-#[test]
 fn a_match_that_needs_more_than_the_memory_budget_is_refused() {
     let dir = temp();
     let dir = dir.path();

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use crate::common::{
-    book_of, lines, ok, ok_json, program, python, records, refused, run, run_python, sample, temp,
+    book_of, lines, ok, ok_json, program, python, records, run, run_python, sample, temp,
 };
 use polybook::position::Variant;
 use proptest::prelude::*;
@@ -268,7 +268,7 @@ fn chess960_and_variants_keep_their_tags() {
 }
 
 #[test]
-fn what_is_written_over_and_what_is_not() {
+fn a_tree_is_replaced_if_its_format_has_a_checksum() {
     let dir = made("--max-ply 4");
     for format in ["pgn", "text", "jsonl"] {
         let line = format!("tree book.bin --format {format} --out tree -q");
@@ -280,20 +280,6 @@ fn what_is_written_over_and_what_is_not() {
         assert!(report["moves"].as_u64() > Some(100));
         fs::remove_file(dir.path().join("tree")).unwrap();
     }
-    fs::write(dir.path().join("notes"), "1. my notes\n").unwrap();
-    let lines = [
-        ("tree book.bin --out notes", 1, "replace it with --force"),
-        (
-            "tree book.bin --out book.bin",
-            1,
-            "both an input and an output",
-        ),
-        ("tree book.bin --json --out -", 2, "name a file"),
-        ("tree book.bin --max-ply 5000", 2, "4096"),
-        ("tree missing.bin", 1, "missing.bin"),
-        ("tree notes", 1, "not a Polyglot book but text"),
-    ];
-    refused(dir.path(), &lines);
 }
 
 #[test]

@@ -1,0 +1,379 @@
+//! Commands that are refused: one table with the exit status and a part of the message of each command.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use crate::common::{ok, refused, sample, temp};
+
+/// A command line without the name of the program, its exit status, and a part of its message.
+type Refusal = (&'static str, i32, &'static str);
+
+const REFUSALS: &[Refusal] = &[
+    // Options that would change nothing.
+    (
+        "convert games.obs.db3 a.csv --weighted",
+        2,
+        "only to suites",
+    ),
+    (
+        "convert games.obs.db3 a.csv --no-header",
+        2,
+        "only to Polyglot books",
+    ),
+    (
+        "convert games.obs.db3 a.epd --comment x",
+        2,
+        "only to Polyglot books",
+    ),
+    ("convert games.obs.db3 a.pgn --uniform", 2, "--weighted"),
+    (
+        "convert games.obs.db3 a.pgn --win-factor 3",
+        2,
+        "--weighted",
+    ),
+    (
+        "convert games.obs.db3 a.pgn --opcodes",
+        2,
+        "only to positions",
+    ),
+    ("convert book.bin a.pgn --weighted", 2, "only to databases"),
+    (
+        "make-book famous.pgn --suite a.pgn --opcodes",
+        2,
+        "only to positions",
+    ),
+    (
+        "make-book famous.pgn --leveldb a.idx --comment x",
+        2,
+        "--bin",
+    ),
+    (
+        "make-book famous.pgn --counts a.counts --draw-factor 0",
+        2,
+        "--bin",
+    ),
+    ("make-book famous.pgn --exact", 2, "--player"),
+    (
+        "make-book famous.pgn --uniform --scale position",
+        2,
+        "--scale",
+    ),
+    ("moves --leveldb games.idx --exact", 2, "--player"),
+    (
+        "moves --leveldb games.idx --since 2024 --until 2023",
+        2,
+        "exchange the dates",
+    ),
+    (
+        "games --leveldb games.idx --min-elo 9 --max-elo 8",
+        2,
+        "exchange the ratings",
+    ),
+    ("tree book.bin --min-game 3", 2, "--min-weight"),
+    (
+        "filter book.bin --out a.bin --variant atomic",
+        2,
+        "--reachable",
+    ),
+    (
+        "verify games.obs.db3 --fix a.db3",
+        2,
+        "only to Polyglot books",
+    ),
+    (
+        "merge-book book.bin --out a.bin --force",
+        2,
+        "only to OOBS databases",
+    ),
+    // Files where a command or an index belongs.
+    (
+        "famous.pgn",
+        2,
+        "polybook: famous.pgn is a file: polybook serve famous.pgn --open shows its games, polybook make-book famous.pgn makes a book",
+    ),
+    ("book.bin", 2, "polybook show book.bin"),
+    ("gone.pgn", 2, "unrecognized subcommand 'gone.pgn'"),
+    (
+        "moves famous.pgn",
+        2,
+        "polybook: famous.pgn is a file: name it after --index, as in polybook",
+    ),
+    (
+        "games famous.pgn --json",
+        2,
+        "polybook: famous.pgn is a file: name it after --index, as in polybook",
+    ),
+    ("moves gone.pgn", 2, "missing: --index <INDEX>"),
+    // Standard output as a directory.
+    (
+        "make-book games.pgn --counts -",
+        2,
+        "--counts writes a directory, and - is standard output",
+    ),
+    (
+        "make-book games.pgn --leveldb -",
+        2,
+        "--leveldb writes a directory, and - is",
+    ),
+    (
+        "merge-index a.idx --out -",
+        2,
+        "--out writes a directory, and - is",
+    ),
+    // Editing.
+    ("edit book.bin --out x.bin", 2, "no change"),
+    (
+        "edit book.bin --set e4=1",
+        2,
+        "--out, or change this one by --in-place",
+    ),
+    (
+        "edit book.bin --in-place --out x.bin --set e4=1",
+        2,
+        "cannot be used with",
+    ),
+    ("edit - --in-place --set e4=1", 2, "standard input"),
+    (
+        "edit book.bin --out book.bin --set e4=1",
+        1,
+        "name another output, or change the book by --in-place",
+    ),
+    ("edit book.bin --out x.bin --set e4", 2, "Nf3=100"),
+    (
+        "edit book.bin --out x.bin --set e4=0%",
+        2,
+        "over 0% and up to 100%",
+    ),
+    (
+        "edit book.bin --out x.bin --set e4=90000",
+        2,
+        "a weight from 0 to 65535",
+    ),
+    ("edit book.bin --out x.bin --set e4=much", 2, "Nf3=100"),
+    (
+        "edit book.bin --out x.bin --set e5=1",
+        1,
+        "\"e5\": illegal move in rnbqkbnr",
+    ),
+    (
+        "edit book.bin --out x.bin --remove-position --set e4=1",
+        2,
+        "cannot be used with",
+    ),
+    ("edit book.bin --out - --json --set e4=1", 2, "name a file"),
+    ("edit missing.bin --out x.bin --set e4=1", 1, "missing.bin"),
+    (
+        "edit book.bin --out x.bin --script missing.txt",
+        1,
+        "missing.txt",
+    ),
+    (
+        "edit book.bin --out x.bin --memory 64KiB --script long.txt",
+        1,
+        "long.txt: is longer than 2048 bytes: give more --memory",
+    ),
+    // Suites and tables.
+    ("convert book.bin s.epd --balance 45-55", 1, "no results"),
+    ("convert book.bin s.epd --balance 55-45", 2, "45-55"),
+    (
+        "convert book.bin s.epd --min-game 3",
+        2,
+        "--min-game needs games",
+    ),
+    ("convert book.bin s.epd --limit 0", 2, "--limit"),
+    ("convert book.bin other.bin", 2, "polybook filter"),
+    (
+        "convert book.bin s.epd --from bad.epd",
+        1,
+        "bad.epd: line 2: FEN",
+    ),
+    (
+        "convert book.bin s.epd --from none.epd",
+        1,
+        "none.epd: has no position",
+    ),
+    ("convert book.bin s.epd --plies 40", 1, "the longest has 12"),
+    (
+        "convert games.obs.db3 t.csv --limit 4",
+        2,
+        "--limit applies only to suites",
+    ),
+    (
+        "make-book none.epd --plies 4",
+        2,
+        "--plies applies only to --suite; the lines of a book end at --max-ply",
+    ),
+    (
+        "convert book.bin s.epd --from tagged.pgn",
+        1,
+        "tagged.pgn: is PGN: --from takes a file with a FEN",
+    ),
+    (
+        "make-book none.epd --suite s.txt",
+        2,
+        "end the name in .pgn",
+    ),
+    (
+        "make-book games.pgn --suite s.pgn --plies 20 --max-ply 10",
+        1,
+        "--max-ply 10 ends games sooner",
+    ),
+    ("make-book counts --suite s.pgn", 1, "counts have none"),
+    ("make-book games.pgn --suite games.pgn", 1, "games.pgn"),
+    (
+        "make-book games.pgn --suite s.pgn --json --plies 9",
+        1,
+        "no game has 9",
+    ),
+    (
+        "make-book games.pgn --suite s.pgn --plies 2",
+        1,
+        "no line of 2 half-moves was played by 3 games; the most is 1",
+    ),
+    (
+        "make-book games.pgn --suite s.epd --plies 2",
+        1,
+        "no position after 2 half-moves was reached by 3 games; the most is 1",
+    ),
+    (
+        "make-book games.pgn --suite s.epd --plies 2 --min-game 1 --balance 1-2",
+        1,
+        "--balance",
+    ),
+    (
+        "convert games.obs.db3 t.csv --from bad.epd",
+        2,
+        "--from applies only to",
+    ),
+    ("convert book.bin t.txt", 2, ".jsonl"),
+    ("convert - s.epd --from -", 2, "one standard input"),
+    (
+        "make-book - --suite s.epd --from -",
+        2,
+        "one standard input",
+    ),
+    // Filtering books.
+    (
+        "filter book.bin --out book.bin",
+        1,
+        "both an input and an output",
+    ),
+    ("filter book.bin --out - --json", 2, "name a file"),
+    ("filter book.bin --out a.bin --min-share 101", 2, "0 to 100"),
+    ("filter book.bin --out a.bin --min-share NaN", 2, "0 to 100"),
+    (
+        "filter book.bin --out a.bin --min-weight 65535",
+        1,
+        "no move is kept",
+    ),
+    ("filter missing.bin --out a.bin", 1, "missing.bin"),
+    ("filter --out a.bin", 2, "BOOK"),
+    // Trees.
+    ("tree book.bin --out notes", 1, "replace it with --force"),
+    (
+        "tree book.bin --out book.bin",
+        1,
+        "both an input and an output",
+    ),
+    ("tree book.bin --json --out -", 2, "name a file"),
+    ("tree book.bin --max-ply 5000", 2, "4096"),
+    ("tree missing.bin", 1, "missing.bin"),
+    ("tree notes", 1, "not a Polyglot book but text"),
+    // Filters that no game can pass.
+    (
+        "make-book games.pgn --since 2024 --until 2023",
+        2,
+        "since 2024 and until 2023",
+    ),
+    (
+        "make-book games.pgn --min-elo 2500 --max-elo 2400",
+        2,
+        "at least 2500",
+    ),
+    ("make-book games.pgn --since 2024.02.31", 2, "calendar"),
+    ("make-book games.pgn --since 24", 2, "four digits"),
+    // Reports of matches.
+    ("suite-report board.epd m.pgn", 1, "board.epd: line 2: "),
+    ("suite-report bad.pgn m.pgn", 1, "bad.pgn: game 2: e9"),
+    (
+        "suite-report empty.pgn m.pgn",
+        1,
+        "has no line and no position",
+    ),
+    (
+        "suite-report exits.epd other.pgn",
+        1,
+        "none of 2 games belongs to an exit of the suite",
+    ),
+    ("suite-report exits.epd m.pgn --drop-one-sided", 2, "--out"),
+    (
+        "suite-report exits.epd m.pgn --drop-one-sided --out m.pgn",
+        1,
+        "m.pgn",
+    ),
+    (
+        "suite-report exits.epd m.pgn --drop-one-sided --out left.epd",
+        1,
+        "all exits are one-sided",
+    ),
+    ("suite-report - -", 2, "one standard input"),
+    (
+        "suite-report exits.epd m.pgn --first C",
+        1,
+        "no game of an exit has the player \"C\"",
+    ),
+    ("suite-report exits.epd m.pgn --min-pairs 0", 2, "zero"),
+    ("suite-report b.bin m.pgn", 1, "b.bin: Polyglot book"),
+];
+
+/// Creates the files that the commands of the table name.
+fn files(dir: &Path) {
+    const AFTER_E4: &str = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -";
+    let write = |name: &str, text: &str| fs::write(dir.join(name), text).unwrap();
+    fs::copy(sample("famous.pgn"), dir.join("famous.pgn")).unwrap();
+    ok(
+        dir,
+        "make-book -q --min-game 1 --loss-factor 1 --max-ply 12 famous.pgn --bin book.bin --obs games.obs.db3 --explorer games.idx",
+    );
+    write("games.pgn", "1. e4 e5 2. Nf3 *\n");
+    ok(dir, "make-book -q games.pgn --counts counts");
+    write("long.txt", &"# long\n".repeat(400));
+    write("notes", "1. my notes\n");
+    write("bad.epd", "\nnot a position\n");
+    write("none.epd", "# none\n");
+    write("tagged.pgn", "[Event \"x\"]\n\n1. e4 *\n");
+    write("exits.epd", &format!("{AFTER_E4}\n"));
+    write("board.epd", &format!("{AFTER_E4}\n8/8/8/8/8/8/8/8 w - -\n"));
+    write("bad.pgn", "1. e4 e5 *\n\n1. e4 e9 *\n");
+    write("empty.pgn", "\n");
+    let pair = |tags: &str, moves: &str| {
+        let game = |white, black| {
+            format!(
+                "[White \"{white}\"]\n[Black \"{black}\"]\n[Result \"1-0\"]\n{tags}\n{moves} 1-0\n\n"
+            )
+        };
+        game("A", "B") + &game("B", "A")
+    };
+    write(
+        "m.pgn",
+        &pair(&format!("[FEN \"{AFTER_E4} 0 1\"]\n"), "1... e5"),
+    );
+    write("other.pgn", &pair("", "1. d4 d5"));
+    ok(dir, "make-book -q other.pgn --min-game 1 --bin b.bin");
+}
+
+/// Returns the content of each file of a directory, and `None` for directories.
+fn contents(dir: &Path) -> BTreeMap<std::ffi::OsString, Option<Vec<u8>>> {
+    let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
+    entries
+        .map(|entry| (entry.file_name(), fs::read(entry.path()).ok()))
+        .collect()
+}
+
+#[test]
+fn a_refused_command_names_the_reason_and_changes_no_file() {
+    let dir = temp();
+    files(dir.path());
+    let before = contents(dir.path());
+    refused(dir.path(), REFUSALS);
+    assert!(contents(dir.path()) == before);
+}
