@@ -94,7 +94,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     let pos = args.position.position_in(variant, &searched)?;
     let table = explorer.openings(&Line::at(variant, pos), &filters)?;
-    check_names(&explorer, &filters, table.games > 0, context)?;
+    check_names(&explorer, &filters, table.results.games > 0, context)?;
     let mut families = table.families.clone();
     sort(&mut families, order);
     if args.json {
@@ -206,12 +206,12 @@ fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool)
         document
     };
     json!({
-        "games": table.games,
+        "games": table.results.games,
         "unnamed": table.unnamed,
-        "white": table.white,
-        "draws": table.draws,
-        "black": table.black,
-        "unfinished": table.unfinished,
+        "white": table.results.white,
+        "draws": table.results.draws,
+        "black": table.results.black,
+        "unfinished": table.results.unfinished,
         "average_score": table.average_score,
         "openings": rows.iter().map(of_row).collect::<Value>(),
     })
@@ -221,9 +221,9 @@ fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool)
 /// `of_player` says whether the games are those of one player.
 fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> String {
     // Writing to a `String` does not fail.
-    let mut text = counted(table.games, "game");
-    if table.unfinished > 0 {
-        let _ = write!(text, ", {} without a result", table.unfinished);
+    let mut text = counted(table.results.games, "game");
+    if table.results.unfinished > 0 {
+        let _ = write!(text, ", {} without a result", table.results.unfinished);
     }
     if let Some(average) = table.average_score {
         let whose = if of_player {

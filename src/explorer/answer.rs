@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use shakmaty::{Color, Position, variant::VariantPosition};
+use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
     dates::text_of_number,
+    game_info::{GameInfo, PlayedGame, game_info, played_games},
     line::Line,
     query::{Query, View},
-    sources::Explorer,
-    tally::{MoveTally, PlayerTally, PositionTally, Rank, ResultSum, count_games, performance},
+    sources::Sources,
+    tally::{MoveTally, PlayerTally, PositionTally, Rank, ResultSum, count_games, is_zero},
 };
 use crate::{
     error::Result,
     index::store::results::Month,
     openings::{self, Opening},
-    pgn::{Mode, Speed},
     position::BookMove,
     task,
 };
@@ -174,58 +174,6 @@ pub struct PlayerScore {
     pub last_played: Option<String>,
 }
 
-/// A game of an answer, with the move that was played in the position of the query.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct PlayedGame {
-    /// The move in UCI notation, castling as king takes rook; `None` if the game ended in the position.
-    pub uci: Option<String>,
-    /// The game.
-    #[serde(flatten)]
-    pub game: GameInfo,
-}
-
-/// The description of a game in an answer: its id, players, date and result.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct GameInfo {
-    /// The number of the game. Games of all sources are numbered consecutively from 0.
-    #[serde(skip)]
-    pub number: u64,
-    /// The game's id at Lichess or, if it has none, its number with eight digits.
-    pub id: String,
-    /// The winner, or `None` for a draw or a game without a result.
-    #[serde(serialize_with = "as_color")]
-    pub winner: Option<Color>,
-    /// The speed of the game; `None` in [`View::Masters`](super::View::Masters).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub speed: Option<Speed>,
-    /// Whether the game was rated; `None` in [`View::Masters`](super::View::Masters).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-    /// The player with Black.
-    pub black: Player,
-    /// The player with White.
-    pub white: Player,
-    /// The year, 0 if unknown.
-    pub year: u16,
-    /// Year and month, `2006-01`, if both are known.
-    pub month: Option<String>,
-    /// Whether the game has no result. This distinguishes it from a draw, which has no winner either.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub unfinished: bool,
-}
-
-/// A player of a game: name, rating and title.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct Player {
-    /// The name.
-    pub name: String,
-    /// The rating, 0 if unknown.
-    pub rating: u16,
-    /// The player's title, or `None` if it is unknown. Titles are known only if the text of the game has been read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-}
-
 /// The number of games in one month, by result.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MonthCount {
@@ -264,114 +212,10 @@ pub struct YearCount {
     pub moves: BTreeMap<String, u64>,
 }
 
-/// A game in a list of games, with its move, date, event and length.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct ListedGame {
-    /// The game, with the move that was played in the position.
-    #[serde(flatten)]
-    pub played: PlayedGame,
-    /// The date of the game: `2006-01-02`, or `2006-01` or `2006` if the rest is unknown.
-    pub date: Option<String>,
-    /// The name of the event.
-    pub event: Option<String>,
-    /// The ECO code that the game itself states.
-    pub eco: Option<String>,
-    /// The number of half-moves of the game, at most 65535.
-    pub plies: u16,
-    /// The number of duplicates of this game that are not listed because only one game of each group of duplicates is.
-    pub copies: usize,
-    /// The other games of the same match. `Some` only if the list contains just the first game of each match.
-    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
-    pub of_match: Option<MatchGames>,
-}
-
-/// The number of further games of a match (games of the same players at the same event), if a list of games shows the
-/// match as one entry with its first game.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct MatchGames {
-    /// The number of these games that pass the filters.
-    pub more: u64,
-}
-
-/// One page of the list of games that reached a position.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct GameList {
-    /// The number of games in the whole list.
-    pub total: u64,
-    /// The number of games to skip to get the next page, or `None` if this is the last page.
-    pub next: Option<usize>,
-    /// The games on this page.
-    pub games: Vec<ListedGame>,
-}
-
-/// A description of an explorer: its sources (the indexes that it opened) and their total size.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct Overview {
-    /// The version of polybook.
-    pub version: &'static str,
-    /// The number of games that were read for all sources, or `None` if a source has counts that do not state their
-    /// number of games.
-    pub games: Option<u64>,
-    /// The number of these games that are in no answer about positions, because they were rejected or filtered.
-    #[serde(rename = "notCounted", skip_serializing_if = "is_zero")]
-    pub not_counted: u64,
-    /// The sum of the numbers of positions of all sources. A position that several sources have counts several times.
-    pub positions: u64,
-    /// The first and the last year from which there are games, or `None` if no year is known.
-    pub years: Option<[u16; 2]>,
-    /// The sources.
-    pub sources: Vec<SourceOverview>,
-}
-
-/// A description of a source, which is one of the indexes that an explorer opened.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SourceOverview {
-    /// The name that was given to the source.
-    pub name: String,
-    /// The number of games that were read, including games whose positions are not indexed. `None` if the source has
-    /// counts that do not state it.
-    pub games: Option<u64>,
-    /// The number of these games whose positions are not indexed, because the games were rejected or filtered. Always 0
-    /// for counts, whose number of games contains only counted games.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub not_counted: u64,
-    /// The number of positions.
-    pub positions: u64,
-    /// The first and the last year from which there are games, or `None` if no year is known.
-    pub years: Option<[u16; 2]>,
-    /// The variant of the games, or `auto` if the source may contain games of several variants.
-    pub variant: String,
-    /// The names of the files from which the games were read, without directories.
-    pub files: Vec<String>,
-    /// Whether the source has counts instead of games. Counts can be filtered only by speed, rating group and month.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub counts: bool,
-    /// If rare positions were dropped from the counts, the minimum number of moves that were counted in a position.
-    /// `None` if no position was dropped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_game: Option<u64>,
-    /// The number of half-moves after which counting stopped in each game, or `None` if all half-moves were counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_ply: Option<usize>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-pub(super) fn is_zero(games: &u64) -> bool {
-    *games == 0
-}
-
-fn as_color<S: serde::Serializer>(color: &Option<Color>, serializer: S) -> Result<S::Ok, S::Error> {
-    match color {
-        Some(color) => serializer.serialize_str(color.fold_wb("white", "black")),
-        None => serializer.serialize_none(),
-    }
-}
-
-/// Answers a query; implements [`Explorer::answer`].
-pub(super) fn answer(explorer: &Explorer, query: &Query) -> Result<Answer> {
+/// Answers a query; implements [`Explorer::answer`](super::Explorer::answer).
+pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
     task::fault("answer");
-    let filters = explorer.filters(&query.filters)?;
+    let filters = sources.filters(&query.filters)?;
     let is_long = query.transpositions && filters.precompute_long(query.line.subject())?;
     let mut counted = PositionTally::new(&filters, query)?;
     let mut total = MoveTally::default();
@@ -393,15 +237,19 @@ pub(super) fn answer(explorer: &Explorer, query: &Query) -> Result<Answer> {
     let moves = moves
         .iter()
         .zip(reached)
-        .map(|((mv, tally), reached)| played_move(explorer, query, *mv, tally, reached))
+        .map(|((mv, tally), reached)| played_move(sources, query, *mv, tally, reached))
         .collect::<Result<_>>()?;
     let game = |(_, number, mv): Rank| (number, mv);
     let top = counted.top.into_sorted().into_iter().map(game);
-    let top = games_of(explorer, query, top)?;
+    let top = played_games(sources, query.view, top)?;
     let is_top = |number: u64| top.iter().any(|played| played.game.number == number);
     let recent = counted.recent.into_sorted().into_iter().map(game);
     let recent = recent.filter(|(number, _)| !is_top(*number));
-    let recent = games_of(explorer, query, recent.take(query.recent_limit(top.len())))?;
+    let recent = played_games(
+        sources,
+        query.view,
+        recent.take(query.recent_limit(top.len())),
+    )?;
     Ok(Answer {
         white: totals.white(),
         draws: totals.not_won(),
@@ -423,7 +271,7 @@ pub(super) fn answer(explorer: &Explorer, query: &Query) -> Result<Answer> {
 }
 
 fn played_move(
-    explorer: &Explorer,
+    sources: &Sources,
     query: &Query,
     mv: BookMove,
     tally: &MoveTally,
@@ -434,7 +282,7 @@ fn played_move(
     let results = tally.results;
     let game = tally.game.filter(|_| results.games() == 1);
     let game = game
-        .map(|game| explorer.info(game, query.view))
+        .map(|game| game_info(sources, game, query.view))
         .transpose()?;
     let of_player = query.view == View::Player;
     Ok(PlayedMove {
@@ -456,35 +304,13 @@ fn played_move(
     })
 }
 
-/// Returns the descriptions of `games`. Each element of `games` is the number of a game, and the move that the game
-/// played in the position of the query.
-pub(super) fn games_of(
-    explorer: &Explorer,
-    query: &Query,
-    games: impl IntoIterator<Item = (u64, BookMove)>,
-) -> Result<Vec<PlayedGame>> {
-    games
-        .into_iter()
-        .map(|(number, mv)| {
-            Ok(PlayedGame {
-                uci: (mv != BookMove::NONE).then(|| mv.to_string()),
-                game: explorer.info(number, query.view)?,
-            })
-        })
-        .collect()
-}
-
-/// The least number of games from which a performance rating is calculated. Only games with a result and a rated
-/// opponent count.
-const PERFORMANCE_GAMES: u64 = 10;
-
 /// Converts the results and ratings of a player in the games with one move to the form of an answer.
 fn player_score(tally: &PlayerTally) -> PlayerScore {
     PlayerScore {
         wins: tally.wins,
         losses: tally.losses,
         average_opponent_rating: tally.opponents.rounded_mean(),
-        performance: performance_of(tally),
+        performance: tally.performance(),
         performance_games: tally.opponents.games,
         last_played: text_of_number(tally.last),
     }
@@ -498,18 +324,10 @@ fn player_totals(tally: &PlayerTally) -> PlayerTotals {
         opponent_rating: tally.opponents.rounded_mean(),
         player_rating: tally.own.rounded_mean(),
         player_rating_games: tally.own.games,
-        performance: performance_of(tally),
+        performance: tally.performance(),
         performance_games: tally.opponents.games,
         last_played: text_of_number(tally.last),
     }
-}
-
-/// Returns the player's performance rating, or `None` if there are fewer than [`PERFORMANCE_GAMES`] games with a result
-/// and a rated opponent.
-pub(super) fn performance_of(tally: &PlayerTally) -> Option<u64> {
-    let games = tally.opponents.games;
-    let opponents = tally.opponents.rounded_mean()?;
-    (games >= PERFORMANCE_GAMES).then(|| performance(opponents, tally.half_points, games))
 }
 
 /// Returns the position after playing the legal move `mv` at the end of `line`.

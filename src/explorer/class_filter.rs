@@ -1,15 +1,9 @@
 //! Filters that rows of counts and results by period can answer, because they depend only on speed, rating group and
 //! month.
 
-use super::{dates::DateRange, fold::Collector, query::Filters, source::OpenIndex};
+use super::{dates::DateRange, query::Filters};
 use crate::{
-    error::Result,
-    index::store::{
-        COUNTS, ListKey,
-        count_pages::CountedList,
-        periods::PeriodResults,
-        results::{Class, Period, YearMonths, games_of},
-    },
+    index::store::results::{Class, Period, YearMonths},
     pgn::{RatingGroup, Speed},
 };
 
@@ -36,7 +30,7 @@ pub(super) fn date_of(period: Period) -> u32 {
 pub(super) struct ClassFilter {
     /// For each class, by its number, whether its games pass.
     classes: [bool; Class::COUNT],
-    dates: DateRange,
+    pub dates: DateRange,
 }
 
 impl ClassFilter {
@@ -63,118 +57,20 @@ impl ClassFilter {
         })
     }
 
-    /// Passes the results of a position that pass the filter to `collector`. `source` is an index of counts. The
-    /// position may be stored under any of the keys `subjects`. `split` is the greatest length of the period (all time,
-    /// a year or a month) of each result.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the index is damaged.
-    pub(super) fn fold_counts(
-        &self,
-        source: &OpenIndex,
-        subjects: &[ListKey],
-        split: Split,
-        collector: &mut impl Collector,
-    ) -> Result<()> {
-        let mut is_known = false;
-        for subject in subjects {
-            let Some(list) = source.counts(*subject)? else {
-                continue;
-            };
-            is_known = true;
-            match list {
-                CountedList::Rows(rows) => {
-                    for row in rows.iter().filter(|row| self.admits(row.class)) {
-                        let period = Period::Month(row.month);
-                        if self.contains(period) {
-                            collector.add_row(source, period, row);
-                        }
-                    }
-                }
-                CountedList::Periods(games) => {
-                    self.fold_periods(source, COUNTS, *subject, games, split, collector)?;
-                }
-            }
-        }
-        if !is_known {
-            collector.lack(source);
-        }
-        Ok(())
-    }
-
-    /// Passes the stored results by period of a position to `collector`, except results that do not pass the filter. A
-    /// period is all time, a year or a month. The periods do not overlap, and are as long as `split` and the filter's
-    /// range of dates allow.
-    ///
-    /// `of` is the prefix of the LevelDB keys: [`LISTS`](crate::index::store::LISTS) for an index of games, [`COUNTS`]
-    /// for an index of counts. `subject` is the key of the position, and `games` is the number of its games.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the index is damaged.
-    pub(super) fn fold_periods(
-        &self,
-        source: &OpenIndex,
-        of: &[u8; 2],
-        subject: ListKey,
-        games: u64,
-        split: Split,
-        collector: &mut impl Collector,
-    ) -> Result<()> {
-        let periods = match split == Split::Nowhere && self.dates.is_all() {
-            true => vec![Period::All],
-            false => self.periods(&source.index.years(of, subject)?, split),
-        };
-        for period in periods {
-            let results = source.index.results(of, subject, period)?;
-            if period == Period::All && games_of(&results.rows) != games {
-                return Err(source.damaged("the results of a position do not add up to its games"));
-            }
-            self.fold_period(source, period, &results, collector)?;
-        }
-        Ok(())
-    }
-
-    /// Passes `results`, the results of moves in the period `period`, to `collector`. Leaves out classes (speed and
-    /// rating group) that the filter rejects. The whole period must lie in the filter's range of dates.
-    fn fold_period(
-        &self,
-        source: &OpenIndex,
-        period: Period,
-        results: &PeriodResults,
-        collector: &mut impl Collector,
-    ) -> Result<()> {
-        let has_game = |id: u32| u64::from(id) < source.games();
-        let rows = results.rows.iter();
-        let candidates = results.candidates.iter();
-        let mut ids = rows.clone().filter_map(|row| row.game);
-        if !ids.all(has_game) || !candidates.clone().all(|game| has_game(game.game)) {
-            return Err(source.damaged("the results of a position name an unknown game"));
-        }
-        for row in rows.filter(|row| self.admits(row.class)) {
-            collector.add_row(source, period, row);
-        }
-        for game in candidates.filter(|game| self.admits(game.class)) {
-            collector.add_candidate(source, game.game, game.mv);
-        }
-        Ok(())
-    }
-
     /// Returns `true` if the filter admits games of a class (speed and rating group).
-    fn admits(&self, class: Class) -> bool {
+    pub(super) fn admits(&self, class: Class) -> bool {
         self.classes[class.number()]
     }
 
     /// Returns `true` if games of a period (all time, a year or a month) may lie in the filter's range of dates.
-    fn contains(&self, period: Period) -> bool {
+    pub(super) fn contains(&self, period: Period) -> bool {
         self.dates.contains(date_of(period))
     }
 
     /// Returns the periods that together contain the games in the filter's range of dates. `years` are the years with
     /// games, each with its months. A year is returned as a whole if all its months are in the range and `split` allows
     /// years. Otherwise its months in the range are returned.
-    fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
+    pub(super) fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();
         for year in years {
             let months = year.months().map(Period::Month);

@@ -1,24 +1,22 @@
 //! Counts how many games there would be for each value of a filter: speed, rating group, year, color and variant.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::collections::BTreeMap;
 
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use shakmaty::Color;
 
 use super::{
-    answer::is_zero,
     class_filter::{Split, date_of},
     dates::DateRange,
     duplicate_groups::DuplicateGroups,
     filter::{SourceFilter, SourceFilters},
-    fold::{AcceptedRows, Collector, PassingGames, fold},
+    fold::{AcceptedRows, Collector, PassingGames, fold, fold_games},
     games::{GameSummary, UNRATED},
     line::Line,
+    open_index::OpenIndex,
     query::Filters,
-    source::OpenIndex,
-    sources::Explorer,
-    tally::ResultSum,
+    sources::Sources,
+    tally::{ResultSum, is_zero},
 };
 use crate::{
     error::Result,
@@ -26,9 +24,6 @@ use crate::{
     pgn::{RatingGroup, Speed},
     position::{BookMove, Variant},
 };
-
-/// The number of games that a thread processes at a time when variants are counted.
-const STRETCH: usize = 1 << 16;
 
 /// The numbers of games of a position for each speed, rating group, color and year, and the numbers of games for each
 /// variant. A number counts the games that pass if one filter is set to its value and the remaining filters are
@@ -116,9 +111,9 @@ struct RatingGroups {
     dates: DateRange,
 }
 
-/// Counts the games of a position for each value of a filter; implements [`Explorer::facets`].
-pub(super) fn facets(explorer: &Explorer, line: &Line, filters: &Filters) -> Result<Facets> {
-    let GroupTally { counts, years } = grouped(explorer, line, filters)?;
+/// Counts the games of a position for each value of a filter; implements [`Explorer::facets`](super::Explorer::facets).
+pub(super) fn facets(sources: &Sources, line: &Line, filters: &Filters) -> Result<Facets> {
+    let GroupTally { counts, years } = grouped(sources, line, filters)?;
     let speeds = Speed::ALL.map(Speed::name).into_iter();
     let floors = RatingGroup::all().map(RatingGroup::floor);
     Ok(Facets {
@@ -131,8 +126,8 @@ pub(super) fn facets(explorer: &Explorer, line: &Line, filters: &Filters) -> Res
             black: counts[COLORS + 1],
         }),
         years: years.into_iter().collect(),
-        variants: variants(explorer, filters)?,
-        min_game: explorer.min_game(filters),
+        variants: variants(sources, filters)?,
+        min_game: sources.min_game(filters),
     })
 }
 
@@ -170,13 +165,13 @@ impl Collector for GroupResults {
     }
 }
 
-/// Returns the results of a position for each rating group that has games; implements [`Explorer::scores`].
+/// Returns the results of a position for each rating group that has games; implements [`Explorer::scores`](super::Explorer::scores).
 pub(super) fn scores(
-    explorer: &Explorer,
+    sources: &Sources,
     line: &Line,
     filters: &Filters,
 ) -> Result<Vec<RatingScore>> {
-    let filters = explorer.filters(filters)?;
+    let filters = sources.filters(filters)?;
     let GroupResults(sums) = fold(&filters, &line.subjects(), GroupResults::default)?;
     let names = RatingGroup::all().map(|group| group.floor().to_string());
     let names = names.chain(["unknown".to_owned()]);
@@ -191,41 +186,49 @@ pub(super) fn scores(
     Ok(scores.map(score).collect())
 }
 
-/// Returns the number of games of each variant that pass `filters`; implements [`Explorer::variants`].
+/// Returns the number of games of each variant that pass `filters`; implements
+/// [`Explorer::variants`](super::Explorer::variants).
 pub(super) fn variants(
-    explorer: &Explorer,
+    sources: &Sources,
     filters: &Filters,
 ) -> Result<Option<BTreeMap<&'static str, u64>>> {
     let is_all = Filters {
         source: None,
         ..filters.clone()
     } == Filters::default();
-    let filters = explorer.filters(filters)?;
-    let mut sources = filters.of_sources.iter();
-    if !is_all && sources.any(|(source, _)| source.counted.is_some()) {
+    let filters = sources.filters(filters)?;
+    let counts = filters.of_sources.iter().map(|(source, _)| *source);
+    let counts = counts.filter(|source| source.counted.is_some());
+    if !is_all && counts.clone().next().is_some() {
         return Ok(None);
     }
-    let mut counted = BTreeMap::new();
-    for (source, filter) in &filters.of_sources {
-        let Some(all) = source.counted_games() else {
+    type Games = [u64; Variant::ALL.len()];
+    let games: Games = fold_games(
+        &filters,
+        |games: &mut Games, _, _, _, variant| games[variant as usize] += 1,
+        |a, b| std::array::from_fn(|variant| a[variant] + b[variant]),
+    );
+    let games = Variant::ALL.into_iter().zip(games);
+    let mut by_name: BTreeMap<&str, u64> = games
+        .filter(|(_, games)| *games > 0)
+        .map(|(variant, games)| (name_of(variant), games))
+        .collect();
+    for source in counts {
+        let Some(games) = source.counted_games() else {
             return Ok(None);
         };
-        let of_counts = source.counted.as_ref();
-        let of_counts = of_counts.and_then(|_| source.index.variant().only());
-        let of_counts = of_counts.map(|variant| (variant, all));
-        let games = variants_of(&filters, source, filter).into_iter();
-        for (variant, games) in games.chain(of_counts) {
-            *counted.entry(name_of(variant)).or_default() += games;
+        if let Some(variant) = source.index.variant().only() {
+            *by_name.entry(name_of(variant)).or_default() += games;
         }
     }
-    Ok(Some(counted))
+    Ok(Some(by_name))
 }
 
-fn grouped(explorer: &Explorer, line: &Line, filters: &Filters) -> Result<GroupTally> {
+fn grouped(sources: &Sources, line: &Line, filters: &Filters) -> Result<GroupTally> {
     let groups = RatingGroups::of(filters);
     // The value of the filter decides which game of a duplicate group is the first, so duplicates are handled per value.
-    let duplicates = filters.once.then(|| explorer.duplicates()).transpose()?;
-    let filters = &explorer.filters(&Filters {
+    let duplicates = filters.once.then(|| sources.duplicates()).transpose()?;
+    let filters = &sources.filters(&Filters {
         speeds: None,
         groups: None,
         since: None,
@@ -367,64 +370,6 @@ impl GroupTally {
             *self.years.entry(year).or_default() += games;
         }
     }
-}
-
-/// Divides the games of a source (an index of the explorer) into ranges of ids that threads process separately.
-pub(super) fn stretches(source: &OpenIndex) -> impl ParallelIterator<Item = Range<usize>> + use<> {
-    let games = source.rows.len();
-    let stretches = (0..games.div_ceil(STRETCH)).into_par_iter();
-    stretches.map(move |number| number * STRETCH..games.min((number + 1) * STRETCH))
-}
-
-/// Calls `f` with the id and the variant of each game of `source` (an index of the explorer) that passes the filters
-/// and whose id is in `stretch`. Skips games whose positions are not indexed, such as rejected games. `filter` is the
-/// filter for this source.
-pub(super) fn games_of_stretch(
-    filters: &SourceFilters<'_>,
-    source: &OpenIndex,
-    filter: &SourceFilter<'_>,
-    stretch: Range<usize>,
-    mut f: impl FnMut(u32, Variant),
-) {
-    let (games, only) = (&source.rows, source.index.variant().only());
-    let mut marked = Vec::new();
-    let passes = match filter.precomputed(stretch.clone()) {
-        Some(passes) => passes,
-        None => {
-            filter.filter_range(stretch.clone(), &mut marked);
-            &marked
-        }
-    };
-    let passing = stretch.zip(passes);
-    let passing = passing.filter(|(id, passes)| **passes && games.traits[*id].counts());
-    let mut passing: Vec<(u32, u32)> = passing.map(|(id, _)| (id as u32, 0)).collect();
-    for (id, _) in filters.keep_first(source, &mut passing) {
-        if let Some(variant) = only.or(games.traits[*id as usize].variant()) {
-            f(*id, variant);
-        }
-    }
-}
-
-/// Returns the number of games in `source` (an index of the explorer) that pass the filters, for each variant that has
-/// such games. `filter` is the filter for this source.
-fn variants_of(
-    filters: &SourceFilters<'_>,
-    source: &OpenIndex,
-    filter: &SourceFilter<'_>,
-) -> Vec<(Variant, u64)> {
-    let count = |stretch| {
-        let mut counted = [0; Variant::ALL.len()];
-        games_of_stretch(filters, source, filter, stretch, |_, variant| {
-            counted[variant as usize] += 1;
-        });
-        counted
-    };
-    let none = || [0; Variant::ALL.len()];
-    let counted = stretches(source)
-        .map(count)
-        .reduce(none, |a, b| std::array::from_fn(|at| a[at] + b[at]));
-    let counted = Variant::ALL.into_iter().zip(counted);
-    counted.filter(|(_, games)| *games > 0).collect()
 }
 
 /// Returns the name that Lichess's API uses for a variant.

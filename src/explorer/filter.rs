@@ -10,8 +10,8 @@ use super::{
     dates::DateRange,
     duplicate_groups::DuplicateGroups,
     games::{AskedTraits, GameColumns, Traits},
+    open_index::OpenIndex,
     query::{Filters, RatingRange},
-    source::OpenIndex,
 };
 use crate::{
     error::Result,
@@ -219,17 +219,12 @@ impl<'a> SourceFilter<'a> {
     /// for later calls.
     pub(super) fn precompute(&self) {
         self.precomputed.get_or_init(|| {
-            let games = self.games();
-            let marked: Vec<Vec<bool>> = (0..games.div_ceil(STRETCH))
-                .into_par_iter()
-                .map(|number| {
-                    let first = number * STRETCH;
-                    let mut passes = Vec::new();
-                    self.filter_range(first..games.min(first + STRETCH), &mut passes);
-                    passes
-                })
-                .collect();
-            marked.concat()
+            let marked = stretches(self.games()).map(|stretch| {
+                let mut passes = Vec::new();
+                self.filter_range(stretch, &mut passes);
+                passes
+            });
+            marked.collect::<Vec<_>>().concat()
         });
     }
 
@@ -381,6 +376,12 @@ impl<'a> SourceFilter<'a> {
             });
         }
     }
+}
+
+/// Divides the ids of the first `games` games of a source into ranges that threads process separately.
+pub(super) fn stretches(games: usize) -> impl IndexedParallelIterator<Item = Range<usize>> {
+    let stretches = (0..games.div_ceil(STRETCH)).into_par_iter();
+    stretches.map(move |number| number * STRETCH..games.min((number + 1) * STRETCH))
 }
 
 /// Clears the mark of each game whose value in `column` does not satisfy `is_true`.

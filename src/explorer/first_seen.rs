@@ -9,9 +9,9 @@ use super::{
     dates::earliest,
     filter::{SourceFilter, SourceFilters},
     fold::{Collector, PassingGames, fold},
+    open_index::OpenIndex,
     query::Filters,
-    source::OpenIndex,
-    sources::Explorer,
+    sources::Sources,
     tally::{Rank, by_date},
 };
 use crate::{
@@ -82,13 +82,13 @@ impl FirstSeen<'_> {
     /// # Errors
     ///
     /// Returns an error if an index of the explorer contains counts instead of games.
-    pub(crate) fn new(explorer: &Explorer) -> Result<FirstSeen<'_>> {
-        let mut sources = explorer.sources.iter();
-        if let Some(source) = sources.find(|source| source.counted.is_some()) {
+    pub(super) fn new(sources: &Sources) -> Result<FirstSeen<'_>> {
+        let mut indexes = sources.indexes.iter();
+        if let Some(source) = indexes.find(|source| source.counted.is_some()) {
             return Err(Error::file(&source.name, "has counts and no games"));
         }
         Ok(FirstSeen {
-            filters: explorer.filters(&Filters::default())?,
+            filters: sources.filters(&Filters::default())?,
             first_days: Mutex::default(),
         })
     }
@@ -203,7 +203,10 @@ impl Collector for Visits {
 mod tests {
     use std::{fs, sync::atomic::AtomicBool};
 
-    use super::{super::dates::latest, *};
+    use super::{
+        super::{Explorer, dates::latest},
+        *,
+    };
     use crate::{
         MakeBook,
         index::store::lists::INLINE,
@@ -234,7 +237,7 @@ mod tests {
         let make = MakeBook::new([Input::file(&pgn)]);
         make.explorer(&index).run().unwrap();
         let explorer = Explorer::open([("games".to_owned(), index)]).unwrap();
-        let first_seen = FirstSeen::new(&explorer).unwrap();
+        let first_seen = explorer.first_seen().unwrap();
         let mut pos = Keyed::new(Variant::Standard.start());
         pos.play(read_move(pos.position(), b"e4").unwrap());
         let subject = ListKey::position(Variant::Standard, pos.identity());

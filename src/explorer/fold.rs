@@ -3,25 +3,26 @@
 //!
 //! [`fold`] passes everything that the filters admit to a [`Collector`]. Each answer about a position has a collector.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::{
-    class_filter::Split,
-    filter::{SourceFilter, SourceFilters},
+    class_filter::{ClassFilter, Split},
+    filter::{SourceFilter, SourceFilters, stretches},
     games::GameSummary,
-    source::OpenIndex,
+    open_index::OpenIndex,
 };
 use crate::{
     error::Result,
-    index::{
-        store::{
-            LISTS, ListKey,
-            lists::List,
-            results::{Period, ResultRow},
-        },
-        store::{ListPlace, StoredPart},
+    index::store::{
+        COUNTS, LISTS, ListKey, ListPlace, StoredPart,
+        count_pages::CountedList,
+        lists::List,
+        periods::PeriodResults,
+        results::{Period, ResultRow, games_of},
     },
-    position::BookMove,
+    position::{BookMove, Variant},
 };
 
 /// The greatest number of parts of a list of games that are filtered on the calling thread alone. A list of this length
@@ -134,7 +135,7 @@ pub(super) fn fold<C: Collector>(
             if let Some(classes) = &filters.class_filter
                 && let AcceptedRows::OfCounts(split) | AcceptedRows::All(split) = accepted
             {
-                classes.fold_counts(source, subjects, split, &mut all)?;
+                fold_counts(classes, source, subjects, split, &mut all)?;
             }
             continue;
         }
@@ -143,7 +144,7 @@ pub(super) fn fold<C: Collector>(
             (ListPlace::Chunks(list), Some(classes), AcceptedRows::All(split))
                 if list.has_periods =>
             {
-                classes.fold_periods(source, LISTS, subject, list.items, split, &mut all)?;
+                fold_periods(classes, source, LISTS, subject, list.items, split, &mut all)?;
             }
             (place, ..) => {
                 let stored = source.list(subject, place)?;
@@ -152,6 +153,160 @@ pub(super) fn fold<C: Collector>(
         }
     }
     Ok(all)
+}
+
+/// Adds up all games of the sources that pass the filters, whatever positions they reached. Games whose positions are
+/// not indexed, such as rejected games, are left out.
+///
+/// `add` adds a game to a sum. The game is given as its source, the filter for this source, its id, and its variant.
+/// `join` adds two sums. The games are processed on several threads, each with its own sum.
+pub(super) fn fold_games<T: Default + Send>(
+    filters: &SourceFilters<'_>,
+    add: impl Fn(&mut T, &OpenIndex, &SourceFilter<'_>, u32, Variant) + Sync,
+    join: impl Fn(T, T) -> T + Sync + Send,
+) -> T {
+    let of_source = |(source, filter): &(&OpenIndex, SourceFilter<'_>)| {
+        let of_stretch = |stretch| {
+            let mut sum = T::default();
+            for_each_game(filters, source, filter, stretch, |id, variant| {
+                add(&mut sum, source, filter, id, variant);
+            });
+            sum
+        };
+        stretches(source.rows.len())
+            .map(of_stretch)
+            .reduce(T::default, &join)
+    };
+    let sums = filters.of_sources.iter().map(of_source);
+    sums.fold(T::default(), &join)
+}
+
+/// Calls `f` with the id and the variant of each game of `source` (an index of the explorer) that passes the filters
+/// and whose id is in `stretch`. Skips games whose positions are not indexed, such as rejected games. `filter` is the
+/// filter for this source.
+fn for_each_game(
+    filters: &SourceFilters<'_>,
+    source: &OpenIndex,
+    filter: &SourceFilter<'_>,
+    stretch: Range<usize>,
+    mut f: impl FnMut(u32, Variant),
+) {
+    let (games, only) = (&source.rows, source.index.variant().only());
+    let mut marked = Vec::new();
+    let passes = match filter.precomputed(stretch.clone()) {
+        Some(passes) => passes,
+        None => {
+            filter.filter_range(stretch.clone(), &mut marked);
+            &marked
+        }
+    };
+    let passing = stretch.zip(passes);
+    let passing = passing.filter(|(id, passes)| **passes && games.traits[*id].counts());
+    let mut passing: Vec<(u32, u32)> = passing.map(|(id, _)| (id as u32, 0)).collect();
+    for (id, _) in filters.keep_first(source, &mut passing) {
+        if let Some(variant) = only.or(games.traits[*id as usize].variant()) {
+            f(*id, variant);
+        }
+    }
+}
+
+/// Passes the results of a position that pass the filter `classes` to `collector`. `source` is an index of counts. The
+/// position may be stored under any of the keys `subjects`. `split` is the greatest length of the period (all time,
+/// a year or a month) of each result.
+///
+/// # Errors
+///
+/// Returns an error if the index is damaged.
+fn fold_counts(
+    classes: &ClassFilter,
+    source: &OpenIndex,
+    subjects: &[ListKey],
+    split: Split,
+    collector: &mut impl Collector,
+) -> Result<()> {
+    let mut is_known = false;
+    for subject in subjects {
+        let Some(list) = source.counts(*subject)? else {
+            continue;
+        };
+        is_known = true;
+        match list {
+            CountedList::Rows(rows) => {
+                for row in rows.iter().filter(|row| classes.admits(row.class)) {
+                    let period = Period::Month(row.month);
+                    if classes.contains(period) {
+                        collector.add_row(source, period, row);
+                    }
+                }
+            }
+            CountedList::Periods(games) => {
+                fold_periods(classes, source, COUNTS, *subject, games, split, collector)?;
+            }
+        }
+    }
+    if !is_known {
+        collector.lack(source);
+    }
+    Ok(())
+}
+
+/// Passes the stored results by period of a position to `collector`, except results that do not pass the filter
+/// `classes`. A
+/// period is all time, a year or a month. The periods do not overlap, and are as long as `split` and the filter's
+/// range of dates allow.
+///
+/// `of` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`]
+/// for an index of counts. `subject` is the key of the position, and `games` is the number of its games.
+///
+/// # Errors
+///
+/// Returns an error if the index is damaged.
+fn fold_periods(
+    classes: &ClassFilter,
+    source: &OpenIndex,
+    of: &[u8; 2],
+    subject: ListKey,
+    games: u64,
+    split: Split,
+    collector: &mut impl Collector,
+) -> Result<()> {
+    let periods = match split == Split::Nowhere && classes.dates.is_all() {
+        true => vec![Period::All],
+        false => classes.periods(&source.index.years(of, subject)?, split),
+    };
+    for period in periods {
+        let results = source.index.results(of, subject, period)?;
+        if period == Period::All && games_of(&results.rows) != games {
+            return Err(source.damaged("the results of a position do not add up to its games"));
+        }
+        fold_period(classes, source, period, &results, collector)?;
+    }
+    Ok(())
+}
+
+/// Passes `results`, the results of moves in the period `period`, to `collector`. Leaves out classes (speed and
+/// rating group) that the filter `classes` rejects. The whole period must lie in the filter's range of dates.
+fn fold_period(
+    classes: &ClassFilter,
+    source: &OpenIndex,
+    period: Period,
+    results: &PeriodResults,
+    collector: &mut impl Collector,
+) -> Result<()> {
+    let has_game = |id: u32| u64::from(id) < source.games();
+    let rows = results.rows.iter();
+    let candidates = results.candidates.iter();
+    let mut ids = rows.clone().filter_map(|row| row.game);
+    if !ids.all(has_game) || !candidates.clone().all(|game| has_game(game.game)) {
+        return Err(source.damaged("the results of a position name an unknown game"));
+    }
+    for row in rows.filter(|row| classes.admits(row.class)) {
+        collector.add_row(source, period, row);
+    }
+    for game in candidates.filter(|game| classes.admits(game.class)) {
+        collector.add_candidate(source, game.game, game.mv);
+    }
+    Ok(())
 }
 
 /// Adds those games of a list that pass the filters to the collector `all`. `stored` are the parts of the list, read

@@ -6,14 +6,14 @@ use std::{collections::BTreeSet, iter};
 use rustc_hash::FxHashMap;
 
 use super::{
-    answer::{GameList, ListedGame, MatchGames, PlayedGame, games_of},
     dates::text_of_number,
     duplicate_groups::DuplicateGroups,
     filter::{SourceFilter, SourceFilters},
     fold::{Collector, PassingGames, fold},
+    game_info::{PlayedGame, played_games},
+    open_index::OpenIndex,
     query::{Page, Query, Sort},
-    source::OpenIndex,
-    sources::Explorer,
+    sources::Sources,
     tally::{Rank, by_date, by_rating},
 };
 use crate::{error::Result, index::store::Best, position::BookMove};
@@ -24,25 +24,65 @@ const WINDOW: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
 /// The entry of a match (games of the same players at the same event) in a list of games: the number of its first game,
 /// the move that this game played, and the number of further games of the match.
-type First = (u64, BookMove, u64);
+type MatchEntry = (u64, BookMove, u64);
 
-/// Returns one page of the list of games that reached a position; implements [`Explorer::games`].
+/// A game in a list of games, with its move, date, event and length.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct ListedGame {
+    /// The game, with the move that was played in the position.
+    #[serde(flatten)]
+    pub played: PlayedGame,
+    /// The date of the game: `2006-01-02`, or `2006-01` or `2006` if the rest is unknown.
+    pub date: Option<String>,
+    /// The name of the event.
+    pub event: Option<String>,
+    /// The ECO code that the game itself states.
+    pub eco: Option<String>,
+    /// The number of half-moves of the game, at most 65535.
+    pub plies: u16,
+    /// The number of duplicates of this game that are not listed because only one game of each group of duplicates is.
+    pub copies: usize,
+    /// The other games of the same match. `Some` only if the list contains just the first game of each match.
+    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
+    pub of_match: Option<MatchGames>,
+}
+
+/// The number of further games of a match (games of the same players at the same event), if a list of games shows the
+/// match as one entry with its first game.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct MatchGames {
+    /// The number of these games that pass the filters.
+    pub more: u64,
+}
+
+/// One page of the list of games that reached a position.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct GameList {
+    /// The number of games in the whole list.
+    pub total: u64,
+    /// The number of games to skip to get the next page, or `None` if this is the last page.
+    pub next: Option<usize>,
+    /// The games on this page.
+    pub games: Vec<ListedGame>,
+}
+
+/// Returns one page of the list of games that reached a position; implements
+/// [`Explorer::games`](super::Explorer::games).
 ///
 /// # Errors
 ///
 /// Returns an error if an index is damaged, if the selected source does not exist, or if no source contains games.
-pub(super) fn list(explorer: &Explorer, query: &Query, page: &Page) -> Result<GameList> {
-    let filters = explorer.filters_of_games(&query.filters)?;
+pub(super) fn list(sources: &Sources, query: &Query, page: &Page) -> Result<GameList> {
+    let filters = sources.filters_of_games(&query.filters)?;
     // One more game tells whether there is another page.
     let longer = &Page {
         limit: page.limit.saturating_add(1),
         ..*page
     };
     let (total, mut games) = match page.fold_matches {
-        true => folded(explorer.duplicates()?, &filters, query, longer)?,
+        true => folded(sources.duplicates()?, &filters, query, longer)?,
         false => {
-            let (total, games) =
-                numbers(explorer.filters_of_games(&query.filters)?, query, longer)?;
+            let (total, games) = numbers(sources.filters_of_games(&query.filters)?, query, longer)?;
             let games = games.map(|game| game.map(|(number, mv)| (number, mv, 0)));
             (total, games.collect::<Result<Vec<_>>>()?)
         }
@@ -51,10 +91,10 @@ pub(super) fn list(explorer: &Explorer, query: &Query, page: &Page) -> Result<Ga
     let next = has_next.then_some(page.skip.saturating_add(page.limit));
     games.truncate(page.limit);
     let played = games.iter().map(|(number, mv, _)| (*number, *mv));
-    let played = games_of(explorer, query, played)?.into_iter();
+    let played = played_games(sources, query.view, played)?.into_iter();
     let listed = played.zip(&games).map(|(played, (.., more))| {
         with_details(
-            explorer,
+            sources,
             &filters,
             played,
             Some(*more).filter(|more| *more > 0),
@@ -70,13 +110,13 @@ pub(super) fn list(explorer: &Explorer, query: &Query, page: &Page) -> Result<Ga
 /// Adds details such as date and event to a game of a list. `more` is the number of further games of the same match. It
 /// is `None` if these games have entries of their own, or if there are none.
 pub(super) fn with_details(
-    explorer: &Explorer,
+    sources: &Sources,
     filters: &SourceFilters<'_>,
     played: PlayedGame,
     more: Option<u64>,
 ) -> Result<ListedGame> {
     let number = played.game.number;
-    let (source, id) = explorer.place(number)?;
+    let (source, id) = sources.locate(number)?;
     let (games, at) = (&source.rows, id as usize);
     let event = source.name(games.events[at])?;
     let eco = games.eco[at].code();
@@ -233,7 +273,7 @@ fn folded(
     filters: &SourceFilters<'_>,
     query: &Query,
     page: &Page,
-) -> Result<(u64, Vec<First>)> {
+) -> Result<(u64, Vec<MatchEntry>)> {
     let subjects = [query.line.subject()];
     let wanted = page.skip.saturating_add(page.limit);
     let new = || FirstGames::new(duplicates, page.sort, wanted);
@@ -352,7 +392,7 @@ impl Collector for FirstGames<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::Explorer, *};
     use crate::{
         MakeBook,
         explorer::{Line, View},

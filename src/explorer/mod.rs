@@ -44,13 +44,15 @@ mod facets;
 mod filter;
 mod first_seen;
 mod fold;
+mod game_info;
 mod games;
 mod line;
 mod list;
+mod open_index;
 mod opening_table;
+mod overview;
 mod prepare;
 mod query;
-mod source;
 mod sources;
 mod suggest;
 mod tally;
@@ -60,21 +62,31 @@ mod times;
 mod unknown_name;
 mod words;
 
+use std::{
+    collections::BTreeMap,
+    fmt,
+    fs::Metadata,
+    hash::{DefaultHasher, Hash, Hasher},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
 pub use self::{
-    answer::{
-        Answer, GameInfo, GameList, ListedGame, MatchGames, MonthCount, Overview, PlayedGame,
-        PlayedMove, Player, PlayerScore, PlayerTotals, SourceOverview, YearCount,
-    },
+    answer::{Answer, MonthCount, PlayedMove, PlayerScore, PlayerTotals, YearCount},
     facets::{ColorCount, Facets, RatingScore},
+    game_info::{GameInfo, PlayedGame, Player},
     line::Line,
+    list::{GameList, ListedGame, MatchGames},
     opening_table::{OpeningRow, OpeningTable},
+    overview::{Overview, SourceFile, SourceOverview},
     prepare::{
-        AnswerSource, GameResults, GamesHere, PlayerGames, Preparation, PrepareQuery,
-        PreparedAnswer, PreparedLine, PreparedMove, RepertoireMoves, TheirGames,
+        AnswerSource, GamesHere, PlayerGames, Preparation, PrepareQuery, PreparedAnswer,
+        PreparedLine, PreparedMove, RepertoireMoves, TheirGames,
     },
     query::{Filters, Page, Query, RatingRange, RatingRangeError, Sort, UnknownSort, View},
-    sources::{Explorer, NeedsGames, SourceFile},
+    sources::NeedsGames,
     suggest::{SuggestField, Suggestion},
+    tally::GameResults,
     times::{MoveTime, Times},
     unknown_name::UnknownName,
 };
@@ -88,3 +100,589 @@ pub use crate::{
     pgn::{Date, EcoRange, GameResult, Mode, NameMatch, RatingGroup, Speed},
     position::Variant,
 };
+
+use self::{
+    answer::answer,
+    game_info::{game_info, is_number},
+    open_index::OpenIndex,
+    opening_table::opening_table,
+    overview::source_overview,
+    prepare::prepare,
+    sources::Sources,
+    suggest::Suggestions,
+    tally::count_games,
+    times::times,
+    unknown_name::{unknown_name, unknown_names},
+};
+use crate::{
+    error::{Error, Result},
+    index::{
+        GameHeader,
+        store::{ListKey, SiteId},
+    },
+    task,
+};
+
+/// The greatest number of positions of a line for which [`Explorer::reached`] counts games.
+const MOST_REACHED: usize = 600;
+
+/// An opening explorer that answers queries about positions from one or several indexes. Any number of threads may use
+/// it at the same time.
+///
+/// The indexes of an explorer are its *sources*. Games are numbered consecutively over all sources. An open explorer
+/// holds 34 bytes of each game in memory, and some names.
+pub struct Explorer {
+    sources: Sources,
+    suggestions: Suggestions,
+}
+
+impl fmt::Debug for Explorer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self
+            .sources
+            .indexes
+            .iter()
+            .map(|source| &*source.name)
+            .collect();
+        f.debug_struct("Explorer").field("sources", &names).finish()
+    }
+}
+
+impl Explorer {
+    /// Opens an explorer. Each source is given as a name, which queries use to select it, and the directory of its
+    /// index.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a directory does not contain an explorer's index, or if an index is damaged.
+    pub fn open(sources: impl IntoIterator<Item = (String, PathBuf)>) -> Result<Explorer> {
+        let mut opened = Vec::new();
+        let mut first = 0;
+        for (name, path) in sources {
+            let source = OpenIndex::open(name, &path, first)?;
+            first += source.games();
+            opened.push(source);
+        }
+        Ok(Explorer {
+            sources: Sources::new(opened),
+            suggestions: Suggestions::default(),
+        })
+    }
+
+    /// Makes the explorer leave unfinished games out of every answer.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a source contains counts, because counts do not distinguish unfinished games from draws.
+    pub fn skip_unfinished(mut self) -> Result<Explorer> {
+        if let Some(source) = self
+            .sources
+            .indexes
+            .iter()
+            .find(|source| source.counted.is_some())
+        {
+            let problem = "has counts, in which games without a result are draws: make the counts with make-book --unfinished skip, and \
+                serve them without that option";
+            return Err(Error::file(source.index.path(), problem));
+        }
+        self.sources.skip_unfinished = true;
+        Ok(self)
+    }
+
+    /// Returns `true` if unfinished games are left out of every answer.
+    pub fn skips_unfinished(&self) -> bool {
+        self.sources.skip_unfinished
+    }
+
+    /// Returns a description of the explorer and its sources.
+    pub fn about(&self) -> Overview {
+        let sources: Vec<SourceOverview> =
+            self.sources.indexes.iter().map(source_overview).collect();
+        let years = sources.iter().filter_map(|source| source.years);
+        Overview {
+            version: env!("CARGO_PKG_VERSION"),
+            games: sources.iter().map(|source| source.games).sum(),
+            not_counted: sources.iter().map(|source| source.not_counted).sum(),
+            positions: sources.iter().map(|source| source.positions).sum(),
+            years: years.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]),
+            sources,
+        }
+    }
+
+    /// Returns the minimum number of counted moves in a position, for the sources selected by `filters`: positions with
+    /// fewer moves were removed from counts. If the sources differ, returns the largest number. Returns `None` if no
+    /// position was removed.
+    pub fn min_game(&self, filters: &Filters) -> Option<u64> {
+        self.sources.min_game(filters)
+    }
+
+    /// Returns the number of half-moves after which counting stopped in the sources that `filters` selects, or the
+    /// smallest number if they differ. Returns `None` if all half-moves were counted.
+    pub fn max_ply(&self, filters: &Filters) -> Option<usize> {
+        let selected = self.sources.selected(filters.source.as_deref());
+        selected.filter_map(OpenIndex::max_ply).min()
+    }
+
+    /// Returns a message for users about positions that are missing from the sources selected by `filters`. Positions
+    /// are missing if they were removed from counts or not counted. Returns `None` if no positions are missing.
+    pub fn lacking_line(&self, filters: &Filters) -> Option<String> {
+        let (fewest, last) = (self.min_game(filters), self.max_ply(filters));
+        let few = fewest.map(|fewest| format!(" in which at least {fewest} moves were counted"));
+        let end = last.map(|ply| format!(" to half-move {ply}"));
+        if few.is_none() && end.is_none() {
+            return None;
+        }
+        let mut selected = self.sources.selected(filters.source.as_deref());
+        let which = match selected.all(|one| one.min_game() == fewest && one.max_ply() == last) {
+            true => "these",
+            false => "some of these",
+        };
+        let (end, few) = (end.unwrap_or_default(), few.unwrap_or_default());
+        Some(format!("{which} counts have only positions{end}{few}\n"))
+    }
+
+    /// Checks whether the selected sources (indexes of the explorer) can apply the filters. Returns `None` if they can.
+    /// Otherwise, returns the first filter that needs single games, and a selected source that contains only counts.
+    pub fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
+        self.sources.needs_games(filters)
+    }
+
+    /// Checks whether all selected sources (indexes of the explorer) contain single games. Returns `None` if they do.
+    /// Otherwise, returns a source that contains only counts.
+    ///
+    /// `wanted` is the name of the selected source, or `None` for all sources. `what` names the operation that needs
+    /// single games, for the message.
+    pub fn needs_all_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
+        self.sources.needs_all_games(wanted, what)
+    }
+
+    /// Checks whether at least one selected source (an index of the explorer) contains single games. Returns `None` if
+    /// there is one. Otherwise, returns the first selected source.
+    ///
+    /// `wanted` is the name of the selected source, or `None` for all sources. `what` names the operation that needs
+    /// single games, for the message.
+    pub fn lacks_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
+        self.sources.lacks_games(wanted, what)
+    }
+
+    /// Returns the PGN files from which the sources selected by `filters` were made. A source is an index of the
+    /// explorer.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `filters` selects a source that does not exist, or if a selected source contains counts
+    /// instead of games, or was made from standard input.
+    pub fn files(&self, filters: &Filters) -> Result<Vec<SourceFile>> {
+        self.sources.check(filters)?;
+        let mut files = Vec::new();
+        for source in self.sources.selected(filters.source.as_deref()) {
+            if source.counted.is_some() {
+                let problem = "has counts and no games, so it names no files";
+                return Err(Error::file(&source.name, problem));
+            }
+            let inputs = source.index.inputs_with_games();
+            let mut ends: Vec<u64> = inputs.map(|input| input.first_id).collect();
+            ends.push(source.games());
+            for (input, end) in source.index.inputs_with_games().zip(&ends[1..]) {
+                if input.path == Path::new("-") {
+                    let problem = "the games were read from standard input: their text is not kept";
+                    return Err(Error::file(&input.path, problem));
+                }
+                files.push(SourceFile {
+                    path: input.path.clone(),
+                    games: end - input.first_id,
+                    untagged_variant: input.untagged,
+                    options: input.options.clone(),
+                });
+            }
+        }
+        Ok(files)
+    }
+
+    /// Returns an iterator over the paths of the PGN files from which the sources were made.
+    #[cfg(feature = "serve")]
+    pub(crate) fn all_files(&self) -> impl Iterator<Item = &Path> {
+        let sources = self.sources.indexes.iter();
+        sources.flat_map(|source| source.index.files().map(|(_, path)| path))
+    }
+
+    /// Looks for a PGN file that was modified after its index was made. Returns the path of the file and the name of
+    /// the source (the index), or `None` if there is no such file. `wanted` is the name of the selected source, or
+    /// `None` for all sources.
+    ///
+    /// Modification times in the future, which other machines may set, are ignored.
+    #[cfg(feature = "serve")]
+    pub(crate) fn newer_file(&self, wanted: Option<&str>) -> Option<(PathBuf, &str)> {
+        let now = SystemTime::now();
+        self.sources.selected(wanted).find_map(|source| {
+            let made = source.changed?;
+            let is_newer = |path: &Path| {
+                let file = path.metadata().ok().filter(Metadata::is_file);
+                let modified = file.and_then(|file| file.modified().ok());
+                modified.is_some_and(|modified| made < modified && modified <= now)
+            };
+            let mut files = source.index.files().map(|(_, path)| path);
+            let newer = files.find(|path| is_newer(path))?;
+            Some((newer.to_owned(), &*source.name))
+        })
+    }
+
+    /// Returns the variant of all games, or `None` if there are games of several variants.
+    pub fn variant(&self) -> Option<Variant> {
+        let mut variants = self
+            .sources
+            .indexes
+            .iter()
+            .map(|source| source.index.variant().only());
+        let first = variants.next()??;
+        variants
+            .all(|variant| variant == Some(first))
+            .then_some(first)
+    }
+
+    /// Returns a hash of everything that answers depend on. The hash changes when a source is renamed or rebuilt, and
+    /// when [`skip_unfinished`](Explorer::skip_unfinished) is called.
+    pub fn identity(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for source in &self.sources.indexes {
+            let contents = &source.contents;
+            (&source.name, source.index.path()).hash(&mut hasher);
+            (source.games(), contents.items, contents.positions).hash(&mut hasher);
+            source.changed.hash(&mut hasher);
+        }
+        self.sources.skip_unfinished.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Returns the number of games in all sources.
+    pub fn game_count(&self) -> u64 {
+        self.sources.game_count()
+    }
+
+    /// Answers a query about a position: the moves that were played, with their results, and lists of games.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs single
+    /// games and a selected source contains only counts.
+    pub fn answer(&self, query: &Query) -> Result<Answer> {
+        task::caught(|| answer(&self.sources, query))
+    }
+
+    /// Returns one page of the list of games that reached a position and pass the filters of `query`, including games
+    /// that ended in the position.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged, if the selected source does not exist, or if no selected source
+    /// contains games.
+    pub fn games(&self, query: &Query, page: &Page) -> Result<GameList> {
+        task::caught(|| list::list(&self.sources, query, page))
+    }
+
+    /// Returns the number of all games that [`games`](Explorer::games) lists, and an iterator over the numbers of the
+    /// games on `page`. The memory is bounded, even if the page is very long.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the cases of [`games`](Explorer::games). The iterator returns an error if an index is
+    /// damaged.
+    pub fn game_numbers<'a>(
+        &'a self,
+        query: &'a Query,
+        page: &Page,
+    ) -> Result<(u64, impl Iterator<Item = Result<u64>> + use<'a>)> {
+        let filters = self.sources.filters_of_games(&query.filters)?;
+        let (total, games) = list::numbers(filters, query, page)?;
+        Ok((total, games.map(|game| Ok(game?.0))))
+    }
+
+    /// Returns the description of game `number` as a list of games contains it, but without a move.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has this number, or if an index is damaged.
+    pub fn listed_game(&self, number: u64) -> Result<ListedGame> {
+        let game = game_info(&self.sources, number, View::Lichess)?;
+        let filters = self.sources.filters(&Filters::default())?;
+        list::with_details(
+            &self.sources,
+            &filters,
+            PlayedGame { uci: None, game },
+            None,
+        )
+    }
+
+    /// Returns, for each move of a line, the number of games that reached the position after the move. The number is
+    /// `None` if the sources do not state it. Of `filters`, only the selected source and the option to skip unfinished
+    /// games are used.
+    ///
+    /// `goes_on` is called before each position. It returns `false` to cancel the count.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged or the selected source does not exist. Returns [`Error::Interrupted`] if
+    /// `goes_on`, which is called before each position, returns `false`.
+    pub fn reached(
+        &self,
+        line: &Line,
+        filters: &Filters,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<Option<u64>>> {
+        let filters = self.sources.filters(&Filters {
+            source: filters.source.clone(),
+            skip_unfinished: filters.skip_unfinished,
+            ..Filters::default()
+        })?;
+        let mut all = Vec::with_capacity(line.moves().len());
+        for pos in line.positions().iter().skip(1) {
+            if !goes_on() {
+                return Err(Error::Interrupted);
+            }
+            let here = Line::at(line.variant(), pos.clone());
+            let games = match all.len() < MOST_REACHED {
+                true => count_games(&filters, &here)?,
+                false => None,
+            };
+            // The game of the line reaches the position, so 0 means that the index ends before it.
+            all.push(games.filter(|games| *games > 0));
+        }
+        Ok(all)
+    }
+
+    /// Counts the games of a position for each speed, rating group, color and year. A number counts the games that
+    /// would pass if one filter were set to its value and the remaining filters were unchanged.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs single
+    /// games and a selected source contains only counts.
+    pub fn facets(&self, line: &Line, filters: &Filters) -> Result<Facets> {
+        task::caught(|| facets::facets(&self.sources, line, filters))
+    }
+
+    /// Returns the results of the games of a position for each rating group that has games.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs single
+    /// games and a selected source contains only counts.
+    pub fn scores(&self, line: &Line, filters: &Filters) -> Result<Vec<RatingScore>> {
+        task::caught(|| facets::scores(&self.sources, line, filters))
+    }
+
+    /// Returns the number of games of each variant that pass the filters, by the name of the variant. The positions
+    /// that the games reached do not matter.
+    ///
+    /// Returns `None` if the numbers are unknown. They are unknown if a selected source contains counts, and either
+    /// there are filters or the counts do not state a number of games.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged or the selected source does not exist.
+    pub fn variants(&self, filters: &Filters) -> Result<Option<BTreeMap<&'static str, u64>>> {
+        facets::variants(&self.sources, filters)
+    }
+
+    /// Returns the openings of the games that reached the last position of `line` and pass the filters.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged, if the selected source does not exist, or if a selected source contains
+    /// only counts.
+    pub fn openings(&self, line: &Line, filters: &Filters) -> Result<OpeningTable> {
+        task::caught(|| opening_table(&self.sources, line, filters))
+    }
+
+    /// Returns the preparation of a player for an opponent: the moves in a position, with the games of both players and
+    /// the player's answers.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged, if the source does not exist, if a source has counts instead of games,
+    /// or if the repertoire cannot be read.
+    pub fn prepare(&self, query: &PrepareQuery<'_>) -> Result<Preparation> {
+        task::caught(|| prepare(&self.sources, query))
+    }
+
+    /// Returns the mean thinking time for each move of a position, calculated from the `most` newest games that pass
+    /// the filters.
+    ///
+    /// The time of a move is known from `[%emt]` comments, or from `[%clk]` comments and a `TimeControl` of one period.
+    /// If a game reaches the position several times, only its last move from there is used. The texts of the games are
+    /// read as long as `goes_on` returns `true`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the games are in a compressed file, or in the cases of [`games`](Explorer::games) and
+    /// [`text_while`](Explorer::text_while).
+    pub fn times(&self, query: &Query, most: usize, goes_on: &dyn Fn() -> bool) -> Result<Times> {
+        times(&self.sources, query, most, goes_on)
+    }
+
+    /// Prepares a lookup of the games that reached given positions first.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a source contains counts instead of games.
+    pub(crate) fn first_seen(&self) -> Result<FirstSeen<'_>> {
+        FirstSeen::new(&self.sources)
+    }
+
+    /// Returns names of players, events or openings that the user may mean by `text`: at most `limit` names, and at
+    /// most 50. `source` restricts the search to the source with this name.
+    ///
+    /// A name matches if each word of `text` begins one of the name's words. A name without further words comes first,
+    /// then the names with the most games. If fewer than `limit` names match, names that match with one or two typing
+    /// errors follow. An empty text matches every name.
+    ///
+    /// The first call for a field reads all names, which takes longer; [`warm_up`](Explorer::warm_up) can do that in
+    /// advance.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged, or if no source has the name `source`.
+    pub fn suggest(
+        &self,
+        field: SuggestField,
+        text: &str,
+        limit: usize,
+        source: Option<&str>,
+    ) -> Result<Vec<Suggestion>> {
+        self.suggestions
+            .find(&self.sources, field, text, limit, source)
+    }
+
+    /// Reads all names in advance, so that no call of [`suggest`](Explorer::suggest) has to wait for them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged.
+    pub fn warm_up(&self) -> Result<()> {
+        self.suggestions.warm_up(&self.sources.indexes)
+    }
+
+    /// Returns a name in the filters that explains why no game passes, with similar names. A filter by player, opponent
+    /// or event can contain several names. If no name of a filter occurs in a game, returns the first name of this
+    /// filter. Returns `None` if each filter has a name that occurs.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged.
+    pub fn unknown_name(&self, filters: &Filters) -> Result<Option<UnknownName>> {
+        self.unknown_name_while(filters, &|| true)
+    }
+
+    /// Returns a name in the filters that explains why no game passes, like [`unknown_name`](Explorer::unknown_name), but
+    /// can be cancelled. `goes_on` is called repeatedly while names are compared, and must return `true` to continue.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged. Returns [`Error::Interrupted`] if `goes_on` returns `false`.
+    pub fn unknown_name_while(
+        &self,
+        filters: &Filters,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Option<UnknownName>> {
+        unknown_name(&self.sources, filters, goes_on)
+    }
+
+    /// Returns all names in the filters that occur in no game, with similar names.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged.
+    pub fn unknown_names(&self, filters: &Filters) -> Result<Vec<UnknownName>> {
+        unknown_names(&self.sources, filters)
+    }
+
+    /// Returns the number of the game with the id `id`, which is a Lichess id or the decimal number of a game with at
+    /// least eight digits. Returns `None` if no game has this id, or if several games have this Lichess id.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged.
+    pub fn find(&self, id: &str) -> Result<Option<u64>> {
+        if is_number(id) {
+            let number = id.parse().ok().filter(|_| id.len() >= 8);
+            return Ok(number.filter(|number| *number < self.game_count()));
+        }
+        if let Some(site_id) = SiteId::parse(id) {
+            for source in &self.sources.indexes {
+                let ids = source.listed(ListKey::site_id(site_id))?;
+                let is_it = |id: &&u32| {
+                    u64::from(**id) < source.games() && source.rows.site_id(**id) == Some(site_id)
+                };
+                if let Some(id) = ids.iter().find(is_it)
+                    && self.sources.is_of_one_game(site_id)?
+                {
+                    return Ok(Some(source.first + u64::from(*id)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the header of game `number`: the tags that the index stores.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has this number, or if an index is damaged.
+    pub fn header(&self, number: u64) -> Result<GameHeader> {
+        let (source, id) = self.sources.locate(number)?;
+        source.index.header(id)
+    }
+
+    /// Returns the description of game `number`: its players, result and date.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has this number, or if an index is damaged.
+    pub fn game(&self, number: u64) -> Result<GameInfo> {
+        game_info(&self.sources, number, View::Lichess)
+    }
+
+    /// Returns the absolute path of the PGN file from which the game `number` was indexed, or `-` for standard input.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has the number.
+    pub fn path_of_game(&self, number: u64) -> Result<&Path> {
+        let (source, id) = self.sources.locate(number)?;
+        source.index.path_of_game(id)
+    }
+
+    /// Returns the PGN text of game `number`, byte for byte, read from the PGN file from which the index was made.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has this number, or in the cases of [`Index::text`](crate::index::Index::text).
+    pub fn text(&self, number: u64) -> Result<Vec<u8>> {
+        self.text_while(number, &|| true)
+    }
+
+    /// Returns the PGN text of game `number`, like [`text`](Explorer::text), but can be cancelled. `goes_on` is called
+    /// repeatedly while the PGN file is read, and must return `true` to continue.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has this number, or in the cases of
+    /// [`Index::text_while`](crate::index::Index::text_while).
+    pub fn text_while(&self, number: u64, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
+        let (source, id) = self.sources.locate(number)?;
+        source.index.text_while(id, goes_on)
+    }
+
+    /// Returns the variant whose rules were used to index game `number`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has this number.
+    pub fn variant_of_game(&self, number: u64) -> Result<Variant> {
+        let (source, id) = self.sources.locate(number)?;
+        let indexed = source.rows.traits[id as usize].variant();
+        Ok(indexed
+            .or(source.index.variant().only())
+            .unwrap_or_default())
+    }
+}

@@ -7,22 +7,17 @@ use rayon::prelude::*;
 use shakmaty::Color;
 
 use super::{
-    answer::{is_zero, performance_of},
     dates::text_of_number,
-    facets::{games_of_stretch, stretches},
     filter::{SourceFilter, SourceFilters},
-    fold::{Collector, PassingGames, fold},
+    fold::{Collector, PassingGames, fold, fold_games},
     games::GameSummary,
     line::Line,
+    open_index::OpenIndex,
     query::Filters,
-    source::OpenIndex,
-    sources::Explorer,
-    tally::{PlayerTally, RatingSum, ResultSum, count_games},
+    sources::Sources,
+    tally::{GameResults, PlayerTally, RatingSum, ResultSum, count_games, is_zero},
 };
-use crate::{
-    error::{Error, Result},
-    openings::OpeningNumber,
-};
+use crate::{error::Result, openings::OpeningNumber};
 
 /// The quantile of the standard normal distribution from which an 80 percent range is calculated. On each side of the
 /// range, 10 percent of the values are outside.
@@ -43,17 +38,9 @@ const LEAST_VARIANCE: f64 = 0.02;
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpeningTable {
-    /// The number of games that reached the position and pass the filters, including games that end there.
-    pub games: u64,
-    /// The number of games that White won.
-    pub white: u64,
-    /// The number of drawn games.
-    pub draws: u64,
-    /// The number of games that Black won.
-    pub black: u64,
-    /// The number of games without a result.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unfinished: u64,
+    /// The games that reached the position and pass the filters, including games that end there.
+    #[serde(flatten)]
+    pub results: GameResults,
     /// The number of games that reach no named position.
     pub unnamed: u64,
     /// The average score in percent in all games that pass the filters, whatever positions they reached. `None` if no
@@ -259,26 +246,20 @@ fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
     }
 }
 
-/// Returns the openings of the games that reached a position; implements [`Explorer::openings`].
+/// Returns the openings of the games that reached a position; implements
+/// [`Explorer::openings`](super::Explorer::openings).
 pub(super) fn opening_table(
-    explorer: &Explorer,
+    sources: &Sources,
     line: &Line,
     asked: &Filters,
 ) -> Result<OpeningTable> {
-    explorer.check_source(asked.source.as_deref())?;
-    if let Some(needs) = explorer.needs_all_games(asked.source.as_deref(), "a table of openings") {
-        return Err(Error::file(needs.source(), needs.problem()));
-    }
-    let filters = explorer.filters(asked)?;
+    let filters = sources.filters_of_all_games(asked, "a table of openings")?;
     // All lists below are filtered.
     for (_, filter) in &filters.of_sources {
         filter.precompute();
     }
     let of_player = !asked.players.is_empty();
-    let mut average = Average::default();
-    for (source, filter) in &filters.of_sources {
-        average = average.joined(average_of(&filters, source, filter, line, of_player));
-    }
+    let average = average_of(&filters, line, of_player);
     let new = || OpeningTallies::new(of_player);
     let tallies = fold(&filters, &[line.subject()], new)?.tallies;
     let mut total = OpeningTally::default();
@@ -295,38 +276,23 @@ pub(super) fn opening_table(
     let finished: u64 = average.finished.iter().sum();
     let points = average.expected(average.finished);
     Ok(OpeningTable {
-        games: total.results.games(),
-        white: total.results.white(),
-        draws: total.results.draws(),
-        black: total.results.black(),
-        unfinished: total.results.unfinished(),
+        results: GameResults::of(total.results),
         unnamed: total.results.games() - named,
         average_score: percent(points, finished),
         families,
     })
 }
 
-/// Returns the player's points and number of games in all games of `source` that pass the filters and have the variant
-/// of `line`. The positions that the games reached do not matter. If `of_player` is `false`, because the query names no
-/// player, the player is White.
-fn average_of(
-    filters: &SourceFilters<'_>,
-    source: &OpenIndex,
-    filter: &SourceFilter<'_>,
-    line: &Line,
-    of_player: bool,
-) -> Average {
-    let of_stretch = |stretch| {
-        let mut sum = Average::default();
-        games_of_stretch(filters, source, filter, stretch, |id, variant| {
-            if variant == line.variant() {
-                sum.add(&source.game(id), color_of(filter, id, of_player));
-            }
-        });
-        sum
+/// Returns the player's points and number of games in all games that pass the filters and have the variant of `line`.
+/// The positions that the games reached do not matter. If `of_player` is `false`, because the query names no player, the
+/// player is White.
+fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Average {
+    let add = |sum: &mut Average, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
+        if variant == line.variant() {
+            sum.add(&source.game(id), color_of(filter, id, of_player));
+        }
     };
-    let sums = stretches(source).map(of_stretch);
-    sums.reduce(Average::default, Average::joined)
+    fold_games(filters, add, Average::joined)
 }
 
 /// Builds the rows of an [`OpeningTable`], which lists openings with the results of their games.
@@ -438,7 +404,7 @@ impl OpeningRows<'_> {
             points: self.of_player.then(|| rounded(points - expected)),
             expected_score: percent(expected, finished),
             opponent_rating: player.opponents.rounded_mean().filter(|_| self.of_player),
-            performance: performance_of(player).filter(|_| self.of_player),
+            performance: player.performance().filter(|_| self.of_player),
             rating: sum.ratings.rounded_mean().filter(|_| !self.of_player),
             last_played: text_of_number(player.last),
             line_games: reached.transpose()?.flatten().unwrap_or_default(),

@@ -7,20 +7,18 @@ use rustc_hash::FxHashMap;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{
-    answer::is_zero,
     dates::{date_of_number, text_of_number},
-    facets::{games_of_stretch, stretches},
     filter::{SourceFilter, SourceFilters},
-    fold::{Collector, PassingGames, fold},
+    fold::{Collector, PassingGames, fold, fold_games},
     games::GameSummary,
     line::Line,
+    open_index::OpenIndex,
     query::Filters,
-    source::OpenIndex,
-    sources::Explorer,
-    tally::{PlayerTally, ResultSum},
+    sources::Sources,
+    tally::{GameResults, PlayerTally, ResultSum},
 };
 use crate::{
-    error::{Error, Result},
+    error::Result,
     openings::{self, Opening},
     position::{BookMove, identity},
 };
@@ -87,41 +85,6 @@ pub struct Preparation {
     /// points come first, followed by the most likely lines without an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<PreparedLine>>,
-}
-
-/// The number of games in a set, and their results.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
-pub struct GameResults {
-    /// The number of games.
-    pub games: u64,
-    /// The number of games that White won.
-    pub white: u64,
-    /// The number of drawn games.
-    pub draws: u64,
-    /// The number of games that Black won.
-    pub black: u64,
-    /// The number of games without a result.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unfinished: u64,
-}
-
-impl GameResults {
-    fn of(results: ResultSum) -> GameResults {
-        GameResults {
-            games: results.games(),
-            white: results.white(),
-            draws: results.draws(),
-            black: results.black(),
-            unfinished: results.unfinished(),
-        }
-    }
-
-    /// Returns the score of the side `color` from 0 to 1, or `None` if no game has a result.
-    pub fn score(&self, color: Color) -> Option<f64> {
-        let finished = self.white + self.draws + self.black;
-        let wins = color.fold_wb(self.white, self.black);
-        (finished > 0).then(|| (2 * wins + self.draws) as f64 / (2 * finished) as f64)
-    }
 }
 
 /// A summary of one player's games: their results, the player's mean rating, and the date of the last game.
@@ -247,13 +210,9 @@ impl PreparedLine {
     }
 }
 
-/// Answers a query for a preparation, as [`Explorer::prepare`] describes.
-pub(super) fn prepare(explorer: &Explorer, query: &PrepareQuery<'_>) -> Result<Preparation> {
+/// Answers a query for a preparation, as [`Explorer::prepare`](super::Explorer::prepare) describes.
+pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Preparation> {
     let filters = &query.filters;
-    explorer.check_source(filters.source.as_deref())?;
-    if let Some(needs) = explorer.needs_all_games(filters.source.as_deref(), "a preparation") {
-        return Err(Error::file(needs.source(), needs.problem()));
-    }
     let (player, opponent) = (&filters.players, &filters.opponents);
     let of = |players: &[String], opponents: &[String], color| {
         let filters = Filters {
@@ -263,7 +222,7 @@ pub(super) fn prepare(explorer: &Explorer, query: &PrepareQuery<'_>) -> Result<P
             won: None,
             ..filters.clone()
         };
-        explorer.filters(&filters)
+        sources.filters_of_all_games(&filters, "a preparation")
     };
     let (theirs, yours) = (
         of(opponent, &[], !query.color)?,
@@ -337,23 +296,14 @@ impl AllGames {
 /// Sums up the games that pass the filters and have the variant of `line`. The player has the color `color` in all of
 /// them.
 fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGames {
-    let of_source = |(source, filter): &(&OpenIndex, SourceFilter<'_>)| {
-        let of_stretch = |stretch| {
-            let mut sum = AllGames::default();
-            games_of_stretch(filters, source, filter, stretch, |id, variant| {
-                if variant == line.variant() {
-                    let game = source.game(id);
-                    sum.results.add(game.result());
-                    sum.player.add(&game, color);
-                }
-            });
-            sum
-        };
-        let sums = stretches(source).map(of_stretch);
-        sums.reduce(AllGames::default, AllGames::joined)
+    let add = |sum: &mut AllGames, source: &OpenIndex, _: &SourceFilter<'_>, id, variant| {
+        if variant == line.variant() {
+            let game = source.game(id);
+            sum.results.add(game.result());
+            sum.player.add(&game, color);
+        }
     };
-    let sums = filters.of_sources.iter().map(of_source);
-    sums.fold(AllGames::default(), AllGames::joined)
+    fold_games(filters, add, AllGames::joined)
 }
 
 /// The results of games in a position, and the number of recent games.
@@ -439,7 +389,7 @@ struct Answers {
 }
 
 /// A position in the search for the lines that a player should look at first.
-struct Node {
+struct PathNode {
     pos: VariantPosition,
     /// The moves of the likeliest path to the position.
     moves: Vec<Move>,
@@ -600,7 +550,7 @@ impl Preparing<'_> {
     /// which the player has enough games for a score, or in which the player has no answer.
     fn met_lines(&self) -> Result<Vec<PreparedLine>> {
         let mut lines: Vec<PreparedLine> = Vec::new();
-        let mut level = vec![Node {
+        let mut level = vec![PathNode {
             pos: self.query.line.position().clone(),
             moves: Vec::new(),
             path_chance: 1.0,
@@ -611,7 +561,7 @@ impl Preparing<'_> {
             level.retain(|node| node.chance * RAREST >= 1.0);
             let expanded = level.par_iter().map(|node| self.expanded(node));
             let expanded = expanded.collect::<Result<Vec<_>>>()?;
-            let mut next: Vec<Node> = Vec::new();
+            let mut next: Vec<PathNode> = Vec::new();
             let mut numbers: FxHashMap<u64, usize> = FxHashMap::default();
             for (line, children) in expanded {
                 lines.extend(line);
@@ -629,7 +579,7 @@ impl Preparing<'_> {
     }
 
     /// Returns the line to a node if the line may be listed, and the nodes that one more move reaches.
-    fn expanded(&self, node: &Node) -> Result<(Option<PreparedLine>, Vec<Node>)> {
+    fn expanded(&self, node: &PathNode) -> Result<(Option<PreparedLine>, Vec<PathNode>)> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {
             let theirs = self.position(self.theirs, pos)?;
@@ -656,7 +606,7 @@ impl Preparing<'_> {
 
     /// Returns the line to a node, or `None` if the node is the position of the query. `yours` contains the player's
     /// games that reached the node. `gap` is `true` if the player has no answer there.
-    fn line_to(&self, node: &Node, yours: &PositionGames, gap: bool) -> Option<PreparedLine> {
+    fn line_to(&self, node: &PathNode, yours: &PositionGames, gap: bool) -> Option<PreparedLine> {
         if node.moves.is_empty() {
             return None;
         }
@@ -685,14 +635,14 @@ impl Preparing<'_> {
     }
 }
 
-impl Node {
+impl PathNode {
     /// Returns the nodes that the moves in `moves` reach. Each move is given with its probability in this position.
-    fn children(&self, moves: &[(Move, f64)]) -> Vec<Node> {
+    fn children(&self, moves: &[(Move, f64)]) -> Vec<PathNode> {
         let child = |(mv, share): &(Move, f64)| {
             let pos = after(&self.pos, *mv);
             let mut moves = self.moves.clone();
             moves.push(*mv);
-            Node {
+            PathNode {
                 opening: openings::name_of(&pos).or(self.opening),
                 pos,
                 moves,
@@ -705,7 +655,7 @@ impl Node {
 
     /// Adds the probability of `other`, a node with the same position that another path reaches. Keeps the more likely
     /// path.
-    fn join(&mut self, other: Node) {
+    fn join(&mut self, other: PathNode) {
         let chance = self.chance + other.chance;
         if other.path_chance > self.path_chance {
             *self = other;

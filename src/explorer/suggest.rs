@@ -11,9 +11,9 @@ use super::{
     duplicate_groups::hash_names,
     filter::SourceFilters,
     line::Line,
+    open_index::OpenIndex,
     query::{Query, View},
-    source::OpenIndex,
-    sources::Explorer,
+    sources::Sources,
     tally::PositionTally,
     words::{MOST_ERRORS, WordIndex, Words, hash_of, words},
 };
@@ -55,60 +55,6 @@ pub struct Suggestion {
     pub distance: u8,
 }
 
-/// Returns names that the user may mean by `text`; implements [`Explorer::suggest`].
-pub(super) fn suggest(
-    explorer: &Explorer,
-    field: SuggestField,
-    text: &str,
-    limit: usize,
-    source: Option<&str>,
-) -> Result<Vec<Suggestion>> {
-    explorer.check_source(source)?;
-    let table = explorer.suggestions.table(&explorer.sources, field)?;
-    let mut wanted = words(text);
-    wanted.truncate(MOST_WORDS);
-    if wanted.is_empty() && !text.trim().is_empty() {
-        return Ok(Vec::new());
-    }
-    let limit = limit.min(MOST_SUGGESTED);
-    let of_source = |facts: &&Facts| {
-        source.is_none_or(|source| explorer.sources[facts.source as usize].name == source)
-    };
-    let wanted = WantedWords::new(wanted);
-    let mut best = Vec::new();
-    for mistyped in [false, true] {
-        if best.len() < limit {
-            best = table.best(&wanted, mistyped, limit, of_source);
-        }
-    }
-    best.into_iter()
-        .map(|(Reverse(errors), _, games, Reverse(name))| {
-            let facts = table.facts_of(name).iter().filter(of_source);
-            let month = |number: u32| text_of_number(number & !31);
-            let first = facts.clone().map(|facts| facts.first);
-            let first = first.filter(|date| *date > 0).min();
-            let last = facts.clone().map(|facts| facts.last).max();
-            let line = table.lines.get(name as usize);
-            let most = facts.max_by_key(|facts| facts.games);
-            Ok(Suggestion {
-                name: match (line, most) {
-                    (Some(line), _) => line.name.to_owned(),
-                    (None, Some(facts)) => {
-                        explorer.sources[facts.source as usize].name(facts.number)?
-                    }
-                    (None, None) => String::new(),
-                },
-                games,
-                since: first.and_then(month),
-                until: last.and_then(month),
-                eco: line.map(|line| line.eco),
-                uci: line.map(|line| line.uci.clone()),
-                distance: errors,
-            })
-        })
-        .collect()
-}
-
 /// The kind of names to suggest.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SuggestField {
@@ -130,6 +76,62 @@ pub(super) struct Suggestions {
 }
 
 impl Suggestions {
+    /// Returns names that the user may mean by `text`; implements
+    /// [`Explorer::suggest`](super::Explorer::suggest).
+    pub(super) fn find(
+        &self,
+        sources: &Sources,
+        field: SuggestField,
+        text: &str,
+        limit: usize,
+        source: Option<&str>,
+    ) -> Result<Vec<Suggestion>> {
+        sources.check_source(source)?;
+        let table = self.table(&sources.indexes, field)?;
+        let mut wanted = words(text);
+        wanted.truncate(MOST_WORDS);
+        if wanted.is_empty() && !text.trim().is_empty() {
+            return Ok(Vec::new());
+        }
+        let limit = limit.min(MOST_SUGGESTED);
+        let of_source = |facts: &&Facts| {
+            source.is_none_or(|source| sources.indexes[facts.source as usize].name == source)
+        };
+        let wanted = WantedWords::new(wanted);
+        let mut best = Vec::new();
+        for mistyped in [false, true] {
+            if best.len() < limit {
+                best = table.best(&wanted, mistyped, limit, of_source);
+            }
+        }
+        best.into_iter()
+            .map(|(Reverse(errors), _, games, Reverse(name))| {
+                let facts = table.facts_of(name).iter().filter(of_source);
+                let month = |number: u32| text_of_number(number & !31);
+                let first = facts.clone().map(|facts| facts.first);
+                let first = first.filter(|date| *date > 0).min();
+                let last = facts.clone().map(|facts| facts.last).max();
+                let line = table.lines.get(name as usize);
+                let most = facts.max_by_key(|facts| facts.games);
+                Ok(Suggestion {
+                    name: match (line, most) {
+                        (Some(line), _) => line.name.to_owned(),
+                        (None, Some(facts)) => {
+                            sources.indexes[facts.source as usize].name(facts.number)?
+                        }
+                        (None, None) => String::new(),
+                    },
+                    games,
+                    since: first.and_then(month),
+                    until: last.and_then(month),
+                    eco: line.map(|line| line.eco),
+                    uci: line.map(|line| line.uci.clone()),
+                    distance: errors,
+                })
+            })
+            .collect()
+    }
+
     /// Builds the tables of the names of players, events and openings, so that later searches need not wait for them.
     pub(super) fn warm_up(&self, sources: &[OpenIndex]) -> Result<()> {
         let fields = [
@@ -438,7 +440,7 @@ fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<Facts>> {
 mod tests {
     use std::fs;
 
-    use super::*;
+    use super::{super::Explorer, *};
     use crate::{MakeBook, pgn::Input};
 
     #[test]

@@ -11,8 +11,8 @@ use super::{
     fold::{AcceptedRows, Collector, PassingGames, fold},
     games::GameSummary,
     line::Line,
+    open_index::OpenIndex,
     query::Query,
-    source::OpenIndex,
 };
 use crate::{
     error::Result,
@@ -78,6 +78,47 @@ impl AddAssign for ResultSum {
         for (sum, more) in self.by_result.iter_mut().zip(other.by_result) {
             *sum += more;
         }
+    }
+}
+
+/// Returns `true` if `games` is 0, so that serde leaves out the number.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(super) fn is_zero(games: &u64) -> bool {
+    *games == 0
+}
+
+/// The number of games in a set, and their results.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct GameResults {
+    /// The number of games.
+    pub games: u64,
+    /// The number of games that White won.
+    pub white: u64,
+    /// The number of drawn games.
+    pub draws: u64,
+    /// The number of games that Black won.
+    pub black: u64,
+    /// The number of games without a result.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
+}
+
+impl GameResults {
+    pub(super) fn of(results: ResultSum) -> GameResults {
+        GameResults {
+            games: results.games(),
+            white: results.white(),
+            draws: results.draws(),
+            black: results.black(),
+            unfinished: results.unfinished(),
+        }
+    }
+
+    /// Returns the score of the side `color` from 0 to 1, or `None` if no game has a result.
+    pub fn score(&self, color: Color) -> Option<f64> {
+        let finished = self.white + self.draws + self.black;
+        let wins = color.fold_wb(self.white, self.black);
+        (finished > 0).then(|| (2 * wins + self.draws) as f64 / (2 * finished) as f64)
     }
 }
 
@@ -157,6 +198,14 @@ impl PlayerTally {
             };
         }
         self.last = self.last.max(summary.date);
+    }
+
+    /// Returns the player's performance rating, or `None` if there are fewer than [`PERFORMANCE_GAMES`] games with a result
+    /// and a rated opponent.
+    pub(super) fn performance(&self) -> Option<u64> {
+        let games = self.opponents.games;
+        let opponents = self.opponents.rounded_mean()?;
+        (games >= PERFORMANCE_GAMES).then(|| performance(opponents, self.half_points, games))
     }
 }
 
@@ -410,6 +459,10 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
     Ok((!count.is_incomplete).then_some(count.games))
 }
 
+/// The least number of games from which a performance rating is calculated. Only games with a result and a rated
+/// opponent count.
+const PERFORMANCE_GAMES: u64 = 10;
+
 /// FIDE's rating difference for each score from 50 to 100 percent, from the rating regulations (B.02, section 8.1.1). A
 /// score below 50 percent has the negative of the difference for the opposite score.
 const ABOVE: [i32; 51] = [
@@ -424,7 +477,7 @@ const ABOVE: [i32; 51] = [
 /// # Panics
 ///
 /// Panics if `games` is 0.
-pub(super) fn performance(opponents: u64, half_points: u64, games: u64) -> u64 {
+fn performance(opponents: u64, half_points: u64, games: u64) -> u64 {
     // The score in percent, rounded half up.
     let percent = (100 * half_points + games) / (2 * games);
     let above = match percent.checked_sub(50) {

@@ -33,7 +33,7 @@ type Rows = BTreeMap<ListKey, Vec<ResultRow>>;
 /// Returns the rows of all positions, counted game by game, and the positions by key.
 fn counted(explorer: &Explorer) -> (Rows, HashMap<u64, VariantPosition>) {
     let (mut rows, mut positions) = (Rows::new(), HashMap::new());
-    let source = &explorer.sources[0];
+    let source = &explorer.sources.indexes[0];
     for id in 0..source.games() as u32 {
         let summary = source.rows.get(id).unwrap();
         let text = source.index.text(id).unwrap();

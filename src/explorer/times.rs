@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use shakmaty::Position;
 
 use super::{
+    list,
     query::{Page, Query, Sort},
-    sources::Explorer,
+    sources::Sources,
 };
 use crate::{
     error::{Error, Result},
@@ -34,9 +35,9 @@ pub struct MoveTime {
     pub mean: f64,
 }
 
-/// Returns the mean thinking time for each move of a position; implements [`Explorer::times`].
+/// Returns the mean thinking time for each move of a position; implements [`Explorer::times`](super::Explorer::times).
 pub(super) fn times(
-    explorer: &Explorer,
+    sources: &Sources,
     query: &Query,
     most: usize,
     goes_on: &dyn Fn() -> bool,
@@ -47,24 +48,23 @@ pub(super) fn times(
         sort: Sort::Recent,
         fold_matches: false,
     };
-    let (games, numbers) = explorer.game_numbers(query, &page)?;
+    let filters = sources.filters_of_games(&query.filters)?;
+    let (games, numbers) = list::numbers(filters, query, &page)?;
     let mut times = Times {
         games,
         ..Times::default()
     };
     let (variant, identity) = (query.line.variant(), identity(query.line.position()));
     for number in numbers {
-        let number = number?;
-        let (source, id) = explorer.place(number)?;
+        let (source, id) = sources.locate(number?.0)?;
         if source.index.is_slow_to_read(id)? {
             let (path, _) = source.index.file_of(id)?;
             let problem = "is packed, and its clocks would take a whole reading for each game: unpack it and index it again";
             return Err(Error::file(path, problem));
         }
         times.read += 1;
-        if let Some((mv, seconds)) =
-            time_in(&explorer.text_while(number, goes_on)?, variant, identity)
-        {
+        let text = source.index.text_while(id, goes_on)?;
+        if let Some((mv, seconds)) = time_in(&text, variant, identity) {
             let time = times.moves.entry(mv).or_default();
             time.games += 1;
             time.mean += (seconds - time.mean) / time.games as f64;

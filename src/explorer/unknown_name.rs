@@ -4,7 +4,7 @@ use std::{cell::OnceCell, cmp::Reverse, fmt};
 
 use rustc_hash::FxHashSet;
 
-use super::{query::Filters, source::OpenIndex, sources::Explorer};
+use super::{open_index::OpenIndex, query::Filters, sources::Sources};
 use crate::{
     error::{Error, Result},
     pgn::{NameMatch, folded},
@@ -63,13 +63,13 @@ pub(crate) fn did_you_mean(names: &[String]) -> String {
 }
 
 /// Looks for a filter (player, opponent or event) of which no name occurs in a game. Returns the first name of the
-/// first such filter, or `None` if there is none. Implements [`Explorer::unknown_name_while`].
+/// first such filter, or `None` if there is none. Implements [`Explorer::unknown_name_while`](super::Explorer::unknown_name_while).
 pub(super) fn unknown_name(
-    explorer: &Explorer,
+    sources: &Sources,
     filters: &Filters,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<Option<UnknownName>> {
-    let search = NameSearch::new(explorer, filters, goes_on);
+    let search = NameSearch::new(sources, filters, goes_on);
     for (names, role) in groups(filters) {
         let Some(first) = names.first() else { continue };
         if !search.any_is_known(names, role)? {
@@ -79,9 +79,9 @@ pub(super) fn unknown_name(
     Ok(None)
 }
 
-/// Returns all names in the filters that occur in no game. Implements [`Explorer::unknown_names`].
-pub(super) fn unknown_names(explorer: &Explorer, filters: &Filters) -> Result<Vec<UnknownName>> {
-    let search = NameSearch::new(explorer, filters, &|| true);
+/// Returns all names in the filters that occur in no game. Implements [`Explorer::unknown_names`](super::Explorer::unknown_names).
+pub(super) fn unknown_names(sources: &Sources, filters: &Filters) -> Result<Vec<UnknownName>> {
+    let search = NameSearch::new(sources, filters, &|| true);
     let mut unknown = Vec::new();
     for (names, role) in groups(filters) {
         for name in names {
@@ -116,12 +116,12 @@ struct NameSearch<'a> {
 
 impl<'a> NameSearch<'a> {
     fn new(
-        explorer: &'a Explorer,
+        sources: &'a Sources,
         filters: &Filters,
         goes_on: &'a dyn Fn() -> bool,
     ) -> NameSearch<'a> {
         NameSearch {
-            sources: explorer.selected(filters.source.as_deref()).collect(),
+            sources: sources.selected(filters.source.as_deref()).collect(),
             how: filters.names,
             goes_on,
             players: OnceCell::new(),

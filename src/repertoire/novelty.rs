@@ -101,7 +101,7 @@ pub fn new_moves(
     let lookup = Lookup {
         reference,
         explored: match explorer {
-            Some(explorer) => Some((explorer, FirstSeen::new(explorer)?)),
+            Some(explorer) => Some((explorer, explorer.first_seen()?)),
             None => None,
         },
         pool: task::pool(games.threads)?,
