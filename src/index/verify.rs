@@ -9,10 +9,12 @@ use super::{
     second_opinion::SecondOpinion,
     store::{
         self, COUNTS, Contents, CountedContents, LISTS, ListEntry, ListKey,
+        count_pages::for_each_counted,
         game_details::DETAILED,
         game_rows::ROWS,
         list_entry,
-        lists::{ChunkedList, List, NAMED},
+        list_record::NAMED,
+        lists::{ChunkedList, List, for_each_list},
         names::NAMES,
         results::{Period, games_of},
     },
@@ -423,7 +425,7 @@ impl IndexCheck<'_> {
             (Some(ListEntry::Period), Some(_)) => self.apart += 1,
             (Some(ListEntry::Page(last)), Some(paging)) if paging.last_of(last) == last => {
                 let (mut apart, mut positions, mut items) = (Vec::new(), 0, 0);
-                let read = paging.for_each_counted(value, last, |subject, rows, games| {
+                let read = for_each_counted(paging, value, last, |subject, rows, games| {
                     apart.extend(games.map(|games| (subject, games)));
                     positions += 1;
                     items += rows.len() as u64;
@@ -477,14 +479,12 @@ impl IndexCheck<'_> {
     fn page(&mut self, key: &[u8], last: ListKey, page: &[u8], contents: Contents) -> Result<()> {
         let (mut apart, mut positions) = (Vec::new(), 0);
         let mut is_well_formed = true;
-        let read = contents
-            .paging
-            .for_each_list(page, last, |subject, list, _| {
-                apart.extend(list.apart.map(|apart| (subject, apart)));
-                positions += u64::from(list.games_of_position().is_some());
-                is_well_formed &= list.len == 0 || self.items(&list, 0, contents).is_some();
-                Some(())
-            });
+        let read = for_each_list(contents.paging, page, last, |subject, list, _| {
+            apart.extend(list.apart.map(|apart| (subject, apart)));
+            positions += u64::from(list.games_of_position().is_some());
+            is_well_formed &= list.len == 0 || self.items(&list, 0, contents).is_some();
+            Some(())
+        });
         if read.is_none() || !is_well_formed {
             self.found.fault("is malformed", key);
         }

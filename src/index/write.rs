@@ -24,9 +24,7 @@ use super::{
     positions::{EntryBatch, position_entries},
     posting::Posting,
     replace::check_replaceable,
-    store::{
-        self, AboutCounts, Contents, CountedContents, ListKey, lists::Paging, results::ResultRow,
-    },
+    store::{self, AboutCounts, Contents, CountedContents, ListKey, Paging, results::ResultRow},
     store::{CountPageBuilder, ListRecord, StoredGames, list_entries},
     tables::{TableCutter, TableEntries},
 };

@@ -15,8 +15,10 @@ use crate::{
         Index,
         positions::EntryBatch,
         store::{
-            Contents, LISTS, ListEntry, ListKey, list_entry, list_subject,
-            lists::{ChunkedList, List, NAMED, Paging},
+            Contents, LISTS, ListEntry, ListKey, Paging, list_entry,
+            list_record::NAMED,
+            list_subject,
+            lists::{ChunkedList, List, for_each_list},
             subject_start,
         },
         store::{ListBuilder, ListRecord},
@@ -384,21 +386,19 @@ impl<'p> ListStream<'p> {
     fn read_page(&mut self, last: ListKey) -> Result<()> {
         let (mut start, mut chunks) = (0, 0);
         let lists = &mut self.lists;
-        let found = self
-            .paging
-            .for_each_list(&self.page, last, |subject, list, range| {
-                let start = mem::replace(&mut start, range.end);
-                chunks += list.apart.map_or(0, ChunkedList::chunks);
-                if subject >= self.from && self.until.is_none_or(|until| subject < until) {
-                    lists.push_back(PageList {
-                        subject,
-                        start,
-                        list: range,
-                        apart: list.apart,
-                    });
-                }
-                Some(())
-            });
+        let found = for_each_list(self.paging, &self.page, last, |subject, list, range| {
+            let start = mem::replace(&mut start, range.end);
+            chunks += list.apart.map_or(0, ChunkedList::chunks);
+            if subject >= self.from && self.until.is_none_or(|until| subject < until) {
+                lists.push_back(PageList {
+                    subject,
+                    start,
+                    list: range,
+                    apart: list.apart,
+                });
+            }
+            Some(())
+        });
         found
             .filter(|()| mem::take(&mut self.chunks) == chunks)
             .ok_or_else(|| self.index.malformed(START))

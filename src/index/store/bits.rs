@@ -138,6 +138,16 @@ impl<'a> BitReader<'a> {
     }
 }
 
+/// Returns the number of bits that are needed to represent every number up to `most`.
+pub(super) fn bits_of(most: u64) -> u32 {
+    u64::BITS - most.leading_zeros()
+}
+
+/// Returns the least number of bits that can represent the indices of `moves` moves.
+pub(super) fn bits_for(moves: usize) -> u32 {
+    bits_of(moves.saturating_sub(1) as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

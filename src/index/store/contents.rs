@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::lists::Paging;
+use super::Paging;
 use crate::index::layout::parse_number;
 
 /// The version of the layout of an explorer's index of games. This version of polybook writes and reads it.

@@ -1,4 +1,4 @@
-//! Subjects: 64-bit numbers that identify the explorer's lists.
+//! The keys of the explorer's lists, and the pages to which they belong.
 
 use shakmaty::Color;
 use siphasher::sip::SipHasher24;
@@ -81,6 +81,77 @@ fn mixed(number: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// The rule that assigns lists of games to pages. A page is an entry that contains the lists whose keys begin with the
+/// same `bits` bits.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Paging {
+    bits: u32,
+}
+
+/// The least number of leading bits that the keys in a page may have in common. With fewer bits, a page would contain
+/// records from several shards, which are processed separately.
+const FEWEST_BITS: u32 = 8;
+/// The greatest number of leading bits that the keys of the lists in a page may have in common.
+const MOST_BITS: u32 = 40;
+
+/// The target number of items (game ids with moves) in a page, which is an entry that contains several lists.
+const PAGE: u64 = 64;
+
+impl Paging {
+    /// Returns the paging (the rule that groups lists of games into pages) for an index whose lists have `items` items
+    /// in total. A page then has about 64 items.
+    pub fn for_items(items: u64) -> Paging {
+        let bits = (items / PAGE).max(1).ilog2();
+        Paging {
+            bits: bits.clamp(FEWEST_BITS, MOST_BITS),
+        }
+    }
+
+    /// Returns the paging in which the keys of a page share their first `bits` bits. Returns `None` if `bits` is not in
+    /// `8..=40`.
+    pub fn of_bits(bits: u32) -> Option<Paging> {
+        (FEWEST_BITS..=MOST_BITS)
+            .contains(&bits)
+            .then_some(Paging { bits })
+    }
+
+    /// Returns the number of leading bits that the keys in a page have in common.
+    pub fn bits(self) -> u32 {
+        self.bits
+    }
+
+    /// Returns the number of the page (an entry that contains several lists) that contains the list with the key
+    /// `subject`.
+    #[inline]
+    pub fn page(self, subject: ListKey) -> u64 {
+        subject.0 >> (u64::BITS - self.bits)
+    }
+
+    /// Returns the least list key that belongs to the same page (entry with several lists) as `subject`.
+    #[inline]
+    pub fn first_of(self, subject: ListKey) -> ListKey {
+        ListKey(subject.0 & !(u64::MAX >> self.bits))
+    }
+
+    /// Returns the greatest list key that belongs to the same page (entry with several lists) as `subject`. It is part
+    /// of the page's LevelDB key.
+    pub fn last_of(self, subject: ListKey) -> ListKey {
+        ListKey(subject.0 | (u64::MAX >> self.bits))
+    }
+
+    /// Returns the number of bytes of a list key that are stored in a page. The leading bits that all keys in the page
+    /// have in common are not stored.
+    pub(super) fn stored(self) -> usize {
+        (u64::BITS - self.bits).div_ceil(8) as usize
+    }
+
+    /// Appends the list key `subject` to `page`, without the leading bits that all keys in the page have in common.
+    pub fn put_subject(self, subject: ListKey, page: &mut Vec<u8>) {
+        let bytes = subject.0.to_be_bytes();
+        page.extend_from_slice(&bytes[bytes.len() - self.stored()..]);
+    }
 }
 
 #[cfg(test)]

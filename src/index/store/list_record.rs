@@ -8,14 +8,26 @@
 //! | 16 | 1 if White was to move |
 //! | 0-15 | the move |
 
+use super::ListKey;
 use crate::{
-    index::store::{
-        ListKey,
-        lists::{LISTED, NAMED},
-    },
     position::BookMove,
     storage::sort::{Fold, Record},
 };
+
+/// The value that the lists of players and Lichess ids store instead of a move. It is not a move of any variant.
+pub const LISTED: BookMove = BookMove(u16::MAX - 1);
+
+/// The value that the lists of name numbers store instead of a move. It is not a move of any variant.
+pub const NAMED: BookMove = BookMove(u16::MAX);
+
+/// Returns `true` if an item with the move `mv` belongs to the list of a position. Such an item has a move, or
+/// [`BookMove::NONE`] if the game ends in the position.
+pub fn is_of_position(mv: BookMove) -> bool {
+    mv != LISTED && mv != NAMED
+}
+
+/// An item of a list: the id of a game, and the move that the game played in the position of the list.
+pub type Item = (u32, BookMove);
 
 /// A 128-bit record which states that a game belongs to a list, for example to the list of a position. In the list of a
 /// position, the record contains the move that the game played there.

@@ -23,8 +23,14 @@
 use std::ops::Range;
 
 use super::{
-    LISTS, ListEntry, ListKey, chunk_key, games::StoredGames, list_entry, list_record::ListRecord,
-    page_key, periods::ListResults,
+    LISTS, ListEntry, ListKey, Paging,
+    bits::bits_for,
+    chunk_key,
+    games::StoredGames,
+    list_entry,
+    list_record::{Item, ListRecord, is_of_position},
+    page_key,
+    periods::ListResults,
 };
 use crate::{
     error::Result,
@@ -44,21 +50,6 @@ pub const INLINE: usize = 256;
 
 /// The number of items (game ids with moves) in a chunk of a long list. The last chunk may have fewer.
 pub const CHUNK: usize = 1 << 14;
-
-/// The value that the lists of players and Lichess ids store instead of a move. It is not a move of any variant.
-pub const LISTED: BookMove = BookMove(u16::MAX - 1);
-
-/// The value that the lists of name numbers store instead of a move. It is not a move of any variant.
-pub const NAMED: BookMove = BookMove(u16::MAX);
-
-/// Returns `true` if an item with the move `mv` belongs to the list of a position. Such an item has a move, or
-/// [`BookMove::NONE`] if the game ends in the position.
-pub fn is_of_position(mv: BookMove) -> bool {
-    mv != LISTED && mv != NAMED
-}
-
-/// An item of a list: the id of a game, and the move that the game played in the position of the list.
-pub type Item = (u32, BookMove);
 
 /// Encodes a list and appends it to `out`. `items` must not be empty and must be sorted by game id. `white_to_move`
 /// says who is to move in the position of the list.
@@ -130,11 +121,6 @@ impl ChunkedList {
             has_periods: number & 1 == 1,
         })
     }
-}
-
-/// Returns the least number of bits that can represent the indices of `moves` moves.
-pub(super) fn bits_for(moves: usize) -> u32 {
-    usize::BITS - moves.saturating_sub(1).leading_zeros()
 }
 
 /// An encoded list of games, each with its move in the position, or one chunk of such a list. It is decoded in place,
@@ -254,115 +240,45 @@ impl<'a> List<'a> {
     }
 }
 
-/// The rule that assigns lists of games to pages. A page is an entry that contains the lists whose keys begin with the
-/// same `bits` bits.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Paging {
-    bits: u32,
+/// Finds the list with the key `subject` in `page`, an encoded page of several lists. `paging` assigns lists
+/// to pages. Returns `Some(None)` if the
+/// page does not contain the list, and `None` if the page is malformed.
+pub fn find_list(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option<List<'_>>> {
+    let mut found = None;
+    for_each_list(paging, page, subject, |other, list, _| {
+        found = found.or((other == subject).then_some(list));
+        Some(())
+    })?;
+    Some(found)
 }
 
-/// The least number of leading bits that the keys in a page may have in common. With fewer bits, a page would contain
-/// records from several shards, which are processed separately.
-const FEWEST_BITS: u32 = 8;
-/// The greatest number of leading bits that the keys of the lists in a page may have in common.
-const MOST_BITS: u32 = 40;
-
-/// The target number of items (game ids with moves) in a page, which is an entry that contains several lists.
-const PAGE: u64 = 64;
-
-impl Paging {
-    /// Returns the paging (the rule that groups lists of games into pages) for an index whose lists have `items` items
-    /// in total. A page then has about 64 items.
-    pub fn for_items(items: u64) -> Paging {
-        let bits = (items / PAGE).max(1).ilog2();
-        Paging {
-            bits: bits.clamp(FEWEST_BITS, MOST_BITS),
+/// Calls `f` for each list in `page`, an encoded page of several lists. The arguments are the key of the list, the
+/// list, and the byte range of the list in the page.
+///
+/// `paging` assigns lists to pages, and `any` is any key that belongs to the page. Returns `None` if the page is malformed, or if `f` returns `None`.
+pub fn for_each_list<'a>(
+    paging: Paging,
+    page: &'a [u8],
+    any: ListKey,
+    mut f: impl FnMut(ListKey, List<'a>, Range<usize>) -> Option<()>,
+) -> Option<()> {
+    let first = paging.first_of(any).0;
+    let mut rest = page;
+    let mut last = None;
+    while !rest.is_empty() {
+        let (stored, list) = rest.split_at_checked(paging.stored())?;
+        let mut bytes = [0; 8];
+        bytes[8 - stored.len()..].copy_from_slice(stored);
+        let subject = ListKey(first | u64::from_be_bytes(bytes));
+        if last.replace(subject).is_some_and(|last| last >= subject) {
+            return None;
         }
+        let list = List::parse(list)?;
+        rest = list.for_each(|_, _| ())?;
+        let range = list.start_in(page)..page.len() - rest.len();
+        f(subject, list, range)?;
     }
-
-    /// Returns the paging in which the keys of a page share their first `bits` bits. Returns `None` if `bits` is not in
-    /// `8..=40`.
-    pub fn of_bits(bits: u32) -> Option<Paging> {
-        (FEWEST_BITS..=MOST_BITS)
-            .contains(&bits)
-            .then_some(Paging { bits })
-    }
-
-    /// Returns the number of leading bits that the keys in a page have in common.
-    pub fn bits(self) -> u32 {
-        self.bits
-    }
-
-    /// Returns the number of the page (an entry that contains several lists) that contains the list with the key
-    /// `subject`.
-    #[inline]
-    pub fn page(self, subject: ListKey) -> u64 {
-        subject.0 >> (u64::BITS - self.bits)
-    }
-
-    /// Returns the least list key that belongs to the same page (entry with several lists) as `subject`.
-    #[inline]
-    pub fn first_of(self, subject: ListKey) -> ListKey {
-        ListKey(subject.0 & !(u64::MAX >> self.bits))
-    }
-
-    /// Returns the greatest list key that belongs to the same page (entry with several lists) as `subject`. It is part
-    /// of the page's LevelDB key.
-    pub fn last_of(self, subject: ListKey) -> ListKey {
-        ListKey(subject.0 | (u64::MAX >> self.bits))
-    }
-
-    /// Returns the number of bytes of a list key that are stored in a page. The leading bits that all keys in the page
-    /// have in common are not stored.
-    fn stored(self) -> usize {
-        (u64::BITS - self.bits).div_ceil(8) as usize
-    }
-
-    /// Appends the list key `subject` to `page`, without the leading bits that all keys in the page have in common.
-    pub fn put_subject(self, subject: ListKey, page: &mut Vec<u8>) {
-        let bytes = subject.0.to_be_bytes();
-        page.extend_from_slice(&bytes[bytes.len() - self.stored()..]);
-    }
-
-    /// Finds the list with the key `subject` in `page`, an encoded page of several lists. Returns `Some(None)` if the
-    /// page does not contain the list, and `None` if the page is malformed.
-    pub fn find(self, page: &[u8], subject: ListKey) -> Option<Option<List<'_>>> {
-        let mut found = None;
-        self.for_each_list(page, subject, |other, list, _| {
-            found = found.or((other == subject).then_some(list));
-            Some(())
-        })?;
-        Some(found)
-    }
-
-    /// Calls `f` for each list in `page`, an encoded page of several lists. The arguments are the key of the list, the
-    /// list, and the byte range of the list in the page.
-    ///
-    /// `any` is any key that belongs to the page. Returns `None` if the page is malformed, or if `f` returns `None`.
-    pub fn for_each_list<'a>(
-        self,
-        page: &'a [u8],
-        any: ListKey,
-        mut f: impl FnMut(ListKey, List<'a>, Range<usize>) -> Option<()>,
-    ) -> Option<()> {
-        let first = self.first_of(any).0;
-        let mut rest = page;
-        let mut last = None;
-        while !rest.is_empty() {
-            let (stored, list) = rest.split_at_checked(self.stored())?;
-            let mut bytes = [0; 8];
-            bytes[8 - stored.len()..].copy_from_slice(stored);
-            let subject = ListKey(first | u64::from_be_bytes(bytes));
-            if last.replace(subject).is_some_and(|last| last >= subject) {
-                return None;
-            }
-            let list = List::parse(list)?;
-            rest = list.for_each(|_, _| ())?;
-            let range = list.start_in(page)..page.len() - rest.len();
-            f(subject, list, range)?;
-        }
-        Some(())
-    }
+    Some(())
 }
 
 /// The greatest number of bytes of chunks that are held in memory for one page. A page is an entry with several lists;
@@ -471,7 +387,7 @@ impl<'a> ListBuilder<'a> {
     /// `any` is any key that belongs to the page of the lists. Returns `None` if the lists are malformed.
     pub(in crate::index) fn count_lists(&mut self, any: ListKey, lists: &[u8]) -> Option<()> {
         let made = &mut self.made;
-        self.paging.for_each_list(lists, any, |_, list, _| {
+        for_each_list(self.paging, lists, any, |_, list, _| {
             let games = list.games_of_position();
             made.positions += u64::from(games.is_some());
             made.postings += games.unwrap_or(0);
@@ -621,7 +537,7 @@ mod tests {
         #[test]
         fn pages_have_all_lists(
             lists in proptest::collection::btree_map(any::<u64>(), lists(), 1..20),
-            bits in FEWEST_BITS..=MOST_BITS,
+            bits in 8..=40u32,
         ) {
             let paging = Paging::of_bits(bits).unwrap();
             let first = ListKey(0x1234_5678_9abc_def0);
@@ -634,13 +550,13 @@ mod tests {
                 page.extend_from_slice(&written(list, false));
             }
             for (subject, list) in &lists {
-                let found = paging.find(&page, *subject).unwrap().unwrap();
+                let found = find_list(paging, &page, *subject).unwrap().unwrap();
                 prop_assert_eq!(&found.items().unwrap().0, *list);
                 let other = ListKey(subject.0 ^ 1);
-                prop_assert_eq!(paging.find(&page, other).unwrap().is_some(), lists.contains_key(&other));
+                prop_assert_eq!(find_list(paging, &page, other).unwrap().is_some(), lists.contains_key(&other));
             }
             let mut all = Vec::new();
-            let read = paging.for_each_list(&page, first, |subject, list, range| {
+            let read = for_each_list(paging, &page, first, |subject, list, range| {
                 assert_eq!(list.start_in(&page), range.start);
                 all.push((subject, range));
                 Some(())
@@ -648,7 +564,7 @@ mod tests {
             prop_assert!(read.is_some());
             prop_assert!(all.iter().map(|(subject, _)| subject).eq(lists.keys()));
             prop_assert!(all.iter().all(|(subject, range)| page[range.clone()] == written(lists[subject], false)));
-            prop_assert!(paging.for_each_list(&page, first, |_, _, _| None).is_none());
+            prop_assert!(for_each_list(paging, &page, first, |_, _, _| None).is_none());
         }
 
         #[test]
@@ -657,8 +573,8 @@ mod tests {
                 let _ = (list.first_id(), list.items());
             }
             let paging = Paging::for_items(1000);
-            let _ = paging.find(&bytes, ListKey(subject));
-            let _ = paging.for_each_list(&bytes, ListKey(subject), |_, _, _| Some(()));
+            let _ = find_list(paging, &bytes, ListKey(subject));
+            let _ = for_each_list(paging, &bytes, ListKey(subject), |_, _, _| Some(()));
         }
     }
 

@@ -39,7 +39,7 @@ pub mod game_details;
 pub mod game_rows;
 mod games;
 mod list_key;
-mod list_record;
+pub mod list_record;
 pub mod lists;
 pub mod names;
 pub mod periods;
@@ -58,7 +58,7 @@ pub(crate) use self::{
 pub use self::{
     contents::{AboutCounts, Contents, CountedContents},
     game_rows::{EcoNumber, GameRow, SiteId},
-    list_key::ListKey,
+    list_key::{ListKey, Paging},
 };
 pub(super) use self::{
     count_pages::CountPageBuilder,

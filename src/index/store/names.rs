@@ -42,21 +42,6 @@ pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
     Some(names)
 }
 
-impl Index {
-    /// Returns the names in entry `number` of the table of player and event names. `names` is the number of names in
-    /// the whole table.
-    pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
-        let key = names_key(number);
-        let expected = names
-            .saturating_sub(number.saturating_mul(NAMES))
-            .min(NAMES);
-        let value = self.value(&key)?.unwrap_or_default();
-        parse_names(&value)
-            .filter(|names| names.len() == expected as usize)
-            .ok_or_else(|| self.malformed(&key))
-    }
-}
-
 /// The greatest number of entries with names that a [`NameReader`] caches.
 const KEPT_NAMES: usize = 4096;
 

@@ -8,7 +8,7 @@
 //! | part | encoding |
 //! |---|---|
 //! | the entry of all time begins with | varint n; n times a year (2 bytes, ascending) and its months with games (2 bytes: bit 0 for games of an unknown month, bits 1 to 12) |
-//! | then, in an index of counts | the rows of the period, see [`count_pages`](super::count_pages) |
+//! | then, in an index of counts | the rows of the period, see [`results`](super::results) |
 //! | then, in an index of games | varint: the number of bytes of the rows; the rows; for each class with games that continue from the position, ascending: its number (1 byte), varint g, and g games, ascending |
 //! | a game | varint: the id minus the previous id minus 1 (for the first game of a class, the id), times 2^b, plus the index of its move among the m different moves of the rows, where b is the least number of bits that m - 1 fits into |
 //!
@@ -26,13 +26,14 @@ use rustc_hash::FxHashMap;
 use super::{
     COUNTS, GameRow, LISTS, ListKey,
     best::Best,
-    bits::{BitReader, BitWriter},
-    count_pages::{MOST_ROWS, Months, put_moves, take_moves},
+    bits::{BitReader, BitWriter, bits_for},
     game_rows::date_number,
     games::{RowReader, StoredGames},
-    lists::{Item, bits_for, is_of_position},
+    list_record::{Item, is_of_position},
     period_key,
-    results::{Class, Month, Period, ResultRow, YearMonths},
+    results::{
+        Class, MOST_ROWS, Month, Months, Period, ResultRow, YearMonths, put_moves, take_moves,
+    },
 };
 use crate::{
     error::Result,
@@ -488,7 +489,7 @@ mod tests {
             entries::Value,
             store::{
                 EcoNumber,
-                lists::{LISTED, NAMED},
+                list_record::{LISTED, NAMED},
             },
         },
         pgn::{Date, GameResult, Mode, Speed},

@@ -1,16 +1,18 @@
 //! Reading the explorer's index.
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     index::{
         Index,
         layout::GameHeader,
         store::{
-            self, COUNTS, GameRow, LISTS, ListKey, chunk_key,
+            self, COUNTED, COUNTS, CountedContents, GameRow, LISTS, ListKey, Paging, chunk_key,
+            count_pages::{CountedList, find_counts},
             game_details::{DETAILED, GameDetails},
             game_rows::{ROW, ROWS},
-            lists::{CHUNK, ChunkedList, List, Paging},
-            page_key, period_key,
+            lists::{CHUNK, ChunkedList, List, find_list, for_each_list},
+            names::{NAMES, parse_names},
+            names_key, page_key, period_key,
             periods::{PeriodResults, take_years},
             results::{Period, YearMonths},
         },
@@ -19,6 +21,19 @@ use crate::{
 };
 
 impl Index {
+    /// Returns the names in entry `number` of the table of player and event names. `names` is the number of names in
+    /// the whole table.
+    pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
+        let key = names_key(number);
+        let expected = names
+            .saturating_sub(number.saturating_mul(NAMES))
+            .min(NAMES);
+        let value = self.value(&key)?.unwrap_or_default();
+        parse_names(&value)
+            .filter(|names| names.len() == expected as usize)
+            .ok_or_else(|| self.malformed(&key))
+    }
+
     /// Returns the rows of the games in entry `number` of the table of games. An entry contains [`ROWS`] games; the
     /// last entry may contain fewer.
     pub(crate) fn row_entry(&self, number: u64) -> Result<Vec<GameRow>> {
@@ -132,7 +147,7 @@ impl Index {
         let Some(page) = self.value(&key)? else {
             return Ok(nowhere);
         };
-        let found = paging.find(&page, subject);
+        let found = find_list(paging, &page, subject);
         let Some(list) = found.ok_or_else(|| self.malformed(&key))? else {
             return Ok(nowhere);
         };
@@ -162,7 +177,7 @@ impl Index {
         let key = page_key(LISTS, paging.last_of(any));
         let page = self.value(&key)?.unwrap_or_default();
         let mut failed = Ok(());
-        let read = paging.for_each_list(&page, any, |subject, list, _| {
+        let read = for_each_list(paging, &page, any, |subject, list, _| {
             failed = f(subject, list);
             failed.is_ok().then_some(())
         });
@@ -198,6 +213,41 @@ impl Index {
             }),
             _ => Err(self.malformed(&key)),
         }
+    }
+
+    /// Returns the description of an index of counts. Returns `None` if the index is of another kind.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the description cannot be read, is damaged, or is of another version.
+    pub(crate) fn counted(&self) -> Result<Option<CountedContents>> {
+        let Some(value) = self.value(COUNTED)? else {
+            return Ok(None);
+        };
+        let contents = CountedContents::parse(&value);
+        contents.map(Some).ok_or_else(|| {
+            let problem = "has counts that are damaged or of another version of polybook: make the index again";
+            Error::damaged(self.path(), problem)
+        })
+    }
+
+    /// Returns the results of the moves in the position with the key `subject`, or `None` if the index does not contain
+    /// the position. `paging` states how the index groups positions into pages.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the page of the position cannot be read or is malformed.
+    pub(crate) fn counted_list(
+        &self,
+        paging: Paging,
+        subject: ListKey,
+    ) -> Result<Option<CountedList>> {
+        let key = page_key(COUNTS, paging.last_of(subject));
+        let Some(page) = self.value(&key)? else {
+            return Ok(None);
+        };
+        let found = find_counts(paging, &page, subject);
+        found.ok_or_else(|| self.malformed(&key))
     }
 
     /// Reads the years in which a position has games, each with its months. `of` is the prefix of the LevelDB key:

@@ -1,5 +1,20 @@
 //! The results of the moves of a position, added up by class and by month or a longer period.
+//!
+//! Rows of results are stored as bit strings. `g(k)` is an exponential Golomb code of order k.
+//!
+//! | part | encoding |
+//! |---|---|
+//! | the rows of a position | g(0) the number of moves minus 1; the moves |
+//! | a move, ascending | 13 bits: the squares, and whether 4 bits of the promotion follow; g(0) the number of rows minus 1; the rows |
+//! | a row, ascending | g(e) its number minus the previous number minus 1, where the number is class times months, plus 0 for an unknown month or the month minus the first month plus 1 |
+//! | then | g(0) the number of games minus 1; White's wins in the bits of the games; Black's wins in the bits of the other games; only in an index of games, games without a result in the bits of the others |
+//! | then | a bit that is 1 if all players who moved have a rating, otherwise followed by their number in the bits of the games; g(f) the zigzag code of the sum of the ratings minus their number times the middle of the rating group |
+//! | then, only in an index of games, for a row of one game | g(20) the id of the game |
+//!
+//! e is chosen so that the code is short if the rows of a move are evenly distributed. f is 7 plus half the number of bits
+//! of the number of ratings. A month is 13 times the year plus the month, which is 0 if unknown.
 
+use super::bits::{BitReader, BitWriter, bits_of};
 use crate::{
     pgn::{Date, RatingGroup, Speed},
     position::BookMove,
@@ -7,6 +22,10 @@ use crate::{
 
 /// The greatest number of games in a row of results. Sums over all rows cannot overflow.
 pub const MOST_GAMES: u64 = 1 << 48;
+
+/// The greatest number of rows (results of one move in one class and month) of a position, and of all positions in one
+/// page. It bounds the memory for creating and reading an index.
+pub const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 
 /// The highest rating that a player can have. A higher mean rating shows that the data are damaged.
 const HIGHEST: u64 = (1 << 12) - 1;
@@ -218,6 +237,208 @@ impl ResultRow {
 /// Returns the total number of games in all rows.
 pub fn games_of(rows: &[ResultRow]) -> u64 {
     rows.iter().map(ResultRow::total).sum()
+}
+
+/// The number of bits of an encoded month.
+pub(super) const MONTH_BITS: u32 = 17;
+
+/// The range of months that the rows of a page (an entry with several positions) cover. A row stores its month as the
+/// distance from `first` plus 1, or as 0 if the month is unknown.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Months {
+    pub(super) first: u32,
+    pub(super) count: u64,
+}
+
+impl Months {
+    /// The range for rows that are stored without a month. The rows of an entry for one period need no month, because
+    /// each of them covers the whole period.
+    pub(super) const NONE: Months = Months { first: 0, count: 1 };
+
+    /// Returns the range of the known months of `rows`.
+    pub(super) fn of(rows: &[ResultRow]) -> Months {
+        let known = rows
+            .iter()
+            .map(|row| row.month.0)
+            .filter(|month| *month > 0);
+        let Some(last) = known.clone().max() else {
+            return Months::NONE;
+        };
+        let first = known.min().unwrap_or(last);
+        Months {
+            first,
+            count: u64::from(last - first) + 2,
+        }
+    }
+
+    /// Encodes the class (speed and rating group) and the month of a row as a single number.
+    fn number(self, row: &ResultRow) -> u64 {
+        let month = match row.month.0 {
+            _ if self.count == 1 => 0,
+            0 => 0,
+            month => u64::from(month - self.first) + 1,
+        };
+        row.class.number() as u64 * self.count + month
+    }
+
+    /// Decodes a number into the class (speed and rating group) and the month of a row. Returns `None` if the number is
+    /// invalid.
+    fn parse(self, number: u64) -> Option<(Class, Month)> {
+        let class = Class::of_number(u8::try_from(number / self.count).ok()?)?;
+        let month = match (number % self.count) as u32 {
+            0 => 0,
+            month => self.first + month - 1,
+        };
+        let is_month = month == 0 || (13..13 * 10_000).contains(&month);
+        is_month.then_some((class, Month(month)))
+    }
+
+    /// Returns the order of a Golomb code. The code stores the classes (speed and rating group) and months of the
+    /// `rows` rows of one move, as differences between consecutive numbers that [`number`](Months::number) returns. The
+    /// order is chosen for evenly distributed numbers.
+    fn order(self, rows: u64) -> u32 {
+        (self.count * Class::COUNT as u64 / rows).max(1).ilog2()
+    }
+}
+
+/// Encodes the rows of a position, which must be sorted by move, and appends them to `out`. `months` is the range of
+/// months that the rows cover. `of_games` says whether the index contains games, because its rows then store more than
+/// rows of counts.
+pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out: &mut BitWriter) {
+    let moves = rows.chunk_by(|a, b| a.mv == b.mv).count();
+    out.put_golomb(moves as u64 - 1, 0);
+    for rows in rows.chunk_by(|a, b| a.mv == b.mv) {
+        let mv = u64::from(rows[0].mv.0);
+        let (squares, promotion) = (mv & 0xfff, mv >> 12);
+        out.put(squares << 1 | u64::from(promotion > 0), 13);
+        if promotion > 0 {
+            out.put(promotion, 4);
+        }
+        out.put_golomb(rows.len() as u64 - 1, 0);
+        let order = months.order(rows.len() as u64);
+        let mut next = 0;
+        for row in rows {
+            let number = months.number(row);
+            out.put_golomb(number - next, order);
+            next = number + 1;
+            put_games(row, of_games, out);
+        }
+    }
+}
+
+/// Encodes the results and the ratings of a row and appends them to `out`. If `of_games` is `true`, because the index
+/// contains games, also encodes the number of unfinished games, and the id of the game if the row has only one.
+fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
+    let total = row.total();
+    let [_, white, black, unfinished] = row.games;
+    out.put_golomb(total - 1, 0);
+    out.put(white, bits_of(total));
+    out.put(black, bits_of(total - white));
+    if of_games {
+        out.put(unfinished, bits_of(total - white - black));
+    }
+    out.put(u64::from(row.rated == total), 1);
+    if row.rated < total {
+        out.put(row.rated, bits_of(total));
+    }
+    if row.rated > 0 {
+        let usual = row.rated * middle_of(row.class);
+        let more = row.ratings.wrapping_sub(usual).cast_signed();
+        out.put_golomb(
+            (more << 1 ^ more >> 63).cast_unsigned(),
+            order_of_ratings(row.rated),
+        );
+    }
+    if of_games && total == 1 {
+        out.put_golomb(row.game.unwrap_or(0).into(), ORDER_OF_IDS);
+    }
+}
+
+/// The order of the Golomb code for a game id.
+const ORDER_OF_IDS: u32 = 20;
+
+/// Returns the order of a Golomb code. The code stores the sum of the ratings of `rated` players, as the difference
+/// from the expected sum.
+fn order_of_ratings(rated: u64) -> u32 {
+    7 + rated.ilog2() / 2
+}
+
+/// Decodes the rows of `moves` moves and appends them to `rows`. `months` is the range of months that the rows cover,
+/// and `of_games` says whether the index contains games. Returns `None` if the rows are malformed, or if `rows` would
+/// have more than `most` rows.
+pub(super) fn take_moves(
+    bits: &mut BitReader<'_>,
+    moves: u64,
+    months: Months,
+    of_games: bool,
+    most: usize,
+    rows: &mut Vec<ResultRow>,
+) -> Option<()> {
+    let mut last = None;
+    for _ in 0..moves {
+        let squares = bits.take(13)?;
+        let promotion = match squares & 1 {
+            0 => 0,
+            _ => bits.take(4).filter(|promotion| *promotion > 0)?,
+        };
+        let mv = BookMove((promotion << 12 | squares >> 1) as u16);
+        if last.replace(mv).is_some_and(|last| last >= mv) {
+            return None;
+        }
+        let count = bits.take_golomb(0)?.checked_add(1)?;
+        if count > (most - rows.len()) as u64 {
+            return None;
+        }
+        let order = months.order(count);
+        let mut next = 0u64;
+        for _ in 0..count {
+            let number = next.checked_add(bits.take_golomb(order)?)?;
+            next = number.checked_add(1)?;
+            let (class, month) = months.parse(number)?;
+            let mut row = ResultRow::new(mv, class, month);
+            take_games(bits, of_games, &mut row)?;
+            rows.push(row);
+        }
+    }
+    Some(())
+}
+
+/// Decodes the results and the ratings of a row and stores them in `row`. `of_games` says whether the index contains
+/// games. Returns `None` if the numbers are malformed or impossible.
+fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> Option<()> {
+    let total = bits.take_golomb(0)?.checked_add(1)?;
+    if total > MOST_GAMES {
+        return None;
+    }
+    let white = bits.take(bits_of(total))?;
+    let black = bits.take(bits_of(total.checked_sub(white)?))?;
+    let others = (total - white).checked_sub(black)?;
+    let unfinished = match of_games {
+        true => bits.take(bits_of(others))?,
+        false => 0,
+    };
+    let draws = others.checked_sub(unfinished)?;
+    row.games = [draws, white, black, unfinished];
+    row.rated = match bits.take(1)? {
+        1 => total,
+        _ => bits.take(bits_of(total)).filter(|rated| *rated < total)?,
+    };
+    if row.rated > 0 {
+        let doubled = bits.take_golomb(order_of_ratings(row.rated))?;
+        let more = (doubled >> 1).cast_signed() ^ -((doubled & 1).cast_signed());
+        row.ratings = (row.rated * middle_of(row.class)).checked_add_signed(more)?;
+    }
+    if of_games && total == 1 {
+        row.game = Some(u32::try_from(bits.take_golomb(ORDER_OF_IDS)?).ok()?);
+    }
+    row.is_possible().then_some(())
+}
+
+/// Returns the middle of the rating group of `class` (a speed and a rating group), as an estimate for the mean rating
+/// of its players. Returns 0 if the ratings of the class are unknown.
+pub(super) fn middle_of(class: Class) -> u64 {
+    let group = RatingGroup::all().nth(class.group());
+    group.map_or(0, |group| u64::from(group.floor()) + 100)
 }
 
 #[cfg(test)]
