@@ -214,7 +214,7 @@ impl Block {
         Damage { offset, problem }.of(&self.path)
     }
 
-    /// Moves `place` to the next entry of the block. If `place` has no current entry yet, moves it to the first entry.
+    /// Moves `state` to the next entry of the block. If `state` has no current entry yet, moves it to the first entry.
     /// Returns `false` if there is no next entry.
     ///
     /// If only the first part of the block is held in memory, the last entry must be the one whose value is missing.
@@ -224,55 +224,55 @@ impl Block {
     /// Returns an error if the next entry is malformed, or if a partly held block ends before an entry whose value is
     /// not held in memory.
     #[inline]
-    pub(super) fn advance(&self, place: &mut EntryState) -> Result<bool> {
+    pub(super) fn advance(&self, state: &mut EntryState) -> Result<bool> {
         let entries = &self.bytes[..self.entries_end];
-        let mut rest = entries.get(place.next..).unwrap_or_default();
+        let mut rest = entries.get(state.next..).unwrap_or_default();
         if rest.is_empty() {
-            if self.restarts == 0 && self.len > 0 && place.next <= self.entries_end {
+            if self.restarts == 0 && self.len > 0 && state.next <= self.entries_end {
                 return Err(self.damaged("a long block is malformed"));
             }
             return Ok(false);
         }
-        let value = self.take_entry(&mut rest, place);
-        place.value = value.ok_or_else(|| self.damaged("an entry of a block is malformed"))?;
-        place.next = place.value.end;
-        place.passed += 1;
+        let value = self.take_entry(&mut rest, state);
+        state.value = value.ok_or_else(|| self.damaged("an entry of a block is malformed"))?;
+        state.next = state.value.end;
+        state.passed += 1;
         Ok(true)
     }
 
     /// Decodes the lengths and the key of an entry at the front of `rest`, removes them from `rest`, and stores the key
-    /// in `place`. Returns the byte range of the entry's value in the block.
+    /// in `state`. Returns the byte range of the entry's value in the block.
     ///
     /// Returns `None` if the entry is malformed or its value lies outside of the block.
     #[inline]
-    fn take_entry(&self, rest: &mut &[u8], place: &mut EntryState) -> Option<Range<usize>> {
+    fn take_entry(&self, rest: &mut &[u8], state: &mut EntryState) -> Option<Range<usize>> {
         let (shared, unshared, value_len) = (take_size(rest)?, take_size(rest)?, take_size(rest)?);
-        if shared > place.key.len() {
+        if shared > state.key.len() {
             return None;
         }
-        place.key.truncate(shared);
-        place.key.extend_from_slice(rest.split_off(..unshared)?);
+        state.key.truncate(shared);
+        state.key.extend_from_slice(rest.split_off(..unshared)?);
         let start = self.entries_end - rest.len();
         let end = start.checked_add(value_len)?;
         if end > self.entries_end {
             // Only the last value of a partly held block may end outside of the held bytes. It must end where the
             // restarts begin.
-            let restarts = place.passed / RESTART_INTERVAL + 1;
+            let restarts = state.passed / RESTART_INTERVAL + 1;
             let is_last = self.len.checked_sub(end)? == 4 * (restarts + 1);
             return (self.restarts == 0 && is_last).then_some(start..end);
         }
         Some(start..end)
     }
 
-    /// Splits the internal key of the entry at `place` into the user key, the sequence number, and the kind: value or
+    /// Splits the internal key of the current entry of `state` into the user key, the sequence number, and the kind: value or
     /// deletion.
     ///
     /// # Errors
     ///
     /// Returns an error if the internal key is malformed.
     #[inline]
-    pub(super) fn parts<'p>(&self, place: &'p EntryState) -> Result<(&'p [u8], u64, EntryKind)> {
-        key::parse(&place.key).ok_or_else(|| self.damaged("a key of a block is malformed"))
+    pub(super) fn parts<'p>(&self, state: &'p EntryState) -> Result<(&'p [u8], u64, EntryKind)> {
+        key::parse(&state.key).ok_or_else(|| self.damaged("a key of a block is malformed"))
     }
 
     /// Finds the first entry whose user key is greater than or equal to `key`. If several entries have this user key,
@@ -287,20 +287,20 @@ impl Block {
         let (mut low, mut high) = (0, self.restarts);
         while high - low > 1 {
             let middle = low.midpoint(high);
-            let mut place = EntryState::before(self.restart(middle)?);
-            if !self.advance(&mut place)? {
+            let mut state = EntryState::before(self.restart(middle)?);
+            if !self.advance(&mut state)? {
                 return Err(self.damaged("a restart of a block has no entry"));
             }
-            if self.parts(&place)?.0 < key {
+            if self.parts(&state)?.0 < key {
                 low = middle;
             } else {
                 high = middle;
             }
         }
-        let mut place = EntryState::before(self.restart(low)?);
-        while self.advance(&mut place)? {
-            if self.parts(&place)?.0 >= key {
-                return Ok(Some(place));
+        let mut state = EntryState::before(self.restart(low)?);
+        while self.advance(&mut state)? {
+            if self.parts(&state)?.0 >= key {
+                return Ok(Some(state));
             }
         }
         Ok(None)
@@ -314,25 +314,25 @@ impl Block {
     /// Returns an error if the block is damaged and the offset lies outside of its entries.
     fn restart(&self, number: usize) -> Result<usize> {
         let at = self.entries_end + 4 * number;
-        let place = take_array(&mut &self.bytes[at..]).expect("the restarts lie within the block");
-        let place = u32::from_le_bytes(place) as usize;
-        if place > self.entries_end {
+        let offset = take_array(&mut &self.bytes[at..]).expect("the restarts lie within the block");
+        let offset = u32::from_le_bytes(offset) as usize;
+        if offset > self.entries_end {
             return Err(self.damaged("a restart lies outside of its block"));
         }
-        Ok(place)
+        Ok(offset)
     }
 
-    /// Returns the value of the entry at `place`, or `None` if the value is too long to be held in memory.
+    /// Returns the value of the current entry of `state`, or `None` if the value is too long to be held in memory.
     #[inline]
-    pub(super) fn value(&self, place: &EntryState) -> Option<&[u8]> {
-        self.bytes.get(place.value.clone())
+    pub(super) fn value(&self, state: &EntryState) -> Option<&[u8]> {
+        self.bytes.get(state.value.clone())
     }
 
-    /// Converts the block into the value of the entry at `place`. The value reuses the block's buffer, because it may
+    /// Converts the block into the value of the current entry of `state`. The value reuses the block's buffer, because it may
     /// be large.
-    pub(super) fn into_value(mut self, place: &EntryState) -> Vec<u8> {
-        self.bytes.truncate(place.value.end);
-        self.bytes.drain(..place.value.start);
+    pub(super) fn into_value(mut self, state: &EntryState) -> Vec<u8> {
+        self.bytes.truncate(state.value.end);
+        self.bytes.drain(..state.value.start);
         self.bytes
     }
 }

@@ -14,13 +14,11 @@ use std::{
 
 use super::{
     block::{Block, EntryState},
-    builder::Handle,
     database::Database,
+    files::TableFile,
     key::{self, EntryKind},
     log::Logged,
-    manifest::TableFile,
-    table::StoredValue,
-    table::Table,
+    table::{Handle, StoredValue, Table},
 };
 use crate::error::{Error, Result};
 
@@ -140,7 +138,7 @@ pub(crate) struct TableCursor {
     /// The location of the current block.
     handle: Handle,
     /// The current entry.
-    place: EntryState,
+    entry: EntryState,
     sequence: u64,
     kind: EntryKind,
     /// Whether the previous entry has the same user key, and is therefore newer.
@@ -159,10 +157,10 @@ impl TableCursor {
     pub(super) fn new(table: Arc<Table>, longest: usize, start: &[u8]) -> Result<TableCursor> {
         // A cursor reads the index once, so caching it would only take memory.
         let index = table.read_index()?;
-        let (mut first, mut place) = (None, EntryState::default());
-        if start > &table.known.first_key[..] {
+        let (mut first, mut entry) = (None, EntryState::default());
+        if start > &table.file.first_key[..] {
             first = Some(index.find(start)?.ok_or_else(|| out_of_order(&table))?);
-            key::put(&mut place.key, &table.known.first_key, key::MAX_SEQUENCE);
+            key::put(&mut entry.key, &table.file.first_key, key::MAX_SEQUENCE);
         }
         Ok(TableCursor {
             longest,
@@ -171,7 +169,7 @@ impl TableCursor {
             first,
             block: Block::of_first_part(Vec::new(), 0, 0, &table.path),
             handle: Handle { offset: 0, size: 0 },
-            place,
+            entry,
             sequence: 0,
             kind: EntryKind::Deletion,
             is_old: false,
@@ -189,24 +187,24 @@ impl TableCursor {
     #[inline]
     pub(super) fn advance(&mut self) -> Result<bool> {
         self.last.clear();
-        self.last.extend_from_slice(&self.place.key);
-        while !self.block.advance(&mut self.place)? {
+        self.last.extend_from_slice(&self.entry.key);
+        while !self.block.advance(&mut self.entry)? {
             if !self.next_block()? {
                 let last = key::parse(&self.last);
-                return match last.is_some_and(|last| last.0 == self.table.known.last_key) {
+                return match last.is_some_and(|last| last.0 == self.table.file.last_key) {
                     true => Ok(false),
                     false => Err(out_of_order(&self.table)),
                 };
             }
         }
-        let (key, sequence, kind) = self.block.parts(&self.place)?;
+        let (key, sequence, kind) = self.block.parts(&self.entry)?;
         let (is_in_order, is_old) = match key::parse(&self.last) {
             Some((last, before, _)) => match key.cmp(last) {
                 Ordering::Less => (false, false),
                 Ordering::Equal => (sequence < before, true),
                 Ordering::Greater => (true, false),
             },
-            None => (key == self.table.known.first_key, false),
+            None => (key == self.table.file.first_key, false),
         };
         if !is_in_order {
             return Err(out_of_order(&self.table));
@@ -245,7 +243,7 @@ impl TableCursor {
             return Err(self.table.damaged(handle.offset, "blocks overlap"));
         }
         self.handle = handle;
-        self.place = EntryState::default();
+        self.entry = EntryState::default();
         self.block = match self.table.long_block(handle, self.longest)? {
             Some(long) => long,
             None => self.table.block(handle)?,
@@ -256,7 +254,7 @@ impl TableCursor {
     /// Returns the user key of the current entry.
     #[inline]
     fn key(&self) -> &[u8] {
-        &self.place.key[..self.place.key.len().saturating_sub(key::TRAILER)]
+        &self.entry.key[..self.entry.key.len().saturating_sub(key::TRAILER)]
     }
 
     /// Returns `true` if the current entry marks its key as deleted.
@@ -275,12 +273,12 @@ impl TableCursor {
     /// Returns the value of the current entry, or the location of the value if it is too long to be held in memory.
     #[inline]
     pub(super) fn value(&self) -> TableValue<'_> {
-        match self.block.value(&self.place) {
+        match self.block.value(&self.entry) {
             Some(value) => TableValue::Held(value),
             None => TableValue::Long(StoredValue {
-                table: self.table.known.number,
+                table: self.table.file.number,
                 block: self.handle,
-                place: self.place.value.clone(),
+                range: self.entry.value.clone(),
             }),
         }
     }
@@ -357,7 +355,7 @@ impl TablesCursor<'_> {
                 if table.advance()? {
                     return Ok(());
                 }
-                self.passed += table.table.known.size;
+                self.passed += table.table.file.size;
             }
             let Some(next) = self.tables.next() else {
                 self.table = None;

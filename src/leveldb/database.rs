@@ -5,14 +5,18 @@ use std::{
     ffi::OsStr,
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{
     Damage,
-    files::{self, Tables},
+    files::{
+        OpenPermit, Stamp, TableFile, TableSource, open_table, read_whole, replaced, stamp_of,
+        unless_missing,
+    },
     log::Memtable,
-    manifest::{self, TableFile, Version},
-    table::LastBlocks,
+    manifest::{self, Version},
+    table::{LastBlocks, StoredValue, Table},
 };
 use crate::error::{At, Error, Result};
 
@@ -99,6 +103,21 @@ impl Database {
         self.memtable.is_empty() && self.version.tables().next().is_none()
     }
 
+    /// Streams a long value: calls `f` with its parts from first to last. A part may be empty.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `f` fails, if the table cannot be read, or if the block of the value is damaged. A checksum
+    /// that does not match is detected only after the last part.
+    pub(crate) fn read_long(
+        &self,
+        value: &StoredValue,
+        f: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let table = self.tables.get(value.table)?;
+        table.read_long(value.block, &value.range, f)
+    }
+
     /// Returns the newest value of a key, or `None` if the database does not contain the key or it was deleted.
     ///
     /// # Errors
@@ -125,6 +144,122 @@ impl Database {
         }
         Ok(None)
     }
+}
+
+/// The tables of an open database, sorted by number. As many tables as possible are held open. The remaining tables are
+/// opened each time they are used.
+#[derive(Debug)]
+pub(super) struct Tables {
+    directory: PathBuf,
+    tables: Vec<DatabaseTable>,
+    /// The number of open tables of the process from which tables are opened for each read.
+    most_open: usize,
+}
+
+/// A table with the state of its file at the time when the database was opened.
+#[derive(Debug)]
+struct DatabaseTable {
+    file: TableFile,
+    stamp: Stamp,
+    /// The open table, or `None` if the limit was reached and the table is opened when it is used.
+    held: Option<Arc<Table>>,
+}
+
+impl Tables {
+    /// Opens the tables `files` in `directory`. Holds as many tables open as the process's limit on open files allows.
+    /// Checks the remaining tables and closes them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a table cannot be opened, or if its size differs from the size in the manifest.
+    pub(super) fn open<'a>(
+        directory: &Path,
+        files: impl Iterator<Item = &'a TableFile>,
+    ) -> Result<Tables> {
+        let files: Vec<&TableFile> = files.collect();
+        Tables::open_up_to(most_held(), directory, files)
+    }
+
+    /// Opens the tables `files` in `directory`, and holds each one open if the process holds fewer than `limit` tables
+    /// open at that time.
+    fn open_up_to(limit: usize, directory: &Path, mut files: Vec<&TableFile>) -> Result<Tables> {
+        files.sort_by_key(|file| file.number);
+        let mut tables = Tables {
+            directory: directory.to_owned(),
+            tables: Vec::new(),
+            most_open: limit.saturating_add(limit / 2),
+        };
+        for file in files {
+            let (path, opened) = open_table(directory, file)?;
+            let stamp = stamp_of(&opened).at(directory, "read")?;
+            let held = OpenPermit::acquire(limit).map(|permit| {
+                let source = TableSource::Open(opened, permit);
+                Arc::new(Table::new(file.clone(), path, source))
+            });
+            tables.tables.push(DatabaseTable {
+                file: file.clone(),
+                stamp,
+                held,
+            });
+        }
+        Ok(tables)
+    }
+
+    /// Returns the directory of the database.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Returns the number of tables of this database that are held open.
+    #[cfg(all(test, unix))]
+    fn held(&self) -> usize {
+        let tables = self.tables.iter();
+        tables.filter(|table| table.held.is_some()).count()
+    }
+
+    /// Returns the table with the file number `number`. Opens its file if it is not held open.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the table cannot be opened, or if it was replaced since the database was opened.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the manifest does not list the table.
+    pub(super) fn get(&self, number: u64) -> Result<Arc<Table>> {
+        let at = self
+            .tables
+            .binary_search_by_key(&number, |table| table.file.number)
+            .expect("the manifest names the table");
+        let DatabaseTable { file, stamp, held } = &self.tables[at];
+        if let Some(table) = held {
+            return Ok(Arc::clone(table));
+        }
+        let opened = open_table(&self.directory, file);
+        let (path, opened) = unless_missing(&self.directory, opened)?;
+        if stamp_of(&opened).at(&self.directory, "read")? != *stamp {
+            return Err(replaced(&self.directory));
+        }
+        let source = match OpenPermit::acquire(self.most_open) {
+            Some(permit) => TableSource::Open(opened, permit),
+            None => TableSource::Closed(*stamp),
+        };
+        Ok(Arc::new(Table::new(file.clone(), path, source)))
+    }
+}
+
+/// Returns the greatest number of tables that all databases of this process may hold open: half of its soft limit on
+/// open files.
+#[cfg(unix)]
+fn most_held() -> usize {
+    let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
+    usize::try_from(soft / 2).unwrap_or(usize::MAX)
+}
+
+/// Returns `usize::MAX`, because systems other than Unix allow enough open files.
+#[cfg(not(unix))]
+fn most_held() -> usize {
+    usize::MAX
 }
 
 /// Returns the number and the path of each log file that contains entries not yet moved to a table, sorted by number.
@@ -160,7 +295,7 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     }
     let mut memtable = Memtable::default();
     for (_, path) in logs {
-        let bytes = files::read_whole(&path)?;
+        let bytes = read_whole(&path)?;
         memtable
             .read_log(&bytes)
             .map_err(|damage| damage.of(&path))?;
@@ -187,4 +322,113 @@ pub(crate) fn is_file_of_database(name: &OsStr) -> bool {
 fn log_number(path: &Path) -> Option<u64> {
     let is_log = path.extension()? == "log";
     is_log.then(|| path.file_stem()?.to_str()?.parse().ok())?
+}
+
+// Windows does not remove a directory that contains open files.
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+
+    use super::{super::TableBuilder, *};
+
+    const TABLES: u64 = 60;
+
+    /// Writes `TABLES` tables with one entry each to a new directory.
+    fn tables_in(directory: &Path, value: &[u8]) -> Vec<TableFile> {
+        fs::create_dir(directory).unwrap();
+        let table = |number| {
+            let mut bytes = Vec::new();
+            let mut builder = TableBuilder::new(&mut bytes);
+            builder.add(b"key", value).unwrap();
+            let table = builder.finish(number).unwrap();
+            fs::write(directory.join(TableFile::name(number)), bytes).unwrap();
+            table
+        };
+        (0..TABLES).map(table).collect()
+    }
+
+    fn value_in(tables: &Tables, number: u64) -> Result<Vec<u8>> {
+        Ok(tables
+            .get(number)?
+            .get(b"key", &LastBlocks::default())?
+            .unwrap()
+            .unwrap())
+    }
+
+    /// Runs the test in a child process that may have fewer open files than the database has tables.
+    #[test]
+    fn opening_leaves_the_limit_of_open_files_as_it_is() {
+        const LIMIT: u64 = TABLES + 20;
+        const INNER: &str = "POLYBOOK_TEST_FEW_FILES";
+        if std::env::var_os(INNER).is_none() {
+            let name = "leveldb::database::tests::opening_leaves_the_limit_of_open_files_as_it_is";
+            let again = std::process::Command::new("sh")
+                .args(["-c", &format!("ulimit -S -n {LIMIT} && exec \"$@\"")])
+                .arg("sh")
+                .arg(std::env::current_exe().unwrap())
+                .args(["--exact", name])
+                .env(INNER, "1")
+                .output()
+                .unwrap();
+            let output = String::from_utf8_lossy(&again.stdout);
+            assert!(
+                again.status.success() && output.contains("1 passed"),
+                "{output}"
+            );
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("idx");
+        let files = tables_in(&path, b"value");
+        drop(Tables::open(&path, files.iter()).unwrap());
+        // The tables that were held before count no more.
+        let tables = Tables::open(&path, files.iter()).unwrap();
+        assert_eq!(tables.held() as u64, LIMIT / 2);
+        for number in 0..TABLES {
+            assert_eq!(value_in(&tables, number).unwrap(), b"value");
+        }
+        assert_eq!(rlimit::Resource::NOFILE.get().unwrap().0, LIMIT);
+    }
+
+    #[test]
+    fn held_tables_go_on_answering_and_others_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("idx");
+        let files = tables_in(&path, b"old");
+        let all = Tables::open_up_to(usize::MAX, &path, files.iter().collect()).unwrap();
+        assert_eq!(all.held(), TABLES as usize);
+        // A limit of 0 makes each table be opened for each read.
+        let none = Tables::open_up_to(0, &path, files.iter().collect()).unwrap();
+        assert_eq!(none.held(), 0);
+        for number in (0..TABLES).chain([0, 0, TABLES - 1]) {
+            assert_eq!(value_in(&all, number).unwrap(), b"old");
+            assert_eq!(value_in(&none, number).unwrap(), b"old");
+        }
+
+        fs::remove_dir_all(&path).unwrap();
+        for is_replaced in [false, true] {
+            if is_replaced {
+                tables_in(&path, b"new");
+            }
+            for number in 0..TABLES {
+                assert_eq!(value_in(&all, number).unwrap(), b"old");
+            }
+            let err = value_in(&none, 5).unwrap_err().to_string();
+            assert!(err.contains("idx") && err.contains("replaced"), "{err}");
+        }
+    }
+
+    #[test]
+    fn a_table_that_the_system_does_not_open_is_not_called_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("idx");
+        let files = tables_in(&path, b"value");
+        let tables = Tables::open_up_to(0, &path, files.iter().collect()).unwrap();
+        let table = path.join(TableFile::name(5));
+        fs::remove_file(&table).unwrap();
+        // A symbolic link to itself exists but cannot be opened.
+        std::os::unix::fs::symlink(&table, &table).unwrap();
+        let err = value_in(&tables, 5).unwrap_err();
+        assert!(matches!(err, Error::Io { .. }), "{err}");
+    }
 }

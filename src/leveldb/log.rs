@@ -15,7 +15,7 @@ const BLOCK: usize = 32 << 10;
 
 /// The size in bytes of the header of a log fragment: checksum, length and kind. A record that crosses the end of a
 /// block is split into fragments.
-const PIECE_HEADER: usize = 7;
+const FRAGMENT_HEADER: usize = 7;
 
 /// The kind of a log fragment that contains a whole record.
 const FULL: u8 = 1;
@@ -29,21 +29,21 @@ const LAST: u8 = 4;
 /// Encodes a LevelDB log that contains one record.
 pub(super) fn of_record(mut record: &[u8]) -> Vec<u8> {
     let mut log =
-        Vec::with_capacity(record.len() + record.len() / BLOCK * PIECE_HEADER + PIECE_HEADER);
+        Vec::with_capacity(record.len() + record.len() / BLOCK * FRAGMENT_HEADER + FRAGMENT_HEADER);
     let mut is_first = true;
     loop {
-        let room = BLOCK - log.len() % BLOCK - PIECE_HEADER;
-        let (piece, rest) = record.split_at(room.min(record.len()));
+        let room = BLOCK - log.len() % BLOCK - FRAGMENT_HEADER;
+        let (fragment, rest) = record.split_at(room.min(record.len()));
         let kind = match (is_first, rest.is_empty()) {
             (true, true) => FULL,
             (true, false) => FIRST,
             (false, false) => MIDDLE,
             (false, true) => LAST,
         };
-        log.extend_from_slice(&checksum(kind, piece).to_le_bytes());
-        log.extend_from_slice(&(piece.len() as u16).to_le_bytes());
+        log.extend_from_slice(&checksum(kind, fragment).to_le_bytes());
+        log.extend_from_slice(&(fragment.len() as u16).to_le_bytes());
         log.push(kind);
-        log.extend_from_slice(piece);
+        log.extend_from_slice(fragment);
         record = rest;
         is_first = false;
         if record.is_empty() {
@@ -52,10 +52,10 @@ pub(super) fn of_record(mut record: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Returns the masked checksum that is stored in the header of a log fragment. `piece` contains the bytes of the
+/// Returns the masked checksum that is stored in the header of a log fragment. `fragment` contains the bytes of the
 /// fragment.
-fn checksum(kind: u8, piece: &[u8]) -> u32 {
-    masked(crc32c::crc32c_append(crc32c::crc32c(&[kind]), piece))
+fn checksum(kind: u8, fragment: &[u8]) -> u32 {
+    masked(crc32c::crc32c_append(crc32c::crc32c(&[kind]), fragment))
 }
 
 /// The error message for a log that ends too early.
@@ -73,24 +73,24 @@ pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
     let mut open: Option<(u64, Vec<u8>)> = None;
     for (number, block) in log.chunks(BLOCK).enumerate() {
         let mut rest = block;
-        while rest.len() >= PIECE_HEADER {
+        while rest.len() >= FRAGMENT_HEADER {
             let at = block.len() - rest.len();
             let offset = (number * BLOCK + at) as u64;
             let damage = |problem| Damage { offset, problem };
-            let (expected, kind, piece) = take_piece(&mut rest).ok_or(damage(TORN))?;
-            if checksum(kind, piece) != expected {
+            let (expected, kind, fragment) = take_fragment(&mut rest).ok_or(damage(TORN))?;
+            if checksum(kind, fragment) != expected {
                 return Err(damage("the checksum of a record does not match"));
             }
             match (kind, &mut open) {
-                (FULL, None) => records.push((offset, piece.to_vec())),
-                (FIRST, None) => open = Some((offset, piece.to_vec())),
+                (FULL, None) => records.push((offset, fragment.to_vec())),
+                (FIRST, None) => open = Some((offset, fragment.to_vec())),
                 (MIDDLE | LAST, Some((_, record))) => {
-                    record.extend_from_slice(piece);
+                    record.extend_from_slice(fragment);
                     if kind == LAST {
                         records.extend(open.take());
                     }
                 }
-                _ => return Err(damage("a piece of a log is in the wrong place")),
+                _ => return Err(damage("a fragment of a log is out of order")),
             }
         }
         // The end of a block that is too short for a fragment's header is filled with null bytes.
@@ -112,7 +112,7 @@ pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
 
 /// Removes a fragment of a record from the front of `rest` and returns its checksum, kind and bytes. Returns `None` if
 /// the fragment is incomplete.
-fn take_piece<'a>(rest: &mut &'a [u8]) -> Option<(u32, u8, &'a [u8])> {
+fn take_fragment<'a>(rest: &mut &'a [u8]) -> Option<(u32, u8, &'a [u8])> {
     let expected = u32::from_le_bytes(take_array(rest)?);
     let len = u16::from_le_bytes(take_array(rest)?);
     let kind = *rest.split_off_first()?;
@@ -194,7 +194,7 @@ mod tests {
     fn long_records_fill_whole_blocks() {
         let record = vec![7; 3 * BLOCK];
         let log = of_record(&record);
-        assert_eq!(log.len(), 3 * BLOCK + 4 * PIECE_HEADER);
+        assert_eq!(log.len(), 3 * BLOCK + 4 * FRAGMENT_HEADER);
         let kinds: Vec<u8> = (0..4).map(|block| log[block * BLOCK + 6]).collect();
         assert_eq!(kinds, [FIRST, MIDDLE, MIDDLE, LAST]);
         assert_eq!(records(&log), Ok(vec![(0, record)]));
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_record_has_the_offset_at_which_it_begins() {
-        let first = vec![7; BLOCK - PIECE_HEADER];
+        let first = vec![7; BLOCK - FRAGMENT_HEADER];
         let mut log = [of_record(&first), of_record(b"second")].concat();
         let expected = vec![(0, first), (BLOCK as u64, b"second".to_vec())];
         assert_eq!(records(&log), Ok(expected));
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_block_ends_with_null_bytes_or_is_damaged() {
-        let first = vec![7; BLOCK - PIECE_HEADER];
+        let first = vec![7; BLOCK - FRAGMENT_HEADER];
         let ended = |end: [u8; 3]| records(&[&of_record(&first)[..], &end].concat());
         assert_eq!(ended([0; 3]), Ok(vec![(0, first.clone())]));
         for end in [[1, 0, 0], [0, 0, 1]] {
@@ -237,9 +237,9 @@ mod tests {
         fn any_bytes_are_records_or_an_error(mut bytes: Vec<u8>, kind in 0..6u8) {
             let _ = records(&bytes);
             // Records with a valid checksum.
-            if bytes.len() >= PIECE_HEADER {
-                let len = (bytes.len() - PIECE_HEADER) as u16;
-                let checksum = checksum(kind, &bytes[PIECE_HEADER..]);
+            if bytes.len() >= FRAGMENT_HEADER {
+                let len = (bytes.len() - FRAGMENT_HEADER) as u16;
+                let checksum = checksum(kind, &bytes[FRAGMENT_HEADER..]);
                 bytes[..4].copy_from_slice(&checksum.to_le_bytes());
                 bytes[4..6].copy_from_slice(&len.to_le_bytes());
                 bytes[6] = kind;

@@ -9,7 +9,8 @@ use std::{cmp::Reverse, fs, io, path::Path};
 use super::{
     Damage,
     coding::{put_string, put_varint, take_size, take_string, take_varint},
-    files, key, log,
+    files::{TableFile, read_whole},
+    key, log,
 };
 use crate::error::{Error, Result};
 
@@ -44,47 +45,6 @@ mod tag {
     pub(super) const DELETED_TABLE: u64 = 6;
     pub(super) const NEW_TABLE: u64 = 7;
     pub(super) const PREVIOUS_LOG_NUMBER: u64 = 9;
-}
-
-/// The description of a table in a manifest: its number, its size and the range of its keys.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct TableFile {
-    /// The number in the file's name.
-    pub number: u64,
-    /// The size of the file in bytes.
-    pub size: u64,
-    /// The user key of the first entry.
-    pub first_key: Vec<u8>,
-    /// The user key of the last entry.
-    pub last_key: Vec<u8>,
-    /// The sequence number of the first entry.
-    pub first_sequence: u64,
-    /// The sequence number of the last entry.
-    pub last_sequence: u64,
-}
-
-impl TableFile {
-    /// Returns the file name of the table with the number `number`.
-    pub(crate) fn name(number: u64) -> String {
-        format!("{number:06}.ldb")
-    }
-
-    /// Returns the user key and the sequence number of the table's first entry. The pairs compare like LevelDB's
-    /// entries: by user key ascending, then from the newest entry to the oldest.
-    fn first(&self) -> (&[u8], Reverse<u64>) {
-        (&self.first_key, Reverse(self.first_sequence))
-    }
-
-    /// Returns the user key and the sequence number of the table's last entry. The pairs compare like LevelDB's
-    /// entries: by user key ascending, then from the newest entry to the oldest.
-    fn last(&self) -> (&[u8], Reverse<u64>) {
-        (&self.last_key, Reverse(self.last_sequence))
-    }
-
-    /// Returns the file name that old versions of LevelDB give to the table with the number `number`.
-    pub(super) fn old_name(number: u64) -> String {
-        format!("{number:06}.sst")
-    }
 }
 
 /// Writes a manifest that lists `tables`, whose keys must not overlap, and a `CURRENT` file that names the manifest.
@@ -153,7 +113,7 @@ impl Version {
     /// itself.
     pub(super) fn read(directory: &Path) -> Result<Version> {
         let path = directory.join(name_in(directory)?);
-        let bytes = files::read_whole(&path)?;
+        let bytes = read_whole(&path)?;
         Version::parse(&bytes).map_err(|damage| damage.of(&path))
     }
 
@@ -282,7 +242,7 @@ impl Version {
 /// Returns an error if `CURRENT` cannot be read or does not contain the name of a manifest.
 pub(super) fn name_in(directory: &Path) -> Result<String> {
     let current = directory.join(CURRENT);
-    let text = files::read_whole(&current)?;
+    let text = read_whole(&current)?;
     str::from_utf8(&text)
         .ok()
         .and_then(|text| text.strip_suffix('\n'))

@@ -11,7 +11,6 @@
 //! names the file and the offset. Damage never makes a lookup return fewer entries.
 
 mod block;
-mod builder;
 mod coding;
 mod cursor;
 mod database;
@@ -24,11 +23,12 @@ mod table;
 mod tests;
 
 pub(crate) use self::{
-    builder::{BLOCK_SIZE, TableBuilder},
     coding::{put_varint, take_size, take_varint},
     cursor::{TableValue, TablesCursor},
     database::{Database, is_file_of_database},
-    manifest::{FIRST_TABLE, TableFile},
+    files::TableFile,
+    manifest::FIRST_TABLE,
+    table::{BLOCK_SIZE, TableBuilder},
 };
 
 /// A problem of a file and the byte offset at which it was found.

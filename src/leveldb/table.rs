@@ -1,32 +1,328 @@
-//! Reading tables: single keys with [`Table::get`], blocks for the cursors, and values that are too long to be held in
-//! memory.
+//! Tables: files of sorted entries.
 //!
-//! A long value is the last value of its block. [`Table::long_block`] recognizes such a block and reads only its
-//! beginning. [`Database::read_long`] streams the value itself, one Snappy chunk at a time.
+//! [`TableBuilder`] writes a table. [`Table`] reads single keys with [`Table::get`], blocks for the cursors, and values that
+//! are too long to be held in memory. A long value is the last value of its block. [`Table::long_block`] recognizes such a
+//! block and reads only its beginning. [`Table::read_long`] streams the value itself, one Snappy chunk at a time.
 
 use std::{
-    fs::File,
-    io,
+    io::{self, Write},
     ops::Range,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock},
 };
 
+use integer_encoding::VarInt;
+use snap::raw::{Encoder, max_compress_len};
+
 use super::{
     Damage,
-    block::{Block, EntryState},
-    builder::{BLOCK_TRAILER, FOOTER, Handle, MAGIC, SNAPPY, STRETCH, UNCOMPRESSED},
+    block::{Block, BlockBuilder, EntryState},
     coding::{masked, put_varint, take_size, take_varint},
-    database::Database,
-    files::{TableSource, open_regular},
-    key::EntryKind,
-    manifest::TableFile,
+    files::{TableFile, TableSource},
+    key::{self, EntryKind},
 };
 use crate::{
     error::{At, Error, Result},
     storage::positioned::read_exact_at,
     task,
 };
+
+/// The size in bytes above which an uncompressed block is full: the builder writes a larger block before it adds the
+/// next entry.
+pub(crate) const BLOCK_SIZE: usize = 4 << 10;
+
+/// The magic number at the end of every table.
+pub(super) const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57_u64.to_le_bytes();
+
+/// The size in bytes of a table's footer: two block handles, each padded to its greatest length of 20 bytes, and
+/// [`MAGIC`].
+pub(super) const FOOTER: usize = 40 + MAGIC.len();
+
+/// The number of bytes after each block: one byte for the compression and four for the checksum.
+pub(super) const BLOCK_TRAILER: usize = 5;
+
+/// The compression byte of a block that is stored as it is.
+pub(super) const UNCOMPRESSED: u8 = 0;
+/// The compression byte of a block that is compressed with Snappy.
+pub(super) const SNAPPY: u8 = 1;
+
+/// The location of a block in a table's file.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Handle {
+    pub offset: u64,
+    /// The stored size of the block in bytes, without the trailer.
+    pub size: u64,
+}
+
+impl Handle {
+    /// Appends the handle to `out`, encoded as two varints: offset and size.
+    fn put(self, out: &mut Vec<u8>) {
+        put_varint(out, self.offset);
+        put_varint(out, self.size);
+    }
+}
+
+/// A writer of one LevelDB table from sorted entries. The entries get the sequence numbers 1, 2, 3 and so on.
+pub(crate) struct TableBuilder<W> {
+    file: BlockWriter<W>,
+    block: BlockBuilder,
+    index: BlockBuilder,
+    /// The last key and the handle of the last written block. Its index entry is added when the next key is known,
+    /// because the index key must separate the two keys.
+    written: Option<(Vec<u8>, Handle)>,
+    first_key: Vec<u8>,
+    /// The number of entries added so far.
+    entries: u64,
+}
+
+impl<W: Write> TableBuilder<W> {
+    /// Creates a builder that writes a table to `out`.
+    pub(crate) fn new(out: W) -> TableBuilder<W> {
+        TableBuilder {
+            file: BlockWriter::new(out),
+            block: BlockBuilder::new(),
+            index: BlockBuilder::new(),
+            written: None,
+            first_key: Vec::new(),
+            entries: 0,
+        }
+    }
+
+    /// Adds an entry. `key` must be greater than all keys added before.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if writing a block that is full fails.
+    pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        self.begin_entry(key, value.len())?;
+        self.block.value().extend_from_slice(value);
+        Ok(())
+    }
+
+    /// Adds an entry whose value of `len` bytes is too long to be held in memory. `len` must be greater than
+    /// [`BLOCK_SIZE`], and `key` must be greater than all keys added before.
+    ///
+    /// `put_value` receives a function that writes bytes, and must pass all bytes of the value to it, in one or more
+    /// calls.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if writing fails, if `put_value` fails, if `put_value` passes more or fewer than `len` bytes,
+    /// or if the block has 4 GiB or more.
+    pub(crate) fn add_long(
+        &mut self,
+        key: &[u8],
+        len: usize,
+        put_value: impl FnOnce(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.begin_entry(key, len)?;
+        // The block is larger than `BLOCK_SIZE` now, so it would end before the next entry in any case.
+        let (entries, restarts) = (self.block.entries(), self.block.restarts());
+        self.file.begin(entries.len() + len + restarts.len())?;
+        self.file.put(entries)?;
+        put_value(&mut |part| self.file.put(part))?;
+        self.file.put(&restarts)?;
+        let handle = self.file.finish()?;
+        self.end_block(handle);
+        Ok(())
+    }
+
+    /// Appends the key and the value's length of an entry to the current block. If the block is full, writes the block
+    /// first and begins a new one.
+    fn begin_entry(&mut self, key: &[u8], value_len: usize) -> io::Result<()> {
+        if self.entries == 0 {
+            self.first_key.extend_from_slice(key);
+        }
+        self.entries += 1;
+        if self.block.size() > BLOCK_SIZE {
+            self.write_block()?;
+        }
+        if let Some((last, handle)) = self.written.take() {
+            self.index_block(&key::separator(&last, key), handle);
+        }
+        self.block
+            .add_key(key, &key::trailer(self.entries), value_len);
+        Ok(())
+    }
+
+    fn write_block(&mut self) -> io::Result<()> {
+        let handle = self.file.write_block(self.block.finish())?;
+        self.end_block(handle);
+        Ok(())
+    }
+
+    /// Ends the block that was written at `handle`: stores its last key and its handle for the table's index, and
+    /// clears the builder for the next block.
+    fn end_block(&mut self, handle: Handle) {
+        self.written = Some((self.block.last_key().to_vec(), handle));
+        self.block.clear();
+    }
+
+    /// Adds an entry for the block at `handle` to the table's index, which lists all blocks. `separator` is an internal
+    /// key that is greater than or equal to all keys of the block.
+    fn index_block(&mut self, separator: &[u8], handle: Handle) {
+        let mut place = Vec::new();
+        handle.put(&mut place);
+        self.index.add_key(separator, &[], place.len());
+        self.index.value().extend_from_slice(&place);
+    }
+
+    /// Writes the last block, the index and the footer. Returns the table's description for the manifest, with the file
+    /// number `number`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if writing fails.
+    pub(crate) fn finish(mut self, number: u64) -> io::Result<TableFile> {
+        if !self.block.is_empty() {
+            self.write_block()?;
+        }
+        let mut last_key = Vec::new();
+        if let Some((last, handle)) = self.written.take() {
+            last_key.extend_from_slice(&last[..last.len() - key::TRAILER]);
+            self.index_block(&key::separator_at_end(&last), handle);
+        }
+        // The metaindex is an empty block because the table has no filters. LevelDB reads filters only if a program
+        // configures them.
+        let mut footer = Vec::with_capacity(FOOTER);
+        self.file.write_block(self.block.finish())?.put(&mut footer);
+        self.file.write_block(self.index.finish())?.put(&mut footer);
+        footer.resize(FOOTER - MAGIC.len(), 0);
+        footer.extend_from_slice(&MAGIC);
+        self.file.out.write_all(&footer)?;
+        self.file.out.flush()?;
+        Ok(TableFile {
+            number,
+            size: self.file.offset + FOOTER as u64,
+            first_key: self.first_key,
+            last_key,
+            first_sequence: 1,
+            last_sequence: self.entries,
+        })
+    }
+}
+
+/// A writer that compresses blocks with Snappy and appends the compression byte and the checksum. The bytes of a block
+/// may be passed in several calls, so a large block is never held in memory as a whole.
+///
+/// Snappy's format is the length of the input, followed by chunks of [`SNAPPY_CHUNK`] bytes that are compressed
+/// independently. Compressing one chunk at a time therefore produces the same bytes as compressing the whole block.
+struct BlockWriter<W> {
+    out: W,
+    /// The number of bytes written to `out`.
+    offset: u64,
+    encoder: Encoder,
+    compressed: Vec<u8>,
+    /// The offset at which the current block begins.
+    start: u64,
+    /// The CRC32C of the current block's stored bytes so far.
+    checksum: u32,
+    /// The bytes of the current chunk, which are not compressed yet.
+    chunk: Vec<u8>,
+    /// The number of bytes of the current block that [`put`](BlockWriter::put) has not received yet.
+    missing: usize,
+}
+
+/// The size in bytes of the chunks that Snappy compresses independently of each other.
+pub(super) const SNAPPY_CHUNK: usize = 1 << 16;
+
+impl<W: Write> BlockWriter<W> {
+    fn new(out: W) -> BlockWriter<W> {
+        BlockWriter {
+            out,
+            offset: 0,
+            encoder: Encoder::new(),
+            compressed: Vec::new(),
+            start: 0,
+            checksum: 0,
+            chunk: Vec::new(),
+            missing: 0,
+        }
+    }
+
+    /// Compresses and writes a whole block with its trailer, and returns the block's location.
+    fn write_block(&mut self, block: &[u8]) -> io::Result<Handle> {
+        self.begin(block.len())?;
+        self.put(block)?;
+        self.finish()
+    }
+
+    /// Begins a block whose uncompressed size is `len` bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `len` does not fit into 32 bits, or if writing fails.
+    fn begin(&mut self, len: usize) -> io::Result<()> {
+        if u32::try_from(len).is_err() {
+            return Err(io::Error::other("an entry has more than 4 GiB"));
+        }
+        (self.start, self.checksum, self.missing) = (self.offset, 0, len);
+        let mut header = Vec::new();
+        put_varint(&mut header, len as u64);
+        self.write(&header)
+    }
+
+    /// Appends `bytes` to the current block. Every chunk that becomes complete is compressed and written.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the block becomes longer than the length passed to [`begin`](BlockWriter::begin), or if
+    /// writing fails.
+    fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let missing = self.missing.checked_sub(bytes.len());
+        self.missing = missing.ok_or_else(|| io::Error::other("a value is longer than it was"))?;
+        while !bytes.is_empty() {
+            let room = SNAPPY_CHUNK - self.chunk.len();
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.chunk.extend_from_slice(now);
+            bytes = later;
+            if self.chunk.len() == SNAPPY_CHUNK {
+                self.write_chunk()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compresses and writes the bytes that were collected for the current Snappy chunk.
+    fn write_chunk(&mut self) -> io::Result<()> {
+        let mut compressed = std::mem::take(&mut self.compressed);
+        let room = max_compress_len(self.chunk.len());
+        compressed.resize(room.max(compressed.len()), 0);
+        let len = self.encoder.compress(&self.chunk, &mut compressed)?;
+        let header = self.chunk.len().required_space();
+        self.chunk.clear();
+        self.write(&compressed[header..len])?;
+        self.compressed = compressed;
+        Ok(())
+    }
+
+    /// Writes bytes to the file and adds them to the checksum of the current block.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.checksum = crc32c::crc32c_append(self.checksum, bytes);
+        self.offset += bytes.len() as u64;
+        self.out.write_all(bytes)
+    }
+
+    /// Writes the last chunk and the trailer of the current block, and returns the block's location.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the block is shorter than the length passed to [`begin`](BlockWriter::begin), or if writing
+    /// fails.
+    fn finish(&mut self) -> io::Result<Handle> {
+        if self.missing > 0 {
+            return Err(io::Error::other("a value is shorter than it was"));
+        }
+        if !self.chunk.is_empty() {
+            self.write_chunk()?;
+        }
+        let (offset, size) = (self.start, self.offset - self.start);
+        self.write(&[SNAPPY])?;
+        let checksum = masked(self.checksum).to_le_bytes();
+        self.write(&checksum)?;
+        Ok(Handle { offset, size })
+    }
+}
 
 /// An upper bound on the number of bytes into which one compressed byte can expand. A compressed block that claims a
 /// larger size is damaged.
@@ -54,7 +350,7 @@ struct LastBlock {
 #[derive(Debug)]
 pub(super) struct Table {
     /// The manifest's description of the table.
-    pub known: TableFile,
+    pub file: TableFile,
     pub(super) path: Arc<Path>,
     source: TableSource,
     /// The index block, which maps keys to the handles of the data blocks; empty until it is read. It is set only by
@@ -64,44 +360,12 @@ pub(super) struct Table {
     sets_index: Mutex<()>,
 }
 
-/// Opens the file of `table` in `directory`. Returns the path of the file and the file. If the current file name does
-/// not exist, tries the name that old versions of LevelDB give to the table.
-///
-/// # Errors
-///
-/// Returns an error if the file cannot be opened, is not a regular file, or does not have the size that the manifest
-/// lists.
-pub(super) fn open(directory: &Path, table: &TableFile) -> Result<(PathBuf, File)> {
-    let is_missing = |opened: &Result<File>| matches!(opened, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound);
-    let mut path = directory.join(TableFile::name(table.number));
-    let mut file = open_regular(&path);
-    if is_missing(&file) {
-        let old = directory.join(TableFile::old_name(table.number));
-        let opened = open_regular(&old);
-        if !is_missing(&opened) {
-            (path, file) = (old, opened);
-        }
-    }
-    let file = file?;
-    let size = file.metadata().at(&path, "read")?.len();
-    if size != table.size {
-        return Err(Error::damaged(
-            &path,
-            format!(
-                "is damaged: it has {size} bytes instead of {}; make the index again",
-                table.size
-            ),
-        ));
-    }
-    Ok((path, file))
-}
-
 impl Table {
-    /// Creates a table. `known` is its description in the manifest, `path` is the path of its file, and `source` is the
+    /// Creates a table. `file` is its description in the manifest, `path` is the path of its file, and `source` is the
     /// file, held open or opened for each read.
-    pub(super) fn new(known: TableFile, path: PathBuf, source: TableSource) -> Table {
+    pub(super) fn new(file: TableFile, path: PathBuf, source: TableSource) -> Table {
         Table {
-            known,
+            file,
             path: path.into(),
             source,
             index: OnceLock::new(),
@@ -117,18 +381,18 @@ impl Table {
     /// Returns an error if the table cannot be read or a block is damaged.
     pub(super) fn get(&self, key: &[u8], last: &LastBlocks) -> Result<Option<Option<Vec<u8>>>> {
         let index = self.index()?;
-        let Some(place) = index.find(key)? else {
+        let Some(entry) = index.find(key)? else {
             return Ok(None);
         };
-        let block = self.kept(self.handle(&index, &place)?, last)?;
-        let Some(place) = block.find(key)? else {
+        let block = self.kept(self.handle(&index, &entry)?, last)?;
+        let Some(entry) = block.find(key)? else {
             return Ok(None);
         };
-        match block.parts(&place)? {
+        match block.parts(&entry)? {
             (found, _, EntryKind::Value) if found == key => {
                 let value = match Arc::try_unwrap(block) {
-                    Ok(block) => block.into_value(&place),
-                    Err(kept) => kept.value(&place).unwrap_or_default().to_vec(),
+                    Ok(block) => block.into_value(&entry),
+                    Err(kept) => kept.value(&entry).unwrap_or_default().to_vec(),
                 };
                 Ok(Some(Some(value)))
             }
@@ -140,20 +404,20 @@ impl Table {
     /// Returns the block at `handle`, from the cache `last` if the cache contains it. Otherwise reads the block from
     /// the file, and adds it to the cache if it is small.
     fn kept(&self, handle: Handle, last: &LastBlocks) -> Result<Arc<Block>> {
-        let places = last.0.len() as u64;
-        let place = &last.0[(self.known.number % places) as usize];
-        if let Some(kept) = task::try_lock(place)
+        let slots = last.0.len() as u64;
+        let slot = &last.0[(self.file.number % slots) as usize];
+        if let Some(kept) = task::try_lock(slot)
             && let Some(last) = &*kept
-            && (last.table, last.offset) == (self.known.number, handle.offset)
+            && (last.table, last.offset) == (self.file.number, handle.offset)
         {
             return Ok(Arc::clone(&last.block));
         }
         let block = Arc::new(self.block(handle)?);
         if handle.size <= MOST_KEPT
-            && let Some(mut kept) = task::try_lock(place)
+            && let Some(mut kept) = task::try_lock(slot)
         {
             *kept = Some(LastBlock {
-                table: self.known.number,
+                table: self.file.number,
                 offset: handle.offset,
                 block: Arc::clone(&block),
             });
@@ -194,9 +458,9 @@ impl Table {
     pub(super) fn check_metadata(&self) -> Result<()> {
         let [metaindex, _] = self.footer()?;
         let metaindex = self.block(metaindex)?;
-        let mut place = EntryState::default();
-        while metaindex.advance(&mut place)? {
-            let handle = self.handle(&metaindex, &place)?;
+        let mut entry = EntryState::default();
+        while metaindex.advance(&mut entry)? {
+            let handle = self.handle(&metaindex, &entry)?;
             self.checked(&self.stored(handle)?, handle)?;
         }
         Ok(())
@@ -208,7 +472,7 @@ impl Table {
     ///
     /// Returns an error if the file is too short or the footer is malformed.
     fn footer(&self) -> Result<[Handle; 2]> {
-        let start = self.known.size.checked_sub(FOOTER as u64);
+        let start = self.file.size.checked_sub(FOOTER as u64);
         let start = start.ok_or_else(|| self.damaged(0, "it is too short for a table"))?;
         let mut footer = [0; FOOTER];
         self.read_at(&mut footer, start)?;
@@ -231,7 +495,7 @@ impl Table {
     /// Returns an error if the value is malformed.
     pub(super) fn handle(&self, block: &Block, place: &EntryState) -> Result<Handle> {
         take_handle(&mut block.value(place).unwrap_or_default())
-            .ok_or_else(|| self.damaged(self.known.size, "the place of a block is malformed"))
+            .ok_or_else(|| self.damaged(self.file.size, "the place of a block is malformed"))
     }
 
     /// Reads the block at `handle`, verifies its checksum and decompresses it.
@@ -268,7 +532,7 @@ impl Table {
         let len = handle.size.checked_add(BLOCK_TRAILER as u64);
         let len = len.ok_or_else(outside)?;
         let end = handle.offset.checked_add(len).ok_or_else(outside)?;
-        if end > self.known.size {
+        if end > self.file.size {
             return Err(outside());
         }
         usize::try_from(len).map_err(|_| outside())
@@ -329,9 +593,9 @@ fn decompress(stored: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The number of stored bytes that a [`BlockStream`] buffers.
-const READ: usize = 2 * STRETCH;
+const READ: usize = 2 * SNAPPY_CHUNK;
 /// An upper bound on the stored size in bytes of a Snappy chunk. Snappy expands incompressible data by at most a sixth.
-const LONGEST_STRETCH: usize = STRETCH + STRETCH / 4;
+const LONGEST_STORED_CHUNK: usize = SNAPPY_CHUNK + SNAPPY_CHUNK / 4;
 
 /// The location in a database of a value that is too long to be held in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -340,34 +604,33 @@ pub(crate) struct StoredValue {
     pub(super) table: u64,
     pub(super) block: Handle,
     /// The byte range of the value in the decompressed block.
-    pub(super) place: Range<usize>,
+    pub(super) range: Range<usize>,
 }
 
-impl Database {
-    /// Streams a long value: calls `f` with its parts from first to last. A part may be empty.
+impl Table {
+    /// Streams a long value: calls `f` with its parts from first to last. `block` is the location of the block that
+    /// contains the value, and `range` is the byte range of the value in the decompressed block. A part may be empty.
     ///
     /// # Errors
     ///
     /// Returns an error if `f` fails, if the table cannot be read, or if the block of the value is damaged. A checksum
     /// that does not match is detected only after the last part.
-    pub(crate) fn read_long(
+    pub(super) fn read_long(
         &self,
-        value: &StoredValue,
+        block: Handle,
+        range: &Range<usize>,
         mut f: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let table = self.tables.get(value.table)?;
-        let mut block = BlockStream::new(&table, value.block)?;
-        let mut at = 0;
+        let mut block = BlockStream::new(self, block)?;
+        let mut offset = 0;
         while let Some(part) = block.next_part()? {
-            let within = |place: usize| place.clamp(at, at + part.len()) - at;
-            f(&part[within(value.place.start)..within(value.place.end)])?;
-            at += part.len();
+            let within = |end: usize| end.clamp(offset, offset + part.len()) - offset;
+            f(&part[within(range.start)..within(range.end)])?;
+            offset += part.len();
         }
         Ok(())
     }
-}
 
-impl Table {
     /// Reads only the beginning of the block at `handle`, if the decompressed block has more than `longest` bytes and
     /// more than two Snappy chunks. Returns `None` if the block is shorter.
     ///
@@ -378,7 +641,7 @@ impl Table {
     ///
     /// Returns an error if the block cannot be read or is malformed.
     pub(super) fn long_block(&self, handle: Handle, longest: usize) -> Result<Option<Block>> {
-        let longest = longest.max(2 * STRETCH);
+        let longest = longest.max(2 * SNAPPY_CHUNK);
         if handle.size <= (longest / MOST_EXPANSION) as u64 {
             return Ok(None);
         }
@@ -399,7 +662,7 @@ impl Table {
 
 /// A reader that decompresses a large block one chunk at a time.
 ///
-/// A compressed block consists of its decompressed length and of independently compressed chunks of [`STRETCH`] bytes.
+/// A compressed block consists of its decompressed length and of independently compressed chunks of [`SNAPPY_CHUNK`] bytes.
 struct BlockStream<'t> {
     table: &'t Table,
     handle: Handle,
@@ -487,10 +750,10 @@ impl<'t> BlockStream<'t> {
     /// Returns an error if the block cannot be read or a chunk is malformed. If the checksum of the block does not
     /// match, the call after the last chunk returns an error instead of `None`.
     fn next_part(&mut self) -> Result<Option<&[u8]>> {
-        if self.stored.len() - self.at < LONGEST_STRETCH {
+        if self.stored.len() - self.at < LONGEST_STORED_CHUNK {
             self.fill()?;
         }
-        let len = self.left.min(STRETCH);
+        let len = self.left.min(SNAPPY_CHUNK);
         if len == 0 {
             let kind = if self.is_compressed {
                 SNAPPY
@@ -534,8 +797,8 @@ fn unpack(stored: &[u8], len: usize, out: &mut Vec<u8>) -> Option<usize> {
 /// Returns the number of compressed bytes, from the front of `stored`, that decompress to exactly `len` bytes. Returns
 /// `None` if `stored` is too short or no element of the compressed data ends there.
 fn stored_len(stored: &[u8], len: usize) -> Option<usize> {
-    let (mut taken, mut made) = (0, 0);
-    while made < len {
+    let (mut taken, mut decompressed) = (0, 0);
+    while decompressed < len {
         let tag = *stored.get(taken)?;
         let short = usize::from(tag >> 2);
         let (element, bytes) = match tag & 3 {
@@ -553,9 +816,9 @@ fn stored_len(stored: &[u8], len: usize) -> Option<usize> {
             _ => (5, 1 + short),
         };
         taken += element;
-        made += bytes;
+        decompressed += bytes;
     }
-    (made == len && taken <= stored.len()).then_some(taken)
+    (decompressed == len && taken <= stored.len()).then_some(taken)
 }
 
 #[cfg(test)]
@@ -564,9 +827,30 @@ mod tests {
 
     use super::*;
 
+    /// The bytes of a block do not depend on the size of its chunks, because Snappy cuts them too. But a chunk is in memory.
+    #[test]
+    fn a_block_in_parts_is_never_in_memory_as_a_whole() {
+        let parts = [
+            vec![1; 20],
+            vec![2; 5 * SNAPPY_CHUNK],
+            vec![3; SNAPPY_CHUNK - 20],
+            vec![4],
+        ];
+        let mut writer = BlockWriter::new(Vec::new());
+        writer.begin(parts.iter().map(Vec::len).sum()).unwrap();
+        for part in &parts {
+            writer.put(part).unwrap();
+            assert!(writer.chunk.len() < SNAPPY_CHUNK, "{}", writer.chunk.len());
+        }
+        writer.finish().unwrap();
+        let mut whole = BlockWriter::new(Vec::new());
+        whole.write_block(&parts.concat()).unwrap();
+        assert!(writer.out == whole.out);
+    }
+
     proptest! {
         #[test]
-        fn stretches_are_unpacked_by_themselves(seed: u64, kinds in 1..200u64, len in 0..300_000usize) {
+        fn chunks_are_unpacked_by_themselves(seed: u64, kinds in 1..200u64, len in 0..300_000usize) {
             let mut random = fastrand::Rng::with_seed(seed);
             // From bytes that are hard to compress to easy ones.
             let bytes: Vec<u8> = (0..len).map(|at| random.u64(..kinds) as u8 ^ (at % 7) as u8).collect();
@@ -574,7 +858,7 @@ mod tests {
             let mut rest = &stored[..];
             prop_assert_eq!(take_size(&mut rest), Some(len));
             let mut part = Vec::new();
-            for expected in bytes.chunks(STRETCH) {
+            for expected in bytes.chunks(SNAPPY_CHUNK) {
                 let taken = unpack(rest, expected.len(), &mut part).unwrap();
                 prop_assert!(part == expected);
                 rest = &rest[taken..];
@@ -583,7 +867,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_unpacked(bytes: Vec<u8>, len in 0..STRETCH) {
+        fn any_bytes_are_unpacked(bytes: Vec<u8>, len in 0..SNAPPY_CHUNK) {
             let _ = unpack(&bytes, len, &mut Vec::new());
         }
     }

@@ -11,18 +11,17 @@ use rusty_leveldb::{
 use super::{
     Database, FIRST_TABLE, TableBuilder, TableFile, TableValue,
     block::{Block, BlockBuilder, EntryState},
-    builder::{BLOCK_TRAILER, FOOTER},
     coding::take_size,
     cursor::TableCursor,
-    files::Tables,
+    database::Tables,
     manifest,
-    table::LastBlocks,
+    table::{BLOCK_TRAILER, FOOTER, LastBlocks},
 };
 
-type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+type EntryMap = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Returns the table that `rusty-leveldb` writes for `entries`.
-fn foreign_table(entries: &Entries) -> Vec<u8> {
+fn foreign_table(entries: &EntryMap) -> Vec<u8> {
     let directory = Path::new("table");
     let env: Rc<Box<dyn Env>> = Rc::new(Box::new(MemEnv::new()));
     let mut batch = WriteBatch::default();
@@ -57,7 +56,7 @@ fn foreign_table(entries: &Entries) -> Vec<u8> {
 }
 
 /// Returns the table that [`TableBuilder`] writes for `entries`, and its description.
-fn our_table(number: u64, entries: &Entries) -> (TableFile, Vec<u8>) {
+fn our_table(number: u64, entries: &EntryMap) -> (TableFile, Vec<u8>) {
     let mut bytes = Vec::new();
     let mut builder = TableBuilder::new(&mut bytes);
     for (key, value) in entries {
@@ -76,7 +75,7 @@ fn end_and_index(table: &[u8]) -> (usize, &[u8]) {
 }
 
 /// Writes a database with a table for every `per_table` entries.
-fn our_database(entries: &Entries, per_table: usize) -> tempfile::TempDir {
+fn our_database(entries: &EntryMap, per_table: usize) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let all: Vec<_> = entries.clone().into_iter().collect();
     let mut tables = Vec::new();
@@ -110,7 +109,7 @@ fn values() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-fn entries() -> impl Strategy<Value = Entries> {
+fn entries() -> impl Strategy<Value = EntryMap> {
     proptest::collection::btree_map(keys(), values(), 1..400)
 }
 
@@ -168,7 +167,7 @@ proptest! {
     #[test]
     fn what_leveldb_wrote_is_read(changes in vec(vec((keys(), prop::option::of(values())), 1..60), 1..8), strangers in vec(keys(), 20)) {
         let dir = tempfile::tempdir().unwrap();
-        let mut expected = Entries::new();
+        let mut expected = EntryMap::new();
         // The sizes are small enough for a log and tables in several levels.
         let options = Options { write_buffer_size: 40_000, max_file_size: 30_000, ..Options::default() };
         for batch in changes {
@@ -202,7 +201,7 @@ proptest! {
         if has_footer {
             let mut footer = vec![0, 0, offset, (size & 0x7f) as u8 | 0x80, (size >> 7) as u8];
             footer.resize(40, 0);
-            footer.extend_from_slice(&super::builder::MAGIC);
+            footer.extend_from_slice(&super::table::MAGIC);
             bytes.extend(footer);
         }
         check_bytes(bytes, &key);
@@ -221,7 +220,7 @@ proptest! {
         super::coding::put_varint(&mut footer, size);
         footer.resize(40, 0);
         block.extend(footer);
-        block.extend_from_slice(&super::builder::MAGIC);
+        block.extend_from_slice(&super::table::MAGIC);
         check_bytes(block, &key);
     }
 }
@@ -251,7 +250,7 @@ fn check_bytes(bytes: Vec<u8>, key: &[u8]) {
 #[test]
 fn keys_that_differ_by_null_bytes_are_found() {
     let key = |nulls: usize| [b"key", &vec![0; nulls][..]].concat();
-    let entries: Entries = (0..50)
+    let entries: EntryMap = (0..50)
         .map(|nulls| (key(nulls), vec![b'x'; 5000]))
         .collect();
     let dir = our_database(&entries, 7);
@@ -264,7 +263,7 @@ fn keys_that_differ_by_null_bytes_are_found() {
 
 #[test]
 fn every_entry_of_a_table_is_passed() {
-    let entries: Entries = (0..5000u32)
+    let entries: EntryMap = (0..5000u32)
         .map(|i| (format!("{i:06}").into_bytes(), i.to_string().into_bytes()))
         .collect();
     let dir = our_database(&entries, usize::MAX);
@@ -274,7 +273,7 @@ fn every_entry_of_a_table_is_passed() {
 #[test]
 fn entries_are_passed_from_any_key_to_any_other() {
     let key = |i: u32| format!("{i:04}").into_bytes();
-    let entries: Entries = (0..3000)
+    let entries: EntryMap = (0..3000)
         .map(|i| (key(2 * i), vec![b'x'; i as usize % 50]))
         .collect();
     let dir = our_database(&entries, 1000);
@@ -335,9 +334,9 @@ fn an_old_value_in_the_table_of_the_new_one_is_passed_over() {
 }
 
 /// Returns all entries of a database, and checks that the cursor returns them in ascending order.
-fn all_entries(database: &Database) -> Entries {
+fn all_entries(database: &Database) -> EntryMap {
     let mut cursor = database.entries(usize::MAX).unwrap();
-    let mut found = Entries::new();
+    let mut found = EntryMap::new();
     while cursor.advance().unwrap() {
         let key = cursor.key().to_vec();
         assert!(found.last_key_value().is_none_or(|(last, _)| *last < key));
@@ -349,7 +348,7 @@ fn all_entries(database: &Database) -> Entries {
 /// A length takes one byte below 128 and two bytes from 128 on.
 #[test]
 fn lengths_of_one_and_two_bytes_are_those_of_rusty_leveldb() {
-    let mut entries = Entries::new();
+    let mut entries = EntryMap::new();
     for (first, length) in (b'a'..).zip([119, 120, 121, 127, 128, 130, 300]) {
         // The second and the third key share `length` bytes with the key before.
         for end in ["", "1", "12"] {
@@ -370,7 +369,7 @@ fn blocks_end_at_the_size_at_which_those_of_rusty_leveldb_end() {
     for length in 4060..4090 {
         let values = [length, 1, 1].map(|length| vec![b'x'; length]);
         let keys = [b"a", b"b", b"c"].map(|key| key.to_vec());
-        let entries: Entries = keys.into_iter().zip(values).collect();
+        let entries: EntryMap = keys.into_iter().zip(values).collect();
         let (ours, theirs) = (our_table(3, &entries).1, foreign_table(&entries));
         assert_eq!(end_and_index(&ours).1, end_and_index(&theirs).1, "{length}");
     }
@@ -420,11 +419,11 @@ fn a_long_block_without_a_long_value_is_damaged() {
     // The held part ends at the end of an entry, so no long value follows.
     let part = builder.entries()[..ends[1]].to_vec();
     let block = Block::of_first_part(part, len, 0, &Arc::from(Path::new("x.ldb")));
-    let mut place = EntryState::default();
+    let mut entry = EntryState::default();
     for _ in 0..2 {
-        assert!(block.advance(&mut place).unwrap());
+        assert!(block.advance(&mut entry).unwrap());
     }
-    let err = block.advance(&mut place).unwrap_err();
+    let err = block.advance(&mut entry).unwrap_err();
     assert!(format!("{err:?}").contains("malformed"), "{err:?}");
 }
 
@@ -432,7 +431,7 @@ fn a_long_block_without_a_long_value_is_damaged() {
 fn long_values_are_read_in_parts() {
     let mut random = fastrand::Rng::with_seed(5);
     let mut long = |len: usize| -> Vec<u8> { (0..len).map(|_| random.u8(b'0'..=b'9')).collect() };
-    let entries: Entries = [
+    let entries: EntryMap = [
         ("a", 3),
         ("b", 900_000),
         ("c", 20),
@@ -444,7 +443,7 @@ fn long_values_are_read_in_parts() {
     .into();
     let dir = our_database(&entries, usize::MAX);
     let database = Database::open(dir.path()).unwrap();
-    let mut found = Entries::new();
+    let mut found = EntryMap::new();
     let mut parts = Vec::new();
     let mut cursor = database.entries(10_000).unwrap();
     while cursor.advance().unwrap() {
@@ -463,7 +462,7 @@ fn long_values_are_read_in_parts() {
             Ok(())
         };
         database.read_long(value, &mut add).unwrap();
-        assert_eq!(bytes.len(), value.place.len());
+        assert_eq!(bytes.len(), value.range.len());
         found.insert(key.clone(), bytes);
     }
     assert_eq!(found, entries);
