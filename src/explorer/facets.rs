@@ -270,8 +270,8 @@ impl Collector for GroupCounter<'_> {
         }
         let (class, date) = (row.class, date_of(period));
         let groups = self.groups;
-        let places = groups.places(class.speed(), class.group(), date, [false; 2]);
-        self.tally.add(places, date, row.total());
+        let counters = groups.counters(class.speed(), class.group(), date, [false; 2]);
+        self.tally.add(counters, date, row.total());
     }
 
     fn add_games(
@@ -282,17 +282,17 @@ impl Collector for GroupCounter<'_> {
     ) {
         let groups = self.groups;
         for (id, game) in passing.continuing(source) {
-            let mut places = groups.places_of(&game, filter.colors(id as usize));
+            let mut counters = groups.counters_of(&game, filter.colors(id as usize));
             if let Some(duplicates) = self.duplicates {
                 let number = source.first + u64::from(id);
                 for before in duplicates.earlier_duplicates_of(number) {
                     if let Some((source, filter, id)) = self.filters.passing(before) {
                         let before = source.game(id);
-                        places &= !groups.places_of(&before, filter.colors(id as usize));
+                        counters &= !groups.counters_of(&before, filter.colors(id as usize));
                     }
                 }
             }
-            self.tally.add(places, game.date, 1);
+            self.tally.add(counters, game.date, 1);
         }
     }
 
@@ -319,12 +319,12 @@ impl RatingGroups {
 
     /// Returns a bit set of counters in the array of a [`GroupTally`] that must be increased for the game. `colors`
     /// says whether the player of the query has White, and whether the player has Black.
-    fn places_of(&self, game: &GameSummary, colors: [bool; 2]) -> u32 {
+    fn counters_of(&self, game: &GameSummary, colors: [bool; 2]) -> u32 {
         let (speed, group) = (game.traits.speed(), game.traits.group());
-        self.places(speed, group, game.date, colors)
+        self.counters(speed, group, game.date, colors)
     }
 
-    fn places(
+    fn counters(
         &self,
         speed: usize,
         group: usize,
@@ -339,26 +339,26 @@ impl RatingGroups {
         let passes = of_speed && of_group && in_time;
         let of_ratings = of_color && of_speed && in_time;
         // The bit of games without a known rating follows those of the groups.
-        let place = |counts: bool, at: usize| u32::from(counts) << at;
-        place(passes && of_color, GAMES)
-            | place(of_color && of_group && in_time, SPEEDS + speed)
-            | place(of_ratings, RATINGS + group)
-            | place(passes && as_white, COLORS)
-            | place(passes && as_black, COLORS + 1)
-            | place(of_color && of_speed && of_group && date >> 9 > 0, YEARS)
+        let bit = |counts: bool, at: usize| u32::from(counts) << at;
+        bit(passes && of_color, GAMES)
+            | bit(of_color && of_group && in_time, SPEEDS + speed)
+            | bit(of_ratings, RATINGS + group)
+            | bit(passes && as_white, COLORS)
+            | bit(passes && as_black, COLORS + 1)
+            | bit(of_color && of_speed && of_group && date >> 9 > 0, YEARS)
     }
 }
 
 impl GroupTally {
-    /// Adds `games` to each counter whose bit is set in `places`. `date` is the date number of the games, which
+    /// Adds `games` to each counter whose bit is set in `counters`. `date` is the date number of the games, which
     /// determines their year.
-    fn add(&mut self, mut places: u32, date: u32, games: u64) {
-        if places >> YEARS & 1 == 1 {
+    fn add(&mut self, mut counters: u32, date: u32, games: u64) {
+        if counters >> YEARS & 1 == 1 {
             *self.years.entry((date >> 9) as u16).or_default() += games;
         }
-        while places > 0 {
-            self.counts[places.trailing_zeros() as usize] += games;
-            places &= places - 1;
+        while counters > 0 {
+            self.counts[counters.trailing_zeros() as usize] += games;
+            counters &= counters - 1;
         }
     }
 

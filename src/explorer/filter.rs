@@ -16,7 +16,7 @@ use super::{
 use crate::{
     error::Result,
     index::{
-        store::ListPlace,
+        store::ListLocation,
         store::{EcoNumber, ListKey},
     },
     openings::OpeningFilter,
@@ -124,8 +124,8 @@ impl<'a> SourceFilters<'a> {
             return Ok(are_any);
         }
         for (source, filter) in &self.of_sources {
-            if let ListPlace::Chunks(apart) = source.place(subject)?
-                && apart.items > source.games() / LONG
+            if let ListLocation::Chunks(chunked) = source.find_list(subject)?
+                && chunked.items > source.games() / LONG
             {
                 filter.precompute();
                 are_any = true;

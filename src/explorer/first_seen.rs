@@ -142,7 +142,7 @@ impl FirstSeen<'_> {
     /// Returns the earliest day by which at least one of the games in `list` was certainly played. The day is a date
     /// number. `subject` is the key of the list.
     fn first_day(&self, source: &OpenIndex, subject: ListKey, list: &List<'_>) -> Result<u32> {
-        if list.apart.is_some() {
+        if list.chunked.is_some() {
             if let Some(day) = task::lock(&self.first_days).get(&subject) {
                 return Ok(*day);
             }

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     error::Result,
     index::store::{
-        COUNTS, LISTS, ListKey, ListPlace, StoredPart,
+        COUNTS, LISTS, ListKey, ListLocation, StoredPart,
         count_pages::CountedList,
         lists::List,
         periods::PeriodResults,
@@ -140,14 +140,14 @@ pub(super) fn fold<C: Collector>(
             continue;
         }
         let subject = subjects[0];
-        match (source.place(subject)?, &filters.class_filter, accepted) {
-            (ListPlace::Chunks(list), Some(classes), AcceptedRows::All(split))
+        match (source.find_list(subject)?, &filters.class_filter, accepted) {
+            (ListLocation::Chunks(list), Some(classes), AcceptedRows::All(split))
                 if list.has_periods =>
             {
                 fold_periods(classes, source, LISTS, subject, list.items, split, &mut all)?;
             }
-            (place, ..) => {
-                let stored = source.list(subject, place)?;
+            (location, ..) => {
+                let stored = source.list(subject, location)?;
                 fold_list(filters, source, filter, &stored, &new, &mut all)?;
             }
         }

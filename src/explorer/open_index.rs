@@ -11,7 +11,7 @@ use crate::{
             Contents, CountedContents, ListKey, count_pages::CountedList, game_rows::ROWS,
             lists::List,
         },
-        store::{ListPlace, StoredPart},
+        store::{ListLocation, StoredPart},
     },
     pgn::{NameMatch, folded},
 };
@@ -159,7 +159,7 @@ impl OpenIndex {
 
     /// Finds the location of a list in the index. The key `subject` identifies the list: the games of a position,
     /// player or Lichess id, or the numbers of a name.
-    pub(super) fn place(&self, subject: ListKey) -> Result<ListPlace> {
+    pub(super) fn find_list(&self, subject: ListKey) -> Result<ListLocation> {
         self.index.find_list(self.contents.paging, subject)
     }
 
@@ -173,10 +173,10 @@ impl OpenIndex {
         self.index.for_each_list(self.contents.paging, any, f)
     }
 
-    /// Reads the list of games with the key `subject`, and returns its parts. `place` is the location of the list,
-    /// which [`place`](OpenIndex::place) returned.
-    pub(super) fn list(&self, subject: ListKey, place: ListPlace) -> Result<Vec<StoredPart>> {
-        self.index.list(subject, place)
+    /// Reads the list of games with the key `subject`, and returns its parts. `location` is the location of the list,
+    /// which [`find_list`](OpenIndex::find_list) returned.
+    pub(super) fn list(&self, subject: ListKey, location: ListLocation) -> Result<Vec<StoredPart>> {
+        self.index.list(subject, location)
     }
 
     /// Returns the ids of the games in the list with the key `subject`, in ascending order.

@@ -28,11 +28,11 @@ use crate::{
     progress::Meter,
 };
 
-type Rows = BTreeMap<ListKey, Vec<ResultRow>>;
+type RowsByKey = BTreeMap<ListKey, Vec<ResultRow>>;
 
 /// Returns the rows of all positions, counted game by game, and the positions by key.
-fn counted(explorer: &Explorer) -> (Rows, HashMap<u64, VariantPosition>) {
-    let (mut rows, mut positions) = (Rows::new(), HashMap::new());
+fn counted(explorer: &Explorer) -> (RowsByKey, HashMap<u64, VariantPosition>) {
+    let (mut rows, mut positions) = (RowsByKey::new(), HashMap::new());
     let source = &explorer.sources.indexes[0];
     for id in 0..source.games() as u32 {
         let summary = source.rows.get(id).unwrap();
@@ -75,7 +75,7 @@ fn counted(explorer: &Explorer) -> (Rows, HashMap<u64, VariantPosition>) {
     (rows, positions)
 }
 
-fn write(rows: &Rows, target: &Path, min_game: u64) {
+fn write(rows: &RowsByKey, target: &Path, min_game: u64) {
     let writer = IndexWriter::create(target, false).unwrap();
     let counts = CountedSource {
         rows: Box::new(|take| {

@@ -22,7 +22,7 @@ pub(super) struct Entries {
 /// The location of a spilled value in the temporary file of its [`Entries`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct SpilledValue {
-    place: u64,
+    offset: u64,
     /// The length in bytes.
     pub len: u64,
 }
@@ -59,7 +59,7 @@ impl Entries {
         mut f: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         let file = self.file.as_ref().expect("a spilled value is in the file");
-        let mut reader = file.reader(value.place);
+        let mut reader = file.reader(value.offset);
         let mut left = value.len;
         while left > 0 {
             let mut part = vec![0; left.min(PART as u64) as usize];
@@ -136,9 +136,10 @@ impl Entries {
         if self.open.is_some() {
             self.spill(key_len, temp_dir)?;
         }
-        if let (Some(place), Some(file)) = (self.open.take(), &self.file) {
-            let len = file.len() - place;
-            self.spilled.push((self.len(), SpilledValue { place, len }));
+        if let (Some(offset), Some(file)) = (self.open.take(), &self.file) {
+            let len = file.len() - offset;
+            self.spilled
+                .push((self.len(), SpilledValue { offset, len }));
         }
         self.end(key_len);
         Ok(())
@@ -201,7 +202,7 @@ mod tests {
         /// Adds an entry that claims to have a spilled value of `len` bytes.
         pub(in crate::index) fn claim_spilled(&mut self, key: &[u8], len: u64) {
             self.spilled
-                .push((self.len(), SpilledValue { place: 0, len }));
+                .push((self.len(), SpilledValue { offset: 0, len }));
             self.begin(key);
             self.end(key.len());
         }

@@ -1,4 +1,4 @@
-//! Waves: groups of entry batches. An index is written one wave of a few megabytes at a time.
+//! Groups of entry batches. An index is written one group of a few megabytes at a time.
 
 use std::{
     iter,
@@ -18,20 +18,16 @@ use crate::{
     position::{Variant, VariantChoice},
 };
 
-/// A group of consecutive entry batches, in ascending order of keys, that is written to an index as a unit of a few
-/// megabytes.
-pub(super) type Wave = Vec<EntryBatch>;
-
-/// Divides `jobs` into waves, which are groups of consecutive jobs, and runs `make` for the jobs of a wave on all
-/// threads. Returns an iterator over the results of each wave.
+/// Divides `jobs` into groups of consecutive jobs, and runs `make` for the jobs of a group on all threads. Returns an
+/// iterator over the batches of each group.
 ///
-/// `size_of` returns the size of a job. A wave is complete when the sizes of its jobs add up to at least `size`.
-pub(super) fn made_of<J: Sync + Send>(
+/// `size_of` returns the size of a job. A group is complete when the sizes of its jobs add up to at least `size`.
+pub(super) fn batches_of<J: Sync + Send>(
     jobs: impl IntoIterator<Item = J, IntoIter: Send>,
     size: usize,
     size_of: impl Fn(&J) -> usize + Send,
     make: impl Fn(&J) -> Result<EntryBatch> + Send + Sync,
-) -> impl Iterator<Item = Result<Wave>> + Send {
+) -> impl Iterator<Item = Result<Vec<EntryBatch>>> + Send {
     let mut jobs = jobs.into_iter();
     iter::from_fn(move || {
         let (mut some, mut sum) = (Vec::new(), 0);
@@ -45,23 +41,23 @@ pub(super) fn made_of<J: Sync + Send>(
     })
 }
 
-/// Returns an iterator over waves (groups of entries that are written together). Each wave contains the entries that
-/// one call of `fill` adds. The iterator ends when `fill` adds no entry.
-pub(super) fn filled(
+/// Returns an iterator over groups of batches that are written together. Each group contains the entries that one call
+/// of `fill` adds. The iterator ends when `fill` adds no entry.
+pub(super) fn filled_batches(
     mut fill: impl FnMut(&mut Entries) -> Result<()> + Send,
-) -> impl Iterator<Item = Result<Wave>> + Send {
+) -> impl Iterator<Item = Result<Vec<EntryBatch>>> + Send {
     iter::from_fn(move || {
         let mut entries = Entries::default();
         if let Err(err) = fill(&mut entries) {
             return Some(Err(err));
         }
-        (entries.len() > 0).then(|| Ok(others(entries)))
+        (entries.len() > 0).then(|| Ok(other_entries(entries)))
     })
 }
 
-/// Creates a wave (a group of entries that are written together) from entries that belong to no position. Each entry
+/// Creates a group of one batch from entries that belong to no position. Each entry
 /// counts as one unit of progress.
-fn others(entries: Entries) -> Wave {
+fn other_entries(entries: Entries) -> Vec<EntryBatch> {
     vec![EntryBatch {
         steps: entries.len() as u64,
         entries,
@@ -94,7 +90,11 @@ pub(crate) struct IndexedFile {
 
 /// Returns the entries about the index as a whole: its input files, the number of its games, and their variant. The
 /// entries are sorted by key.
-pub(super) fn file_wave(files: &[IndexedFile], games: u64, variant: VariantChoice) -> Wave {
+pub(super) fn file_entries(
+    files: &[IndexedFile],
+    games: u64,
+    variant: VariantChoice,
+) -> Vec<EntryBatch> {
     let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
     let mut entries = vec![(layout::TOTAL_GAMES.to_vec(), games.to_string().into_bytes())];
     if let Some(first) = files.first() {
@@ -126,5 +126,5 @@ pub(super) fn file_wave(files: &[IndexedFile], games: u64, variant: VariantChoic
     for (key, value) in entries {
         sorted.push(&key, &value);
     }
-    others(sorted)
+    other_entries(sorted)
 }

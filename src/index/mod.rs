@@ -11,7 +11,7 @@
 //! [`Index`] opens all of them, looks up entries and knows no filters; [`IndexKind`] says which kind an index is. The
 //! [`Explorer`](crate::explorer::Explorer) opens the second and the third kind and answers queries from them.
 //!
-//! Entries are written in ascending order of keys: sorted records are divided into pieces, threads turn the pieces into
+//! Entries are written in ascending order of keys: sorted records are divided into ranges, threads turn the ranges into
 //! batches of entries, and one thread cuts the batches into tables. So an index is identical for every number of
 //! threads.
 //!
@@ -36,10 +36,10 @@ mod entry_batches;
 mod games;
 pub mod layout;
 mod merge;
-mod pieces;
 mod positions;
 pub(crate) mod posting;
 mod read;
+mod record_ranges;
 mod replace;
 mod second_opinion;
 pub mod store;

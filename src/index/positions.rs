@@ -1,10 +1,10 @@
 //! Turning sorted postings into the entries of positions.
 //!
-//! Postings are divided into pieces, which are turned into entries in parallel. A piece owns the positions whose first
-//! posting is in it, so every position belongs to exactly one piece.
+//! Postings are divided into ranges, which are turned into entries in parallel. A range owns the positions whose first
+//! posting is in it, so every position belongs to exactly one range.
 //!
 //! The keys of a position's statistics, such as `10_freq`, sort after all position keys that begin with the same
-//! digits, such as `105`. Statistics are therefore kept on a stack until these keys have passed. At the end of a piece,
+//! digits, such as `105`. Statistics are therefore kept on a stack until these keys have passed. At the end of a range,
 //! the stack is passed on with the entries.
 
 use std::path::Path;
@@ -14,8 +14,8 @@ use shakmaty::Color;
 use super::{
     entries::Entries,
     layout::{self, PositionStats},
-    pieces::{Piece, scan_groups},
     posting::Posting,
+    record_ranges::{RecordRange, scan_groups},
 };
 use crate::{error::Result, position::BookMove, storage::sort::Sealed, task};
 
@@ -64,8 +64,8 @@ pub(super) fn write_due(waiting: &mut Vec<Waiting>, next: &[u8], out: &mut Entri
     is_due
 }
 
-/// Creates the entries of the positions in `piece`, which is a range of `postings`. A posting records that a game
-/// reached a position. A position belongs to the piece if its first posting does.
+/// Creates the entries of the positions in `range`, which is a range of `postings`. A posting records that a game
+/// reached a position. A position belongs to the range if its first posting does.
 ///
 /// If `with_stats` is `true`, adds entries with the statistics of the positions. Long lists of games are spilled to
 /// `temp_dir`.
@@ -74,29 +74,29 @@ pub(super) fn write_due(waiting: &mut Vec<Waiting>, next: &[u8], out: &mut Entri
 ///
 /// Returns an error if a temporary file cannot be read or written.
 pub(super) fn position_entries(
-    piece: &Piece,
+    range: &RecordRange,
     postings: &Sealed<Posting>,
     with_stats: bool,
     temp_dir: &Path,
 ) -> Result<EntryBatch> {
     task::fault("write positions");
     let mut maker = EntryMaker::new(with_stats, temp_dir);
-    scan_groups(postings, piece, Posting::position, |posting| {
+    scan_groups(postings, range, Posting::position, |posting| {
         if !maker.is_at(posting) {
             maker.begin(posting)?;
         }
         maker.add(posting)
     })?;
     maker.end()?;
-    maker.made.steps = maker.made.postings;
-    Ok(maker.made)
+    maker.batch.steps = maker.batch.postings;
+    Ok(maker.batch)
 }
 
 /// A builder that turns sorted postings (records that a game reached a position) into entries of an index.
 struct EntryMaker<'a> {
     with_stats: bool,
     temp_dir: &'a Path,
-    made: EntryBatch,
+    batch: EntryBatch,
     /// The current position, or `None` before the first one.
     position: Option<u128>,
     /// The key of the current position.
@@ -117,7 +117,7 @@ impl EntryMaker<'_> {
         EntryMaker {
             with_stats,
             temp_dir,
-            made: EntryBatch::default(),
+            batch: EntryBatch::default(),
             position: None,
             key: 0,
             digits: Vec::new(),
@@ -140,10 +140,10 @@ impl EntryMaker<'_> {
         self.key = posting.key();
         self.digits.clear();
         layout::put_number(&mut self.digits, self.key);
-        let made = &mut self.made;
-        while write_due(&mut made.waiting, &self.digits, &mut made.entries) {}
+        let batch = &mut self.batch;
+        while write_due(&mut batch.waiting, &self.digits, &mut batch.entries) {}
         self.last_id = None;
-        let bytes = self.made.entries.begin(&self.digits);
+        let bytes = self.batch.entries.begin(&self.digits);
         self.value_start = bytes.len();
         Ok(())
     }
@@ -177,10 +177,10 @@ impl EntryMaker<'_> {
     /// for memory.
     #[inline]
     fn add_id(&mut self, id: u32) -> Result<()> {
-        let bytes = self.made.entries.open_bytes();
+        let bytes = self.batch.entries.open_bytes();
         layout::write_id(bytes, id);
         if bytes.len() - self.value_start > LONGEST_HELD {
-            return self.made.entries.spill(self.digits.len(), self.temp_dir);
+            return self.batch.entries.spill(self.digits.len(), self.temp_dir);
         }
         Ok(())
     }
@@ -190,14 +190,14 @@ impl EntryMaker<'_> {
         if self.position.is_none() {
             return Ok(());
         }
-        self.made.positions += 1;
-        self.made.postings += self.stats.games;
-        let entries = &mut self.made.entries;
+        self.batch.positions += 1;
+        self.batch.postings += self.stats.games;
+        let entries = &mut self.batch.entries;
         entries.end_long(self.digits.len(), self.temp_dir)?;
         let mut stats = std::mem::take(&mut self.stats);
         if self.with_stats {
             stats.moves.sort_unstable();
-            self.made.waiting.push(Waiting {
+            self.batch.waiting.push(Waiting {
                 key: self.key,
                 stats,
             });

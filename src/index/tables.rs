@@ -59,8 +59,8 @@ impl TableCutter {
 
     /// Adds a batch of entries, whose keys must be greater than all keys added before. Also adds statistics of earlier
     /// positions that have been waiting, where their keys belong.
-    pub(super) fn push(&mut self, made: EntryBatch) {
-        let entries = Arc::new(made.entries);
+    pub(super) fn push(&mut self, batch: EntryBatch) {
+        let entries = Arc::new(batch.entries);
         let mut part = 0..entries.len();
         // Waiting statistics of earlier batches precede the first entry whose key does not begin with their number.
         while !part.is_empty() && !self.waiting.is_empty() {
@@ -70,7 +70,7 @@ impl TableCutter {
             }
         }
         self.push_part(&entries, part);
-        self.waiting.extend(made.waiting);
+        self.waiting.extend(batch.waiting);
     }
 
     /// Adds statistics of one earlier position that have been waiting, if their keys are less than `next`. `next` is

@@ -186,7 +186,7 @@ fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> 
         details: 0,
         names: 0,
         items: 0,
-        apart: 0,
+        separate: 0,
         files: 0,
     };
     let mut entries = index.database().entries(LONGEST_HELD)?;
@@ -216,7 +216,7 @@ struct IndexCheck<'a> {
     /// The number of items in all lists, or of rows in all counts, so far.
     items: u64,
     /// The number of entries of chunks and sums since the last page.
-    apart: u64,
+    separate: u64,
     /// The number of entries that describe inputs so far.
     files: u64,
 }
@@ -405,7 +405,7 @@ impl IndexCheck<'_> {
     /// page, and are only counted when they are passed to this function themselves.
     fn list(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match (list_entry(LISTS, key), self.contents) {
-            (Some(ListEntry::Chunk(_) | ListEntry::Period), Some(_)) => self.apart += 1,
+            (Some(ListEntry::Chunk(_) | ListEntry::Period), Some(_)) => self.separate += 1,
             (Some(ListEntry::Page(last)), Some(contents))
                 if contents.paging.last_of(last) == last =>
             {
@@ -422,11 +422,11 @@ impl IndexCheck<'_> {
     fn counts(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let paging = self.counted.as_ref().map(CountedContents::paging);
         match (list_entry(COUNTS, key), paging) {
-            (Some(ListEntry::Period), Some(_)) => self.apart += 1,
+            (Some(ListEntry::Period), Some(_)) => self.separate += 1,
             (Some(ListEntry::Page(last)), Some(paging)) if paging.last_of(last) == last => {
-                let (mut apart, mut positions, mut items) = (Vec::new(), 0, 0);
+                let (mut separate, mut positions, mut items) = (Vec::new(), 0, 0);
                 let read = for_each_counted(paging, value, last, |subject, rows, games| {
-                    apart.extend(games.map(|games| (subject, games)));
+                    separate.extend(games.map(|games| (subject, games)));
                     positions += 1;
                     items += rows.len() as u64;
                 });
@@ -436,12 +436,12 @@ impl IndexCheck<'_> {
                 self.found.positions += positions;
                 self.items += items;
                 let mut expected = 0;
-                for (subject, games) in apart {
+                for (subject, games) in separate {
                     let (entries, rows) = self.periods(COUNTS, subject, games)?;
                     expected += entries;
                     self.items += rows;
                 }
-                if mem::take(&mut self.apart) != expected {
+                if mem::take(&mut self.separate) != expected {
                     self.found.fault("does not name the periods before it", key);
                 }
             }
@@ -477,10 +477,10 @@ impl IndexCheck<'_> {
     }
 
     fn page(&mut self, key: &[u8], last: ListKey, page: &[u8], contents: Contents) -> Result<()> {
-        let (mut apart, mut positions) = (Vec::new(), 0);
+        let (mut chunked, mut positions) = (Vec::new(), 0);
         let mut is_well_formed = true;
         let read = for_each_list(contents.paging, page, last, |subject, list, _| {
-            apart.extend(list.apart.map(|apart| (subject, apart)));
+            chunked.extend(list.chunked.map(|chunked| (subject, chunked)));
             positions += u64::from(list.games_of_position().is_some());
             is_well_formed &= list.len == 0 || self.items(&list, 0, contents).is_some();
             Some(())
@@ -490,10 +490,10 @@ impl IndexCheck<'_> {
         }
         self.found.positions += positions;
         let mut expected = 0;
-        for (subject, apart) in apart {
-            expected += self.list_apart(subject, apart, contents)?;
+        for (subject, chunked) in chunked {
+            expected += self.chunked_list(subject, chunked, contents)?;
         }
-        if mem::take(&mut self.apart) != expected {
+        if mem::take(&mut self.separate) != expected {
             self.found
                 .fault("does not name the chunks and sums before it", key);
         }
@@ -517,15 +517,15 @@ impl IndexCheck<'_> {
     }
 
     /// Checks the chunks of a long list of games, and the results of the games by year and month. `subject` is the key
-    /// of the list, and `apart` is the description of the list. Returns the number of entries that were checked.
-    fn list_apart(
+    /// of the list, and `chunked` is the description of the list. Returns the number of entries that were checked.
+    fn chunked_list(
         &mut self,
         subject: ListKey,
-        apart: ChunkedList,
+        chunked: ChunkedList,
         contents: Contents,
     ) -> Result<u64> {
         let (mut entries, mut least) = (0, 0);
-        for chunk in self.index.chunks(subject, apart) {
+        for chunk in self.index.chunks(subject, chunked) {
             let chunk = chunk?;
             entries += 1;
             let Some(next) = self.items(&chunk.list(self.index)?, least, contents) else {
@@ -534,10 +534,10 @@ impl IndexCheck<'_> {
             };
             least = next;
         }
-        if !apart.has_periods {
+        if !chunked.has_periods {
             return Ok(entries);
         }
-        let (periods, _) = self.periods(LISTS, subject, apart.items)?;
+        let (periods, _) = self.periods(LISTS, subject, chunked.items)?;
         Ok(entries + periods)
     }
 
@@ -554,14 +554,14 @@ impl IndexCheck<'_> {
         let is_complete = match (self.contents, &self.counted) {
             (None, Some(counted)) => {
                 games == 0
-                    && self.apart == 0
+                    && self.separate == 0
                     && (positions, self.items) == (counted.positions, counted.rows)
             }
             (Some(contents), _) => {
                 self.rows == games.div_ceil(ROWS)
                     && self.details == games.div_ceil(DETAILED)
                     && self.names == contents.names.div_ceil(NAMES)
-                    && self.apart == 0
+                    && self.separate == 0
                     && (positions, self.items) == (contents.positions, contents.items)
             }
             (None, None) => true,

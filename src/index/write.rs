@@ -1,8 +1,8 @@
 //! Writing an index: all entries in ascending order of keys, on all threads.
 //!
-//! The entries are written in waves of a few megabytes. While the pool writes the tables of one wave, it also makes the
+//! The entries are written in groups of a few megabytes. While the pool writes the tables of one group, it also makes the
 //! entries of the next one. Between the two, one thread cuts the entries into tables. So the tables depend neither on
-//! the number of threads nor on the size of a wave.
+//! the number of threads nor on the size of a group.
 
 use std::{
     ffi::OsStr,
@@ -19,10 +19,10 @@ use rayon::prelude::*;
 
 use super::{
     GameRecords,
-    entry_batches::{IndexedFile, Wave, file_wave, filled, last_entry, made_of},
-    pieces::{Piece, pieces},
+    entry_batches::{IndexedFile, batches_of, file_entries, filled_batches, last_entry},
     positions::{EntryBatch, position_entries},
     posting::Posting,
+    record_ranges::{RecordRange, record_ranges},
     replace::check_replaceable,
     store::{self, AboutCounts, Contents, CountedContents, ListKey, Paging, results::ResultRow},
     store::{CountPageBuilder, ListRecord, StoredGames, list_entries},
@@ -40,10 +40,10 @@ use crate::{
 
 /// The number of postings that all threads together turn into entries at a time. A posting records that a game reached
 /// a position. With statistics, it may cause 200 bytes of entries.
-const WAVE: usize = 1 << 16;
+const RECORDS_AT_ONCE: usize = 1 << 16;
 
 /// The number of bytes of game records (headers of games) that are written at a time.
-const RECORDS_WAVE: usize = 8 << 20;
+const BYTES_AT_ONCE: usize = 8 << 20;
 
 /// The number of rows in a page of counts, divided by the number of items in a page of lists. A page is an entry that
 /// contains several positions or lists. The ratio is greater than 1 because rows are smaller than items.
@@ -135,16 +135,16 @@ impl IndexWriter {
     ) -> Result<(MergedIndex, Finished)> {
         meter.add_total(record_count(from.postings));
         meter.add_total(from.games.len());
-        let entries_of = move |piece: &Piece| {
-            position_entries(piece, from.postings, from.with_stats, from.games.temp_dir())
+        let entries_of = move |range: &RecordRange| {
+            position_entries(range, from.postings, from.with_stats, from.games.temp_dir())
         };
-        let positions = pieces(from.postings, piece_size());
-        let positions = made_of(positions, WAVE, Piece::len, entries_of);
+        let positions = record_ranges(from.postings, range_size());
+        let positions = batches_of(positions, RECORDS_AT_ONCE, RecordRange::len, entries_of);
         let mut records = from.games.walk();
-        let records = filled(move |entries| records.fill(entries, RECORDS_WAVE));
-        let files = file_wave(from.files, from.games.len(), from.variant);
-        let waves = positions.chain(records).chain(iter::once(Ok(files)));
-        self.write_waves(waves, |_| None, from.games.len(), stop, meter)
+        let records = filled_batches(move |entries| records.fill(entries, BYTES_AT_ONCE));
+        let files = file_entries(from.files, from.games.len(), from.variant);
+        let groups = positions.chain(records).chain(iter::once(Ok(files)));
+        self.write_batches(groups, |_| None, from.games.len(), stop, meter)
     }
 
     /// Writes an explorer's index of games with the threads of the current rayon pool. Returns its size and the
@@ -164,15 +164,16 @@ impl IndexWriter {
         let contents = Contents::new(items, from.games.name_count(), from.max_ply);
         meter.add_total(items);
         let mut rows = from.games.entries();
-        let rows = filled(move |entries| rows.fill(entries, RECORDS_WAVE));
-        let entries_of =
-            move |piece: &Piece| list_entries(piece, from.records, from.games, contents.paging);
-        let lists = pieces(from.records, piece_size());
-        let lists = made_of(lists, WAVE, Piece::len, entries_of);
-        let files = file_wave(from.files, games, from.variant);
-        let waves = iter::once(Ok(files)).chain(rows).chain(lists);
+        let rows = filled_batches(move |entries| rows.fill(entries, BYTES_AT_ONCE));
+        let entries_of = move |range: &RecordRange| {
+            list_entries(range, from.records, from.games, contents.paging)
+        };
+        let lists = record_ranges(from.records, range_size());
+        let lists = batches_of(lists, RECORDS_AT_ONCE, RecordRange::len, entries_of);
+        let files = file_entries(from.files, games, from.variant);
+        let groups = iter::once(Ok(files)).chain(rows).chain(lists);
         let last = |made: &MergedIndex| Some(last_entry(contents, made.positions));
-        self.write_waves(waves, last, games, stop, meter)
+        self.write_batches(groups, last, games, stop, meter)
     }
 
     /// Writes an explorer's index of counts with the threads of the current rayon pool. Returns its size and the
@@ -195,20 +196,21 @@ impl IndexWriter {
         thread::scope(|scope| {
             let rows = counts.rows;
             let mut feed = task::start_in(scope, "rows of counts", 2, move |feeder| {
-                let mut batch = Vec::with_capacity(WAVE);
+                let mut batch = Vec::with_capacity(RECORDS_AT_ONCE);
                 rows(&mut |subject, row| {
                     batch.push((subject, row));
                     match batch.len() {
-                        WAVE => {
-                            feeder.send(std::mem::replace(&mut batch, Vec::with_capacity(WAVE)))
-                        }
+                        RECORDS_AT_ONCE => feeder.send(std::mem::replace(
+                            &mut batch,
+                            Vec::with_capacity(RECORDS_AT_ONCE),
+                        )),
                         _ => Ok(()),
                     }
                 })?;
                 feeder.send(batch)
             })?;
             let mut pages = Some(CountPageBuilder::new(paging));
-            let mut next = || -> Result<Option<Wave>> {
+            let mut next = || -> Result<Option<Vec<EntryBatch>>> {
                 let Some(mut present) = pages.take() else {
                     return Ok(None);
                 };
@@ -229,17 +231,17 @@ impl IndexWriter {
                 Ok(Some(vec![made]))
             };
             let pages = iter::from_fn(move || next().transpose());
-            let files = iter::once(Ok(file_wave(&[], 0, counts.variant)));
+            let files = iter::once(Ok(file_entries(&[], 0, counts.variant)));
             let last = |made: &MergedIndex| {
                 let mut contents = task::lock(&contents);
                 (contents.positions, contents.rows) = (made.positions, made.postings);
                 Some((store::COUNTED, contents.write()))
             };
-            self.write_waves(files.chain(pages), last, 0, stop, meter)
+            self.write_batches(files.chain(pages), last, 0, stop, meter)
         })
     }
 
-    /// Writes all entries of an index. `waves` produces the entries in ascending order of keys, a few megabytes at a
+    /// Writes all entries of an index. `groups` produces the entries in ascending order of keys, a few megabytes at a
     /// time, while the previous tables are written. `games` is the number of games.
     ///
     /// `contents` receives the size of the index and returns the last entry, which describes the index, or `None` if
@@ -247,11 +249,11 @@ impl IndexWriter {
     ///
     /// # Errors
     ///
-    /// Returns an error if `waves` fails or if the index cannot be written. Returns [`Error::Interrupted`] if
+    /// Returns an error if `groups` fails or if the index cannot be written. Returns [`Error::Interrupted`] if
     /// `stop` is set.
-    pub(super) fn write_waves(
+    pub(super) fn write_batches(
         self,
-        mut waves: impl Iterator<Item = Result<Wave>> + Send,
+        mut groups: impl Iterator<Item = Result<Vec<EntryBatch>>> + Send,
         contents: impl FnOnce(&MergedIndex) -> Option<(&'static [u8], Vec<u8>)>,
         games: u64,
         stop: &AtomicBool,
@@ -268,16 +270,16 @@ impl IndexWriter {
                 return Err(Error::Interrupted);
             }
             let tables = cutter.take_tables();
-            let (files, wave) = rayon::join(|| self.write_tables(tables), || waves.next());
+            let (files, group) = rayon::join(|| self.write_tables(tables), || groups.next());
             written.extend(files?);
-            let Some(wave) = wave.transpose()? else {
+            let Some(group) = group.transpose()? else {
                 break;
             };
-            for made in wave {
-                summary.positions += made.positions;
-                summary.postings += made.postings;
-                meter.advance(made.steps);
-                cutter.push(made);
+            for batch in group {
+                summary.positions += batch.positions;
+                summary.postings += batch.postings;
+                meter.advance(batch.steps);
+                cutter.push(batch);
             }
         }
         if let Some((key, value)) = contents(&summary) {
@@ -311,8 +313,8 @@ fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
 
 /// Returns the number of records that one job turns into entries. The number is small enough that each thread gets
 /// several jobs.
-fn piece_size() -> usize {
-    WAVE / (4 * rayon::current_num_threads()).clamp(8, 128)
+fn range_size() -> usize {
+    RECORDS_AT_ONCE / (4 * rayon::current_num_threads()).clamp(8, 128)
 }
 
 #[cfg(test)]

@@ -165,7 +165,7 @@ impl RangeMerge<'_> {
                 let counted = self.maker.count_lists(last, value);
                 counted.ok_or_else(|| base.index.malformed(key))?;
             }
-            self.maker.pass(key, value)?;
+            self.maker.copy_entry(key, value)?;
             base.entries.advance()?;
         }
         Ok(())
@@ -242,7 +242,7 @@ struct PageList {
     /// The byte range of the list in the page.
     list: Range<usize>,
     /// The description of the list if it is stored in chunks.
-    apart: Option<ChunkedList>,
+    chunked: Option<ChunkedList>,
 }
 
 impl<'p> ListStream<'p> {
@@ -283,7 +283,7 @@ impl<'p> ListStream<'p> {
     /// removed.
     fn pass_lists(&mut self, other: Option<ListKey>) -> Option<(ListKey, &[u8])> {
         let is_own = |list: &&PageList| {
-            list.apart.is_none() && other.is_none_or(|other| list.subject < other)
+            list.chunked.is_none() && other.is_none_or(|other| list.subject < other)
         };
         let own = self.lists.iter().take_while(is_own).count();
         let mut passed = self.lists.drain(..own);
@@ -299,12 +299,12 @@ impl<'p> ListStream<'p> {
             return Ok(());
         };
         let mut least = 0;
-        let Some(apart) = next.apart else {
+        let Some(chunked) = next.chunked else {
             let list = List::parse(&self.page[next.list]);
             let list = list.ok_or_else(|| self.index.malformed(START))?;
             return self.pass_records(next.subject, list, &mut least, &mut f);
         };
-        for chunk in self.index.chunks(next.subject, apart) {
+        for chunk in self.index.chunks(next.subject, chunked) {
             let chunk = chunk?;
             self.pass_records(next.subject, chunk.list(self.index)?, &mut least, &mut f)?;
         }
@@ -388,13 +388,13 @@ impl<'p> ListStream<'p> {
         let lists = &mut self.lists;
         let found = for_each_list(self.paging, &self.page, last, |subject, list, range| {
             let start = mem::replace(&mut start, range.end);
-            chunks += list.apart.map_or(0, ChunkedList::chunks);
+            chunks += list.chunked.map_or(0, ChunkedList::chunks);
             if subject >= self.from && self.until.is_none_or(|until| subject < until) {
                 lists.push_back(PageList {
                     subject,
                     start,
                     list: range,
-                    apart: list.apart,
+                    chunked: list.chunked,
                 });
             }
             Some(())

@@ -24,7 +24,7 @@ use self::{
 };
 use super::{
     Index, IndexedFile,
-    entry_batches::{Wave, file_wave, filled, last_entry, made_of},
+    entry_batches::{batches_of, file_entries, filled_batches, last_entry},
     positions::EntryBatch,
     store::Contents,
     write::{IndexWriter, MergedIndex},
@@ -140,27 +140,29 @@ impl MergeIndexes {
                 ..file.clone()
             }));
         }
-        let files = iter::once(Ok(file_wave(&files, plan.games, plan.variant)));
+        let files = iter::once(Ok(file_entries(&files, plan.games, plan.variant)));
         self.meter.add_total(plan.games);
         let Some(contents) = &plan.contents else {
             let records = merged_records(plan, &self.memory, &self.stop)?;
             let mut records = records.walk();
             let positions = plan.ranges(positions::START, positions::END, |key| Some(key.to_vec()));
-            let waves = self
+            let groups = self
                 .joined(plan, positions, |range| plan.positions_in(range))
-                .chain(filled(move |entries| records.fill(entries, WAVE)))
+                .chain(filled_batches(move |entries| {
+                    records.fill(entries, BYTES_AT_ONCE)
+                }))
                 .chain(files);
-            return writer.write_waves(waves, |_| None, plan.games, &self.stop, &self.meter);
+            return writer.write_batches(groups, |_| None, plan.games, &self.stop, &self.meter);
         };
         let merge = MergedGames::new(plan, &self.memory, &self.stop)?;
         let merged = merged_contents(contents, &merge);
         let lists = ListMerge::new(plan, contents, &merge, merged.items);
         let mut games = merge.games.entries();
-        let games = filled(move |entries| games.fill(entries, WAVE));
+        let games = filled_batches(move |entries| games.fill(entries, BYTES_AT_ONCE));
         let lists = self.joined(plan, lists.ranges(), |range| lists.lists_in(range));
-        let waves = files.chain(games).chain(lists);
+        let groups = files.chain(games).chain(lists);
         let last = |made: &MergedIndex| Some(last_entry(merged, made.positions));
-        writer.write_waves(waves, last, plan.games, &self.stop, &self.meter)
+        writer.write_batches(groups, last, plan.games, &self.stop, &self.meter)
     }
 
     /// Returns an iterator over the entries that `join` creates from each key range in `ranges`. Several ranges are
@@ -170,17 +172,17 @@ impl MergeIndexes {
         plan: &MergePlan<'_>,
         ranges: Vec<KeyRange>,
         join: F,
-    ) -> impl Iterator<Item = Result<Wave>> + Send + use<F> {
+    ) -> impl Iterator<Item = Result<Vec<EntryBatch>>> + Send + use<F> {
         self.meter
             .add_total(ranges.iter().map(|range| range.size).sum());
         let at_once = plan.ranges_at_once(self.memory.bytes / 8);
-        made_of(ranges, at_once, |_| 1, join)
+        batches_of(ranges, at_once, |_| 1, join)
     }
 }
 
 /// The number of bytes of entries that are written to the merged index at a time. The entries contain game records,
 /// rows of games, or names.
-const WAVE: usize = 4 << 20;
+const BYTES_AT_ONCE: usize = 4 << 20;
 
 /// Returns the description of the merged index, in which the number of positions is still 0. `contents` are the
 /// descriptions of the inputs.

@@ -34,7 +34,7 @@ pub const INLINE: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
 /// The value that a page (an entry with several positions) stores as the number of moves of a position whose rows are
 /// in separate entries.
-const APART: u64 = INLINE as u64 + 1;
+const SEPARATE: u64 = INLINE as u64 + 1;
 
 /// Returns the order of a Golomb code. The code stores the keys of the `count` positions in a page (an entry with
 /// several positions), as differences between consecutive keys. The order is chosen for evenly distributed keys.
@@ -94,12 +94,12 @@ impl CountedPage {
         out.put_golomb(months.count - 1, 6);
         let order = order_of_gaps(paging, count);
         let (mut next, mut start) = (paging.first_of(first).0, 0);
-        for (subject, end, apart) in self.positions.drain(..) {
+        for (subject, end, separate) in self.positions.drain(..) {
             out.put_golomb(subject.0 - next, order);
             next = subject.0.wrapping_add(1);
-            match apart {
+            match separate {
                 Some(games) => {
-                    out.put_golomb(APART - 1, 0);
+                    out.put_golomb(SEPARATE - 1, 0);
                     out.put_golomb(games, 10);
                 }
                 None => put_moves(&self.rows[start..end], months, false, &mut out),
@@ -115,9 +115,9 @@ impl CountedPage {
 /// assigns positions to pages. Returns `Some(None)` if the page does not contain the position, and `None` if the page is malformed.
 pub fn find_counts(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option<CountedList>> {
     let mut found = None;
-    for_each_counted(paging, page, subject, |other, rows, apart| {
+    for_each_counted(paging, page, subject, |other, rows, separate| {
         if other == subject {
-            found = Some(match apart {
+            found = Some(match separate {
                 Some(games) => CountedList::Periods(games),
                 None => CountedList::Rows(std::mem::take(rows)),
             });
@@ -157,15 +157,15 @@ pub fn for_each_counted(
         next = subject.checked_add(1);
         rows.clear();
         let moves = bits.take_golomb(0)?.checked_add(1)?;
-        let apart = match moves {
-            APART => Some(bits.take_golomb(10).filter(|games| *games <= MOST_GAMES)?),
-            1..APART => {
+        let separate = match moves {
+            SEPARATE => Some(bits.take_golomb(10).filter(|games| *games <= MOST_GAMES)?),
+            1..SEPARATE => {
                 take_moves(&mut bits, moves, months, false, INLINE, &mut rows)?;
                 None
             }
             _ => return None,
         };
-        f(ListKey(subject), &mut rows, apart);
+        f(ListKey(subject), &mut rows, separate);
     }
     bits.is_at_end().then_some(())
 }
@@ -176,7 +176,7 @@ pub fn for_each_counted(
 #[derive(Debug)]
 pub(in crate::index) struct CountPageBuilder {
     paging: Paging,
-    made: EntryBatch,
+    batch: EntryBatch,
     page: CountedPage,
     /// The current position.
     subject: ListKey,
@@ -206,7 +206,7 @@ impl CountPageBuilder {
     pub(in crate::index) fn new(paging: Paging) -> CountPageBuilder {
         CountPageBuilder {
             paging,
-            made: EntryBatch::default(),
+            batch: EntryBatch::default(),
             page: CountedPage::default(),
             subject: ListKey(0),
             rows: Vec::new(),
@@ -242,7 +242,7 @@ impl CountPageBuilder {
             }
             self.rows.push(row);
         }
-        Ok(std::mem::take(&mut self.made))
+        Ok(std::mem::take(&mut self.batch))
     }
 
     /// Ends the current position: adds up its rows, and stores them in the current page (an entry with several
@@ -256,9 +256,9 @@ impl CountPageBuilder {
         if rows.is_empty() {
             return Ok(());
         }
-        rows.sort_unstable_by_key(ResultRow::kind);
+        rows.sort_unstable_by_key(ResultRow::sort_key);
         rows.dedup_by(|row, sum| {
-            let is_same = row.kind() == sum.kind();
+            let is_same = row.sort_key() == sum.sort_key();
             if is_same {
                 sum.add(row);
             }
@@ -267,9 +267,9 @@ impl CountPageBuilder {
         if !rows.iter().all(ResultRow::is_possible) {
             return Err(TOO_LARGE);
         }
-        self.made.positions += 1;
-        self.made.steps += rows.len() as u64;
-        self.made.postings += rows.len() as u64;
+        self.batch.positions += 1;
+        self.batch.steps += rows.len() as u64;
+        self.batch.postings += rows.len() as u64;
         self.about.has_ends |= rows[0].mv == BookMove::NONE;
         for year in rows
             .iter()
@@ -287,7 +287,7 @@ impl CountPageBuilder {
                 return Err(TOO_LARGE);
             }
             self.page.push_with_periods(self.subject, games);
-            let entries = &mut self.made.entries;
+            let entries = &mut self.batch.entries;
             push_periods(COUNTS, self.subject, rows, |_| Vec::new(), entries);
         }
         self.rows.clear();
@@ -298,7 +298,7 @@ impl CountPageBuilder {
     /// results.
     fn end_page(&mut self) {
         if let Some((last, page)) = self.page.take(self.paging) {
-            self.made.entries.push(&page_key(COUNTS, last), &page);
+            self.batch.entries.push(&page_key(COUNTS, last), &page);
         }
     }
 
@@ -311,7 +311,7 @@ impl CountPageBuilder {
     pub(in crate::index) fn finish(mut self) -> Result<(EntryBatch, AboutRows), &'static str> {
         self.end_position()?;
         self.end_page();
-        Ok((self.made, self.about))
+        Ok((self.batch, self.about))
     }
 }
 
@@ -338,8 +338,8 @@ mod tests {
             let in_page = |low: u64| ListKey(paging.first_of(any).0 | (low & (u64::MAX >> bits)));
             let positions: BTreeMap<ListKey, _> = positions.into_iter().map(|(low, rows)| (in_page(low), rows)).collect();
             let mut page = CountedPage::default();
-            for (subject, (rows, apart)) in &positions {
-                match apart {
+            for (subject, (rows, separate)) in &positions {
+                match separate {
                     Some(games) => page.push_with_periods(*subject, *games),
                     None => page.push(*subject, rows),
                 }
@@ -347,8 +347,8 @@ mod tests {
             let (last, bytes) = page.take(paging).unwrap();
             prop_assert_eq!(last, paging.last_of(any));
             prop_assert!(page.take(paging).is_none());
-            for (subject, (rows, apart)) in &positions {
-                let expected = apart.map_or(CountedList::Rows(rows.clone()), CountedList::Periods);
+            for (subject, (rows, separate)) in &positions {
+                let expected = separate.map_or(CountedList::Rows(rows.clone()), CountedList::Periods);
                 prop_assert_eq!(find_counts(paging, &bytes, *subject), Some(Some(expected)));
                 let other = ListKey(subject.0 ^ 1);
                 prop_assert_eq!(find_counts(paging, &bytes, other).unwrap().is_some(), positions.contains_key(&other));

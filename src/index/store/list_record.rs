@@ -27,7 +27,7 @@ pub fn is_of_position(mv: BookMove) -> bool {
 }
 
 /// An item of a list: the id of a game, and the move that the game played in the position of the list.
-pub type Item = (u32, BookMove);
+pub type ListItem = (u32, BookMove);
 
 /// A 128-bit record which states that a game belongs to a list, for example to the list of a position. In the list of a
 /// position, the record contains the move that the game played there.
@@ -101,7 +101,7 @@ impl ListRecord {
 }
 
 impl Record for ListRecord {
-    type Fold = Last;
+    type Fold = LastOfGame;
 
     #[inline]
     fn from_bits(bits: u128) -> ListRecord {
@@ -122,11 +122,11 @@ impl Record for ListRecord {
 /// A reduction of sorted list records that keeps only the last record of each game in a list. A game that reached a
 /// position several times is thus listed once, with the last move that it played there.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Last {
+pub(crate) struct LastOfGame {
     last: Option<ListRecord>,
 }
 
-impl Fold for Last {
+impl Fold for LastOfGame {
     type Record = ListRecord;
 
     #[inline]
@@ -173,7 +173,7 @@ mod tests {
             ListRecord::end(subject, 2, true),
         ];
         records.sort();
-        let (mut last, mut kept) = (Last::default(), Vec::new());
+        let (mut last, mut kept) = (LastOfGame::default(), Vec::new());
         for record in records {
             last.take(record, &mut |record| kept.push(record));
         }

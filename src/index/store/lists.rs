@@ -18,7 +18,7 @@
 //! in lists of players and site ids, and 65535 in lists of name numbers.
 //!
 //! `ListBuilder` turns sorted records into pages, chunks and results by period. As with positions, records are divided
-//! into pieces that are processed in parallel. A piece owns the pages whose first record is in it.
+//! into ranges that are processed in parallel. A range owns the pages whose first record is in it.
 
 use std::ops::Range;
 
@@ -28,15 +28,15 @@ use super::{
     chunk_key,
     games::StoredGames,
     list_entry,
-    list_record::{Item, ListRecord, is_of_position},
+    list_record::{ListItem, ListRecord, is_of_position},
     page_key,
     periods::ListResults,
 };
 use crate::{
     error::Result,
     index::{
-        pieces::{Piece, scan_groups},
         positions::EntryBatch,
+        record_ranges::{RecordRange, scan_groups},
     },
     leveldb::{BLOCK_SIZE, put_varint, take_size, take_varint},
     position::BookMove,
@@ -57,7 +57,7 @@ pub const CHUNK: usize = 1 << 14;
 /// # Panics
 ///
 /// Panics in builds with overflow checks if the items are not sorted by id.
-pub fn write_list(items: &[Item], white_to_move: bool, out: &mut Vec<u8>) {
+pub fn write_list(items: &[ListItem], white_to_move: bool, out: &mut Vec<u8>) {
     put_varint(out, (items.len() as u64) << 1 | u64::from(white_to_move));
     if let [(id, mv)] = items {
         out.extend_from_slice(&mv.0.to_le_bytes());
@@ -130,7 +130,7 @@ pub struct List<'a> {
     /// The number of items, or 0 if the list is stored in chunks.
     pub len: usize,
     /// The description of a list that is stored in chunks.
-    pub apart: Option<ChunkedList>,
+    pub chunked: Option<ChunkedList>,
     /// Whether White is to move in the position.
     pub white_to_move: bool,
     /// The list and all bytes after it.
@@ -148,7 +148,7 @@ impl<'a> List<'a> {
         let mut rest = bytes;
         let head = take_varint(&mut rest)?;
         let len = usize::try_from(head >> 1).ok()?;
-        let apart = match len {
+        let chunked = match len {
             0 => Some(ChunkedList::take(&mut rest)?),
             _ => None,
         };
@@ -162,7 +162,7 @@ impl<'a> List<'a> {
         let (moves, rest) = rest.split_at_checked(moves.checked_mul(2)?)?;
         (len == 0 || !moves.is_empty()).then_some(List {
             len,
-            apart,
+            chunked,
             white_to_move: head & 1 == 1,
             whole: bytes,
             moves,
@@ -179,8 +179,8 @@ impl<'a> List<'a> {
     /// Returns the number of games in the list of a position. Returns `None` if the list belongs to a player, a name or
     /// a Lichess id.
     pub fn games_of_position(&self) -> Option<u64> {
-        match self.apart {
-            Some(apart) => apart.is_of_position.then_some(apart.items),
+        match self.chunked {
+            Some(chunked) => chunked.is_of_position.then_some(chunked.items),
             None => self.moves().any(is_of_position).then_some(self.len as u64),
         }
     }
@@ -232,7 +232,7 @@ impl<'a> List<'a> {
 
     /// Decodes all items of the list: pairs of a game id and the move that the game played. Returns the items and the
     /// bytes that follow the list, or `None` if the list is malformed.
-    pub fn items(&self) -> Option<(Vec<Item>, &'a [u8])> {
+    pub fn items(&self) -> Option<(Vec<ListItem>, &'a [u8])> {
         let moves: Vec<BookMove> = self.moves().collect();
         let mut items = Vec::with_capacity(self.len);
         let rest = self.for_each(|id, number| items.push((id, moves[number])))?;
@@ -286,7 +286,7 @@ pub fn for_each_list<'a>(
 /// small ones.
 const MOST_HELD: usize = 256 << 10;
 
-/// Creates the entries that contain the lists of `piece`, which is a range of `records`. A list belongs to the piece if
+/// Creates the entries that contain the lists of `range`, which is a range of `records`. A list belongs to the range if
 /// the first record of its page does.
 ///
 /// `games` contains the rows of the games, from which the results of long lists are added up. `paging` assigns lists to
@@ -296,7 +296,7 @@ const MOST_HELD: usize = 256 << 10;
 ///
 /// Returns an error if a temporary file cannot be read or written.
 pub(in crate::index) fn list_entries(
-    piece: &Piece,
+    range: &RecordRange,
     records: &Sealed<ListRecord>,
     games: &StoredGames,
     paging: Paging,
@@ -304,7 +304,7 @@ pub(in crate::index) fn list_entries(
     task::fault("write lists");
     let mut maker = ListBuilder::new(paging, games);
     let page_of = |record: ListRecord| paging.page(record.subject());
-    scan_groups(records, piece, page_of, |record| maker.add(record))?;
+    scan_groups(records, range, page_of, |record| maker.add(record))?;
     maker.finish()
 }
 
@@ -316,7 +316,7 @@ pub(in crate::index) struct ListBuilder<'a> {
     paging: Paging,
     /// The games whose rows are added up in sums.
     games: &'a StoredGames,
-    made: EntryBatch,
+    batch: EntryBatch,
     /// The number of the current page, or `None` if no page is open.
     page: Option<u64>,
     /// The encoded lists of the current page.
@@ -325,7 +325,7 @@ pub(in crate::index) struct ListBuilder<'a> {
     subject: ListKey,
     white_to_move: bool,
     /// The items of the current list that are not in a complete chunk.
-    list: Vec<Item>,
+    list: Vec<ListItem>,
     /// The number of complete chunks of the current list.
     chunks: u32,
     /// The number of bytes of the current page's chunks.
@@ -343,7 +343,7 @@ impl<'a> ListBuilder<'a> {
         ListBuilder {
             paging,
             games,
-            made: EntryBatch::default(),
+            batch: EntryBatch::default(),
             page: None,
             lists: Vec::new(),
             subject: ListKey(0),
@@ -370,7 +370,7 @@ impl<'a> ListBuilder<'a> {
             self.end_chunk(true)?;
         }
         self.list.push((record.id(), record.book_move()));
-        self.made.steps += 1;
+        self.batch.steps += 1;
         Ok(())
     }
 
@@ -386,11 +386,11 @@ impl<'a> ListBuilder<'a> {
     /// Counts the positions in encoded lists and the games of these positions, and adds the numbers to the totals.
     /// `any` is any key that belongs to the page of the lists. Returns `None` if the lists are malformed.
     pub(in crate::index) fn count_lists(&mut self, any: ListKey, lists: &[u8]) -> Option<()> {
-        let made = &mut self.made;
+        let batch = &mut self.batch;
         for_each_list(self.paging, lists, any, |_, list, _| {
             let games = list.games_of_position();
-            made.positions += u64::from(games.is_some());
-            made.postings += games.unwrap_or(0);
+            batch.positions += u64::from(games.is_some());
+            batch.postings += games.unwrap_or(0);
             Some(())
         })
     }
@@ -420,8 +420,8 @@ impl<'a> ListBuilder<'a> {
         let is_position = std::mem::take(&mut self.is_position);
         let items = u64::from(self.chunks) * CHUNK as u64 + self.list.len() as u64;
         if is_position {
-            self.made.positions += 1;
-            self.made.postings += items;
+            self.batch.positions += 1;
+            self.batch.postings += items;
         }
         if self.chunks == 0 && self.list.len() <= INLINE {
             write_list(&self.list, self.white_to_move, &mut self.lists);
@@ -431,7 +431,7 @@ impl<'a> ListBuilder<'a> {
         self.end_chunk(false)?;
         self.chunks = 0;
         let sums = std::mem::take(&mut self.sums);
-        let has_periods = sums.write(self.subject, &mut self.made.entries);
+        let has_periods = sums.write(self.subject, &mut self.batch.entries);
         let list = ChunkedList {
             items,
             is_of_position: is_position,
@@ -458,7 +458,7 @@ impl<'a> ListBuilder<'a> {
     /// page (an entry that contains several lists) already has many bytes of chunks.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.bytes_before += value.len();
-        let entries = &mut self.made.entries;
+        let entries = &mut self.batch.entries;
         if self.bytes_before > MOST_HELD && value.len() > BLOCK_SIZE {
             return entries.push_spilled(key, value, self.games.temp_dir());
         }
@@ -468,11 +468,11 @@ impl<'a> ListBuilder<'a> {
 
     /// Adds an entry of another index, a page or a chunk, without changes. Does not count the positions in a page; call
     /// [`count_lists`](ListBuilder::count_lists) for that.
-    pub(in crate::index) fn pass(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    pub(in crate::index) fn copy_entry(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.end_list()?;
         self.end_page();
         if let Some(ListEntry::Page(_)) = list_entry(LISTS, key) {
-            self.made.entries.push(key, value);
+            self.batch.entries.push(key, value);
             self.bytes_before = 0;
             return Ok(());
         }
@@ -483,7 +483,7 @@ impl<'a> ListBuilder<'a> {
     fn end_page(&mut self) {
         if self.page.take().is_some() {
             let key = page_key(LISTS, self.paging.last_of(self.subject));
-            self.made.entries.push(&key, &self.lists);
+            self.batch.entries.push(&key, &self.lists);
             self.lists.clear();
             self.bytes_before = 0;
         }
@@ -493,7 +493,7 @@ impl<'a> ListBuilder<'a> {
     pub(in crate::index) fn finish(mut self) -> Result<EntryBatch> {
         self.end_list()?;
         self.end_page();
-        Ok(self.made)
+        Ok(self.batch)
     }
 }
 
@@ -507,7 +507,7 @@ mod tests {
         storage::sort::{Memory, Record, Shards},
     };
 
-    fn lists() -> impl Strategy<Value = Vec<Item>> {
+    fn lists() -> impl Strategy<Value = Vec<ListItem>> {
         let ids = proptest::collection::btree_map(any::<u32>(), 0..400u16, 1..60);
         ids.prop_map(|items| {
             items
@@ -517,7 +517,7 @@ mod tests {
         })
     }
 
-    fn written(items: &[Item], white_to_move: bool) -> Vec<u8> {
+    fn written(items: &[ListItem], white_to_move: bool) -> Vec<u8> {
         let mut out = Vec::new();
         write_list(items, white_to_move, &mut out);
         out
@@ -580,21 +580,21 @@ mod tests {
 
     #[test]
     fn lists_apart_come_back() {
-        let apart = ChunkedList {
+        let chunked = ChunkedList {
             items: 70_000,
             is_of_position: true,
             has_periods: true,
         };
         let mut bytes = Vec::new();
-        apart.write(true, &mut bytes);
+        chunked.write(true, &mut bytes);
         let list = List::parse(&bytes).unwrap();
-        assert_eq!((list.len, list.apart), (0, Some(apart)));
+        assert_eq!((list.len, list.chunked), (0, Some(chunked)));
         assert_eq!(list.games_of_position(), Some(70_000));
         assert!(list.white_to_move && list.items().unwrap().1.is_empty());
         bytes.clear();
         ChunkedList {
             items: 256,
-            ..apart
+            ..chunked
         }
         .write(true, &mut bytes);
         assert!(List::parse(&bytes).is_none(), "such a list is in its page");
@@ -602,7 +602,7 @@ mod tests {
 
     #[test]
     fn games_in_a_row_take_a_byte_each() {
-        let items: Vec<Item> = (0..1000).map(|id| (id, BookMove(id as u16 % 20))).collect();
+        let items: Vec<ListItem> = (0..1000).map(|id| (id, BookMove(id as u16 % 20))).collect();
         assert_eq!(written(&items, true).len(), 2 + 1 + 2 * 20 + 1000);
     }
 
@@ -626,14 +626,14 @@ mod tests {
         let records = shards.seal().unwrap();
         let games = StoredGames::new(0, dir.path().to_owned());
 
-        let piece = Piece {
+        let range = RecordRange {
             shard: all[0].shard(),
-            range: 0..1000,
+            indices: 0..1000,
         };
         let paging = Paging::for_items(u64::from(GAMES));
-        let made = list_entries(&piece, &records, &games, paging).unwrap();
-        assert_eq!(made.steps, u64::from(GAMES));
-        let held = made.entries.held();
+        let batch = list_entries(&range, &records, &games, paging).unwrap();
+        assert_eq!(batch.steps, u64::from(GAMES));
+        let held = batch.entries.held();
         assert!(held < 512 << 10, "{held}");
 
         // Copied entries are spilled too.
@@ -650,15 +650,15 @@ mod tests {
                 bytes
             }
         };
-        for number in 0..made.entries.len() {
-            let value = value_in(&made.entries, number);
-            maker.pass(made.entries.key(number), &value).unwrap();
+        for number in 0..batch.entries.len() {
+            let value = value_in(&batch.entries, number);
+            maker.copy_entry(batch.entries.key(number), &value).unwrap();
         }
         let passed = maker.finish().unwrap().entries;
         assert_eq!(passed.held(), held);
-        for number in 0..made.entries.len() {
-            assert_eq!(passed.key(number), made.entries.key(number));
-            assert_eq!(value_in(&passed, number), value_in(&made.entries, number));
+        for number in 0..batch.entries.len() {
+            assert_eq!(passed.key(number), batch.entries.key(number));
+            assert_eq!(value_in(&passed, number), value_in(&batch.entries, number));
         }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) use self::{
     games::{GameFacts, StoredGames},
     list_record::ListRecord,
     names::NameReader,
-    read::{ListPlace, StoredPart},
+    read::{ListLocation, StoredPart},
 };
 pub use self::{
     contents::{AboutCounts, Contents, CountedContents},

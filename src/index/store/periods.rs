@@ -29,7 +29,7 @@ use super::{
     bits::{BitReader, BitWriter, bits_for},
     game_rows::date_number,
     games::{RowReader, StoredGames},
-    list_record::{Item, is_of_position},
+    list_record::{ListItem, is_of_position},
     period_key,
     results::{
         Class, MOST_ROWS, Month, Months, Period, ResultRow, YearMonths, put_moves, take_moves,
@@ -214,7 +214,7 @@ const MOST_CLASSES: usize = 1 << 15;
 /// short list are not added up.
 pub(super) enum ListResults<'a> {
     /// The list is short so far. Contains its items.
-    Few(Vec<Item>),
+    Few(Vec<ListItem>),
     /// The list is long. Contains the sums so far.
     Sums(Box<ResultAdder<'a>>),
     /// No sums are stored for the list, because it has no moves or its sums are too large.
@@ -236,7 +236,7 @@ impl<'a> ListResults<'a> {
     /// Returns an error if the rows of the games cannot be read.
     pub(super) fn add(
         &mut self,
-        items: &[Item],
+        items: &[ListItem],
         white_to_move: bool,
         games: &'a StoredGames,
     ) -> Result<()> {
@@ -364,7 +364,7 @@ impl<'a> ResultAdder<'a> {
     /// # Errors
     ///
     /// Returns an error if the rows of the games cannot be read.
-    fn add_all(&mut self, items: &[Item]) -> Result<()> {
+    fn add_all(&mut self, items: &[ListItem]) -> Result<()> {
         for (id, mv) in items {
             // A player's games and the numbers of names are not games of the position.
             if is_of_position(*mv) {
@@ -416,7 +416,7 @@ impl<'a> ResultAdder<'a> {
     fn write(self, subject: ListKey, entries: &mut Entries) {
         let rows = self.months.values().flat_map(|results| &results.rows);
         let mut rows: Vec<ResultRow> = rows.copied().collect();
-        rows.sort_unstable_by_key(ResultRow::kind);
+        rows.sort_unstable_by_key(ResultRow::sort_key);
         let of_month = |((month, class), results): (_, ClassResults)| {
             ((Period::Month(month), class), results.best)
         };
@@ -678,7 +678,7 @@ mod tests {
                 kept.push(row, &names, &[], &mut Vec::new()).unwrap();
                 all.push((id as u32, BookMove(mv), row));
             }
-            let items: Vec<Item> = all.iter().map(|(id, mv, _)| (*id, *mv)).collect();
+            let items: Vec<ListItem> = all.iter().map(|(id, mv, _)| (*id, *mv)).collect();
             let mut adder = ResultAdder::new(false, &kept);
             adder.add_all(&items).unwrap();
             let mut entries = Entries::default();
@@ -725,7 +725,7 @@ mod tests {
     fn lists_without_moves_have_no_sums() {
         let games = StoredGames::new(1 << 20, std::env::temp_dir());
         for mv in [BookMove::NONE, LISTED, NAMED] {
-            let items: Vec<Item> = (0..=SUMMED as u32).map(|id| (id, mv)).collect();
+            let items: Vec<ListItem> = (0..=SUMMED as u32).map(|id| (id, mv)).collect();
             let mut sums = ListResults::default();
             sums.add(&items, false, &games).unwrap();
             assert!(!sums.write(SUBJECT, &mut Entries::default()));

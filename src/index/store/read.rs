@@ -65,8 +65,8 @@ impl Index {
 
     /// Returns the row of game `id`: its names, ratings, date and other properties that filters use.
     fn row(&self, id: u32) -> Result<GameRow> {
-        let (entry, place) = (u64::from(id) / ROWS, (u64::from(id) % ROWS) as usize);
-        let row_in = |rows: &[u8]| self.parsed_row(entry, &rows.as_chunks::<ROW>().0[place]);
+        let (entry, index) = (u64::from(id) / ROWS, (u64::from(id) % ROWS) as usize);
+        let row_in = |rows: &[u8]| self.parsed_row(entry, &rows.as_chunks::<ROW>().0[index]);
         if let Some(last) = task::try_lock(&self.last_rows)
             && let Some((number, rows)) = &*last
             && *number == entry
@@ -129,20 +129,20 @@ impl Index {
         }
     }
 
-    /// Reads the list with the key `subject`. `place` is its location, which [`find_list`](Index::find_list) returned.
+    /// Reads the list with the key `subject`. `location` is its location, which [`find_list`](Index::find_list) returned.
     /// Returns one part for each chunk of the list, or a single part if the list is in a page (an entry that contains
     /// several lists). Returns no parts if the list does not exist.
-    pub(crate) fn list(&self, subject: ListKey, place: ListPlace) -> Result<Vec<StoredPart>> {
-        match place {
-            ListPlace::InPage(list) => Ok(list.into_iter().collect()),
-            ListPlace::Chunks(apart) => self.chunks(subject, apart).collect(),
+    pub(crate) fn list(&self, subject: ListKey, location: ListLocation) -> Result<Vec<StoredPart>> {
+        match location {
+            ListLocation::InPage(list) => Ok(list.into_iter().collect()),
+            ListLocation::Chunks(chunked) => self.chunks(subject, chunked).collect(),
         }
     }
 
     /// Finds the location of the list of games with the key `subject`. `paging` states how the index assigns lists to
     /// pages (entries that contain several lists).
-    pub(crate) fn find_list(&self, paging: Paging, subject: ListKey) -> Result<ListPlace> {
-        let nowhere = ListPlace::InPage(None);
+    pub(crate) fn find_list(&self, paging: Paging, subject: ListKey) -> Result<ListLocation> {
+        let nowhere = ListLocation::InPage(None);
         let key = page_key(LISTS, paging.last_of(subject));
         let Some(page) = self.value(&key)? else {
             return Ok(nowhere);
@@ -151,11 +151,11 @@ impl Index {
         let Some(list) = found.ok_or_else(|| self.malformed(&key))? else {
             return Ok(nowhere);
         };
-        if let Some(apart) = list.apart {
-            return Ok(ListPlace::Chunks(apart));
+        if let Some(chunked) = list.chunked {
+            return Ok(ListLocation::Chunks(chunked));
         }
         let start = list.start_in(&page);
-        Ok(ListPlace::InPage(Some(StoredPart {
+        Ok(ListLocation::InPage(Some(StoredPart {
             key,
             value: page,
             start,
@@ -186,14 +186,14 @@ impl Index {
     }
 
     /// Returns an iterator over the chunks of a list of games that is too long for a page. `subject` is the key of the
-    /// list, and `apart` is the description of the list.
+    /// list, and `chunked` is the description of the list.
     pub(in crate::index) fn chunks(
         &self,
         subject: ListKey,
-        apart: ChunkedList,
+        chunked: ChunkedList,
     ) -> impl Iterator<Item = Result<StoredPart>> {
-        (0..apart.chunks()).map(move |number| {
-            let items = apart.items - number * CHUNK as u64;
+        (0..chunked.chunks()).map(move |number| {
+            let items = chunked.items - number * CHUNK as u64;
             self.chunk(subject, number as u32, items)
         })
     }
@@ -302,7 +302,7 @@ impl Index {
 
 /// The location of a list of games in an explorer's index.
 #[derive(Debug)]
-pub(crate) enum ListPlace {
+pub(crate) enum ListLocation {
     /// The list is stored in a page. `None` if the subject has no list.
     InPage(Option<StoredPart>),
     /// The list is stored in chunks.

@@ -205,7 +205,7 @@ impl ResultRow {
 
     /// Returns the sort key of the row: move, class (speed and rating group) and month. Rows with equal sort keys can
     /// be added up.
-    pub fn kind(&self) -> (BookMove, Class, Month) {
+    pub fn sort_key(&self) -> (BookMove, Class, Month) {
         (self.mv, self.class, self.month)
     }
 

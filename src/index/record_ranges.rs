@@ -1,4 +1,4 @@
-//! Dividing sorted records into pieces that are turned into entries in parallel.
+//! Dividing sorted records into ranges that are turned into entries in parallel.
 
 use std::ops::Range;
 
@@ -13,29 +13,29 @@ const READ: usize = 1 << 12;
 /// A range of the sorted records in one shard, which one job turns into entries of an index. A shard is one of the
 /// parts into which records are divided by their keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Piece {
+pub(super) struct RecordRange {
     pub shard: usize,
-    pub range: Range<usize>,
+    pub indices: Range<usize>,
 }
 
-impl Piece {
+impl RecordRange {
     /// Returns the number of records in this range.
     pub(super) fn len(&self) -> usize {
-        self.range.len()
+        self.indices.len()
     }
 }
 
-/// Divides sorted records into pieces of at most `size` records each, and returns an iterator over the pieces in the
+/// Divides sorted records into ranges of at most `size` records each, and returns an iterator over the ranges in the
 /// order of the records.
-pub(super) fn pieces<R: Record>(
+pub(super) fn record_ranges<R: Record>(
     records: &Sealed<R>,
     size: usize,
-) -> impl Iterator<Item = Piece> + use<'_, R> {
+) -> impl Iterator<Item = RecordRange> + use<'_, R> {
     (0..SHARDS).flat_map(move |shard| {
         let len = len_of(records, shard);
-        (0..len).step_by(size).map(move |start| Piece {
+        (0..len).step_by(size).map(move |start| RecordRange {
             shard,
-            range: start..len.min(start + size),
+            indices: start..len.min(start + size),
         })
     })
 }
@@ -46,39 +46,39 @@ fn len_of<R: Record>(records: &Sealed<R>, shard: usize) -> usize {
     usize::try_from(records.shard_len(shard)).expect("a shard has fewer records")
 }
 
-/// Calls `f` with all records of each group whose first record is in `piece`, which is a range of sorted records. A
+/// Calls `f` with all records of each group whose first record is in `range`, which is a range of sorted records. A
 /// group consists of consecutive records for which `group_of` returns equal values. The last group may continue after
-/// the end of the piece.
+/// the end of the range.
 ///
 /// # Errors
 ///
 /// Returns an error if `f` fails or if a temporary file cannot be read.
 pub(super) fn scan_groups<R: Record, G: PartialEq>(
     records: &Sealed<R>,
-    piece: &Piece,
+    range: &RecordRange,
     group_of: impl Fn(R) -> G,
     mut f: impl FnMut(R) -> Result<()>,
 ) -> Result<()> {
-    // The record before the piece shows whether its first group began earlier.
-    let first = piece.range.start.saturating_sub(1);
-    let len = len_of(records, piece.shard);
+    // The record before the range shows whether its first group began earlier.
+    let first = range.indices.start.saturating_sub(1);
+    let len = len_of(records, range.shard);
     let (mut earlier, mut present) = (None, None);
     let mut buffer = Vec::new();
     for from in (first..len).step_by(READ) {
-        let some = records.range(piece.shard, from..len.min(from + READ), &mut buffer)?;
+        let some = records.range(range.shard, from..len.min(from + READ), &mut buffer)?;
         for (number, record) in (from..).zip(some) {
             let group = Some(group_of(*record));
-            if number < piece.range.start {
+            if number < range.indices.start {
                 earlier = group;
             } else if group != earlier {
-                if group != present && number >= piece.range.end {
+                if group != present && number >= range.indices.end {
                     return Ok(());
                 }
                 present = group;
                 f(*record)?;
             }
-            // Ends the search in a piece that lies within a group which began earlier and may continue for long.
-            if present.is_none() && number + 1 >= piece.range.end {
+            // Ends the search in a range that lies within a group which began earlier and may continue for long.
+            if present.is_none() && number + 1 >= range.indices.end {
                 return Ok(());
             }
         }
