@@ -108,7 +108,7 @@ impl Book {
 
 impl Book {
     fn found(&self, py: Python<'_>, position: Given<'_, '_>) -> PyResult<Vec<Move>> {
-        let pos = from_argument(position, self.book.variant())?;
+        let pos = from_argument(position, detached(py, || self.book.variant())?)?;
         detached(py, || {
             let moves = self.book.moves_of(&pos)?;
             let mut moves: Vec<Move> = moves

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
-    header::{self, HeaderError, split_checksum, with_checksum},
+    header::{self, split_checksum, with_checksum},
     lines::{PlayableMoves, contains, reached},
     reader::Book,
     records::{Entry, each_move_once, with_format_castling, write_entries},
@@ -235,11 +235,8 @@ const EDITED: &str = "Edited by polybook ";
 /// Returns `None` if the header must stay unchanged: if the book has no header or a malformed one, or if the header has
 /// neither a checksum nor room for the new lines.
 fn edited_header(book: &Book) -> Result<Option<String>> {
-    let old = match book.header() {
-        Ok(old) => old,
-        // The book has no header, or a malformed one.
-        Err(err) if err.carried::<HeaderError>().is_some() => return Ok(None),
-        Err(err) => return Err(err),
+    let Some(old) = book.readable_header()? else {
+        return Ok(None);
     };
     let (comment, checksum) = split_checksum(&old.comment);
     let line = format!("{EDITED}{}", env!("CARGO_PKG_VERSION"));

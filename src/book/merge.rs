@@ -191,8 +191,11 @@ impl BookMerge<'_> {
         let out = &file.target().to_owned();
         let header = joined_header(books, self.done, &self.filter.option_text(), out)?;
         let mut writer = BookWriter::begin(&mut file, Some(&header), temp_dir)?;
-        let of_first = || books.first()?.variant();
-        let variant = self.variant.or_else(of_first).unwrap_or_default();
+        let of_first = match books.first() {
+            Some(book) => book.variant()?,
+            None => None,
+        };
+        let variant = self.variant.or(of_first).unwrap_or_default();
         let doing = (&**temp_dir, "write a temporary file in");
         let is_move = move_check(header::parse(&header).ok());
         // The default filter drops no move, but castling in two spellings is one move.

@@ -203,23 +203,56 @@ impl Book {
             .map_err(|source| Error::format(&self.path, source))
     }
 
+    /// Reads the names of the variants in the header. Returns an empty list if the book has no header, or if the header
+    /// is malformed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read.
+    pub fn variants(&self) -> Result<Vec<String>> {
+        let header = self.readable_header()?;
+        Ok(header.map_or_else(Vec::new, |header| header.variants))
+    }
+
+    /// Reads and parses the header. Returns `None` if the book has no header, or if the header is malformed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read.
+    pub(crate) fn readable_header(&self) -> Result<Option<Header>> {
+        match self.header() {
+            Ok(header) => Ok(Some(header)),
+            Err(Error::Format { .. }) => Ok(None),
+            Err(err) => Err(err),
+        }
+    }
+
     /// Returns the variant that the header names. Returns `None` if the book has no header, or if the header lists no
     /// variant, several variants or an unknown one.
-    pub fn variant(&self) -> Option<Variant> {
-        match &*self.header().ok()?.variants {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read.
+    pub fn variant(&self) -> Result<Option<Variant>> {
+        Ok(match &*self.variants()? {
             [name] => name.parse().ok(),
             _ => None,
-        }
+        })
     }
 
     /// Returns `true` if the header lists a variant that is played like `variant`. A book without a header is for
     /// standard chess. The check is necessary because positions of several variants may have the same key.
-    pub fn is_for(&self, variant: Variant) -> bool {
-        let header = self.header().ok();
-        let named = header.filter(|header| !header.variants.is_empty());
-        named.map_or(variant == Variant::Standard, |header| {
-            let mut names = header.variants.iter();
-            names.any(|name| Ok(true) == name.parse().map(|own| variant.is_played_like(own)))
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read.
+    pub fn is_for(&self, variant: Variant) -> Result<bool> {
+        let names = self.variants()?;
+        let is_played_like =
+            |name: &String| Ok(true) == name.parse().map(|own| variant.is_played_like(own));
+        Ok(match names.is_empty() {
+            true => variant == Variant::Standard,
+            false => names.iter().any(is_played_like),
         })
     }
 
@@ -458,6 +491,23 @@ mod tests {
                 let _ = book.header();
             }
         }
+    }
+
+    #[test]
+    fn a_header_that_cannot_be_read_is_not_taken_for_a_missing_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("book.bin");
+        let header = header::create(&["atomic".to_owned()], "").unwrap();
+        let mut bytes = header::create_raw(&header);
+        bytes.extend(record(1, 1));
+        fs::write(&path, &bytes).unwrap();
+        let book = Book::open(&path).unwrap();
+        assert_eq!(book.variant().unwrap(), Some(Variant::Atomic));
+        assert!(book.is_for(Variant::Atomic).unwrap());
+        // A file that has become shorter gives an error when its former bytes are read.
+        fs::write(&path, &bytes[..Entry::SIZE]).unwrap();
+        assert!(book.variant().is_err());
+        assert!(book.is_for(Variant::Standard).is_err());
     }
 
     fn record(key: u64, number: usize) -> [u8; Entry::SIZE] {

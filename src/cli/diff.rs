@@ -70,7 +70,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             of_book(argument, book, args.variant)?;
         }
     }
-    let variant = args.variant.or(first.variant()).or(second.variant());
+    let variant = args.variant.or(first.variant()?).or(second.variant()?);
     let mut wanted = context.show_progress("comparing", |meter| {
         let mut wanted = Wanted::new(memory.share(2));
         for difference in differences(&first, &second, meter) {

@@ -108,7 +108,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     };
     let book = Book::open(file_of(&args.book)?)?;
     let variant = of_book(&args.book, &book, args.position.variant)?;
-    let edits = edits(&args, variant, book.variant())?;
+    let edits = edits(&args, variant, book.variant()?)?;
     if edits.is_empty() {
         let usage = "no change: give --set, --remove, --remove-position or --script";
         return Err(Usage(usage.to_owned()).into());

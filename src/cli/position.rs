@@ -142,17 +142,11 @@ pub fn color() -> impl TypedValueParser<Value = Color> {
     PossibleValuesParser::new(["white", "black"]).map(|name| Color::from_white(name == "white"))
 }
 
-/// Returns the names of the variants in the header of a book, or an empty list if the book has no header.
-pub fn variants_of_book(book: &Book) -> Vec<String> {
-    let header = book.header();
-    header.map_or_else(|_| Vec::new(), |header| header.variants)
-}
-
 /// Returns the variant whose rules apply to a book: `asked` if it is `Some`, and otherwise the variant in the book's
 /// header. Returns an error if the header does not list the variant.
 pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::Result<Variant> {
-    let variant = asked.or(book.variant()).unwrap_or_default();
-    refuse_other(argument, &variants_of_book(book), variant)?;
+    let variant = asked.or(book.variant()?).unwrap_or_default();
+    refuse_other(argument, &book.variants()?, variant)?;
     Ok(variant)
 }
 

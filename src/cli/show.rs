@@ -20,7 +20,7 @@ use super::{
     evals::{self, EvalsArg},
     input::file_or_index,
     key,
-    position::{PositionArgs, Searched, of_database, refuse_other, variants_of_book},
+    position::{PositionArgs, Searched, of_database, refuse_other},
     terminal::{print, print_json},
 };
 
@@ -134,15 +134,15 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
                        moves; polybook verify says more";
         return Err(Error::file(file, problem).into());
     }
-    let variant = args.position.variant_of(book.variant());
-    let mut own = variants_of_book(&book);
+    let variant = args.position.variant_of(book.variant()?);
+    let mut own = book.variants()?;
     if own.is_empty() {
         own.push(Variant::Standard.name().to_owned());
     }
     refuse_other(&args.book, &own, variant)?;
     let searched = Searched {
         file: &args.book,
-        only: book.variant().or(Some(Variant::Standard)),
+        only: book.variant()?.or(Some(Variant::Standard)),
     };
     let pos = args.position.position_in(variant, &searched)?;
     let moves = book.moves_of(&pos)?.into_iter().map(|entry| ShownMove {

@@ -174,7 +174,7 @@ fn opened(
         book => book?,
     };
     let variant = of_book(&args.source, &book, asked)?;
-    let only = book.variant();
+    let only = book.variant()?;
     Ok((Box::new(book), variant, only))
 }
 

@@ -137,7 +137,7 @@ impl Env for ReadOnly {
     }
 
     fn exists(&self, path: &Path) -> rusty_leveldb::Result<bool> {
-        Ok(self.memory.exists(path)? || self.on_disk(path).exists())
+        Ok(self.memory.exists(path)? || self.on_disk(path).try_exists()?)
     }
 
     fn children(&self, path: &Path) -> rusty_leveldb::Result<Vec<PathBuf>> {

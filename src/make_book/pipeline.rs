@@ -1,6 +1,6 @@
 //! The stages of a run of `make-book`, from opening the inputs to renaming the outputs.
 
-use std::{ops::Range, path::Path, sync::atomic::Ordering};
+use std::{io, ops::Range, path::Path, sync::atomic::Ordering};
 
 use rayon::ThreadPool;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     counts::Counts,
-    error::{Error, Result},
+    error::{At, Error, Result},
     pgn::Input,
     storage::output::{Finished, commit_all, refuse_clashes, repeated},
     task,
@@ -132,7 +132,12 @@ impl MakeBook {
     fn check(&self, inputs: &Inputs<'_>) -> Result<()> {
         inputs.all.iter().try_for_each(|input| input.check())?;
         let temp_dir = &self.memory.temp_dir;
-        if !temp_dir.is_dir() {
+        let is_absent = |err: &io::Error| err.kind() == io::ErrorKind::NotFound;
+        let is_directory = match temp_dir.metadata() {
+            Err(err) if is_absent(&err) => false,
+            metadata => metadata.at(temp_dir, "open")?.is_dir(),
+        };
+        if !is_directory {
             return Err(Error::file(
                 temp_dir,
                 "no directory for temporary files: name another",

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     counts::Wdl,
-    error::{Error, Result},
+    error::{At, Error, Result},
     storage::output::{Finished, repeated},
     storage::sort::{ByteRun, Memory, Merge, TextSorter},
     task,
@@ -95,12 +95,13 @@ fn merge(
         }
     }
     let info = joined.ok_or_else(|| ObsError::NoInput.at(out.target()))?;
-    let sizes = inputs
-        .iter()
-        .filter_map(|path| path.as_ref().metadata().ok());
+    let mut size = 0;
+    for path in inputs {
+        size += path.as_ref().metadata().at(path.as_ref(), "open")?.len();
+    }
     let made = MadeDatabase {
         info: &info,
-        size: sizes.map(|metadata| metadata.len()).sum(),
+        size,
         temp_dir: &memory.temp_dir,
     };
     let (rows, finished) = out.insert_all(made, stop, |gatherer| {

@@ -250,7 +250,7 @@ impl MoveSource {
         let metadata = path.metadata().at(path, "open")?;
         if is_named_book || metadata.len() > 0 && is_book_or_empty(path)? {
             let book = Book::open_within(path, options.memory.bytes as u64 / 2)?;
-            let own = book.variant();
+            let own = book.variant()?;
             return Ok(with(Kind::Book(book), own));
         }
         Ok(None)
@@ -459,9 +459,8 @@ impl MoveSource {
         let other = color.other();
         let is_for = format!("Repertoire for {other}");
         if let Kind::Book(book) = &self.kind
-            && book
-                .header()
-                .is_ok_and(|header| header.comment.contains(&is_for))
+            && let Some(header) = book.readable_header()?
+            && header.comment.contains(&is_for)
         {
             return Ok(Some(format!("the repertoire is for {other} by its header")));
         }

@@ -78,7 +78,7 @@ impl BookFile {
     /// Returns the records of a Polyglot book for the last position of a line. If reading fails, for example because
     /// another program has changed the file, opens the file again, stores the new book in `book`, and tries once more.
     fn entries(&self, book: &RwLock<Arc<Book>>, line: &Line) -> Result<Vec<Entry>> {
-        let entries_of = |book: &Book| match book.is_for(line.variant()) {
+        let entries_of = |book: &Book| match book.is_for(line.variant())? {
             true => book.moves_of(line.position()),
             false => Ok(Vec::new()),
         };
