@@ -10,7 +10,7 @@ use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
     header::{self, split_checksum, with_checksum},
-    lines::{PlayableMoves, contains, reached},
+    lines::{PlayableMoves, contains, reached_keys},
     reader::Book,
     records::{Entry, each_move_once, with_format_castling, write_entries},
     writer::BookWriter,
@@ -176,7 +176,8 @@ impl Orphans {
         let share = memory.share(8);
         let mut done = Portions::new(meter);
         let moves = PlayableMoves::within(before, meter, memory.bytes / 4)?;
-        let from_removed = reached(&Replies(moves), removed, None, u16::MAX, &share, &mut done)?;
+        let from_removed =
+            reached_keys(&Replies(moves), removed, None, u16::MAX, &share, &mut done)?;
         let mut done = [(); 3].map(|()| Portions::new(meter));
         let moves = PlayableMoves::within(after, meter, memory.bytes / 4)?;
         let closed = removed.iter().map(key).collect();
@@ -192,7 +193,7 @@ impl Orphans {
                 source,
                 closed: &closed,
             };
-            still_reached.push(reached(&source, &start, side, u16::MAX, &share, done)?);
+            still_reached.push(reached_keys(&source, &start, side, u16::MAX, &share, done)?);
         }
         Ok(Orphans {
             from_removed,

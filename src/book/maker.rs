@@ -566,7 +566,7 @@ impl Source for LegalMoves<'_> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let moves = self.of(pos)?.into_iter();
         Ok(moves
-            .map(|(entry, mv)| TreeMove::known(mv, entry.weight.into(), None))
+            .map(|(entry, mv)| TreeMove::without_evaluation(mv, entry.weight.into(), None))
             .collect())
     }
 }

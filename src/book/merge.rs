@@ -6,7 +6,7 @@ use shakmaty::Color;
 
 use super::{
     header::{self, HeaderError, with_checksum},
-    lines::{PlayableMoves, contains, reached},
+    lines::{PlayableMoves, contains, reached_keys},
     maker::{DroppedMoves, LossSummary},
     reader::{Book, CheckedRecords},
     records::{Entry, write_entries},
@@ -320,7 +320,7 @@ impl BookMerge<'_> {
         let [of_white, of_black] = &mut done;
         let of = |side, done| {
             let lines = LinesOf(&moves, side);
-            reached(&lines, &starts, Some(side), plies, &memory, done)
+            reached_keys(&lines, &starts, Some(side), plies, &memory, done)
         };
         Ok([of(Color::White, of_white)?, of(Color::Black, of_black)?])
     }

@@ -301,7 +301,7 @@ impl KeptMoves<'_> {
         let mut scratch = self.scratch.borrow_mut();
         let found = self
             .finder
-            .find(self.finder.part(pos.key()), &mut scratch)?;
+            .find(self.finder.range_of(pos.key()), &mut scratch)?;
         let moves = found.as_ref().map_or(&[][..], |found| found.moves).iter();
         let kept = moves.filter(|count| self.keeps(count.stats));
         let legal = kept.filter_map(|count| Some((*count, count.mv.to_move(pos.position())?)));
@@ -313,7 +313,9 @@ impl Source for KeptMoves<'_> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let kept = self.kept(pos)?.into_iter();
         Ok(kept
-            .map(|(count, mv)| TreeMove::known(mv, count.stats.games(), Some(count.stats)))
+            .map(|(count, mv)| {
+                TreeMove::without_evaluation(mv, count.stats.games(), Some(count.stats))
+            })
             .collect())
     }
 

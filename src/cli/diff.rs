@@ -83,12 +83,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let again = Meter::default();
     let found_again = || differences(&first, &second, &again);
     let (mut positions, mut moves) = (0, 0);
-    for found in found(found_again(), wanted.found()) {
+    for found in locate_differences(found_again(), wanted.found()) {
         positions += 1;
         moves += found?.0.moves.len() as u64;
     }
     let evals = args.evals.open()?;
-    let found = found(found_again(), wanted.found());
+    let found = locate_differences(found_again(), wanted.found());
     let found = found.map(|found| {
         let (difference, pos) = found?;
         let of_move = |mv| evaluated(evals.as_ref(), pos.as_ref(), mv);
@@ -141,7 +141,7 @@ fn evaluated(
 
 /// Finds the position of each difference between two books. Drops the moves that differ only in the way castling is
 /// stored, and differences that then have no moves.
-fn found<'a>(
+fn locate_differences<'a>(
     differences: impl Iterator<Item = polybook::Result<PositionDifference>> + 'a,
     mut positions: FoundPositions<'a>,
 ) -> impl Iterator<Item = polybook::Result<Difference>> + 'a {

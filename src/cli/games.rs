@@ -224,14 +224,14 @@ fn document(game: &FoundGame<'_>) -> Value {
                 // A game without tags has no offset.
                 json!(header.offset())
             }
-            _ => json!(known(value)),
+            _ => json!(known_value(value)),
         };
     }
     document
 }
 
 /// Returns the value of a tag, or `None` if the value means unknown: an empty text, `*`, `?`, `-` or `????.??.??`.
-fn known(value: Cow<'_, str>) -> Option<Cow<'_, str>> {
+fn known_value(value: Cow<'_, str>) -> Option<Cow<'_, str>> {
     let is_said = value.trim().contains(|c| !"*?-.".contains(c));
     is_said.then_some(value)
 }

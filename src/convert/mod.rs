@@ -42,7 +42,7 @@ use crate::{
     counts::{CountBatch, Counts, Finder, LookUpBuffers, Memory, MoveFilter, Tally, Wdl},
     error::{Error, Result},
     evals::MaxLoss,
-    obs::{Obs, ObsRow, PassedOver, legal_move},
+    obs::{Obs, ObsRow, SkippedRows, legal_move},
     position::{BookMove, Keyed, Variant, en_passant_part, has_inner_castling_rook, key},
     progress::Meter,
     storage::output::{AtomicFile, BufferedFile},
@@ -96,7 +96,7 @@ pub struct Converted {
     /// The moves whose weights a book lowered by the counts after them, or `None` without minimax.
     pub minimax: Option<MinimaxSummary>,
     /// The number of rows that could not be read, and the error of the first.
-    pub passed_over: PassedOver,
+    pub passed_over: SkippedRows,
     /// The number of active rows that the move filter left out of a table.
     pub left_out: u64,
     /// Whether the search for a suite's lines stopped before it had looked at all lines, so that some may be missing.
@@ -291,7 +291,7 @@ impl CountedMoves<'_> {
     /// Returns the results, from White's view, of all games that reached a position. Returns `None` if no game reached
     /// it.
     fn results(&self, pos: &Keyed<VariantPosition>) -> Result<Option<Wdl>> {
-        let part = self.finder.part(pos.identity());
+        let part = self.finder.range_of(pos.identity());
         let mut scratch = self.scratch.borrow_mut();
         let found = self.finder.find(part, &mut scratch)?;
         let arrivals = found.and_then(|found| {
@@ -314,7 +314,7 @@ impl Source for CountedMoves<'_> {
                 return None;
             }
             let mv = count.mv.to_move(pos.position())?;
-            Some(TreeMove::known(mv, weight, Some(count.stats)))
+            Some(TreeMove::without_evaluation(mv, weight, Some(count.stats)))
         });
         Ok(kept.collect())
     }
@@ -330,7 +330,7 @@ pub(super) struct DatabaseCounts {
     pub counts: Counts,
     /// The start positions of Chess960 that the database contains, deduplicated.
     pub starts: Vec<VariantPosition>,
-    pub passed_over: PassedOver,
+    pub passed_over: SkippedRows,
 }
 
 /// The numbers of games by position, move and result that one thread has read from a batch of rows of an OOBS database.
@@ -343,7 +343,7 @@ struct RowCounts {
     /// Whether an EPD has the en passant square of a pinned pawn.
     names_pinned: bool,
     starts: Vec<Keyed<VariantPosition>>,
-    passed_over: PassedOver,
+    passed_over: SkippedRows,
 }
 
 impl Convert {
@@ -366,7 +366,7 @@ impl Convert {
         let mut is_exact = false;
         let mut starts = Vec::new();
         let mut known_starts = HashSet::new();
-        let mut passed_over = PassedOver::default();
+        let mut passed_over = SkippedRows::default();
         let mut batch = Vec::with_capacity(BATCH);
         let mut take = |batch: &mut Vec<ObsRow>| -> Result<()> {
             self.meter.advance(batch.len() as u64);

@@ -15,7 +15,7 @@ use crate::{
     book::{Scale, Scaling, Weights},
     counts::{MoveFilter, Wdl},
     error::{At, Result},
-    obs::{ObsRow, PassedOver, legal_move},
+    obs::{ObsRow, SkippedRows, legal_move},
     position::{BookMove, Variant, fen_of, key},
     storage::output::{AtomicFile, BufferedFile},
     task,
@@ -236,7 +236,7 @@ impl DatabaseTable<'_> {
         let pos = match self.variant.parse_position(&first.epd) {
             Ok(pos) => pos,
             Err(err) => {
-                let mut passed_over = PassedOver::default();
+                let mut passed_over = SkippedRows::default();
                 for row in rows.drain(..) {
                     passed_over.row(&row, &err.to_string());
                 }

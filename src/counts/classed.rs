@@ -59,25 +59,25 @@ pub(crate) struct ClassedCounts {
 
 /// A row in a k-way merge. Rows are ordered by position key, move and identity (a hash that distinguishes positions
 /// with equal keys).
-struct Placed(ClassRow);
+struct MergeRow(ClassRow);
 
-impl PartialEq for Placed {
-    fn eq(&self, other: &Placed) -> bool {
+impl PartialEq for MergeRow {
+    fn eq(&self, other: &MergeRow) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Placed {}
+impl Eq for MergeRow {}
 
-impl PartialOrd for Placed {
-    fn partial_cmp(&self, other: &Placed) -> Option<Ordering> {
+impl PartialOrd for MergeRow {
+    fn partial_cmp(&self, other: &MergeRow) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Placed {
-    fn cmp(&self, other: &Placed) -> Ordering {
-        self.0.place().cmp(&other.0.place())
+impl Ord for MergeRow {
+    fn cmp(&self, other: &MergeRow) -> Ordering {
+        self.0.sort_key().cmp(&other.0.sort_key())
     }
 }
 
@@ -145,7 +145,7 @@ impl ClassedCounts {
         {
             let (mut place, mut classes) = (None, 0);
             return for_each_class_row(own, shards, |row| {
-                let is_next = place.replace(row.place()) != Some(row.place());
+                let is_next = place.replace(row.sort_key()) != Some(row.sort_key());
                 classes = if is_next { 1 } else { classes + 1 };
                 self.check_classes(classes)?;
                 f(row)
@@ -156,8 +156,11 @@ impl ClassedCounts {
             self.rows(parts.classed_rows_of(shards.clone(), *has), has_ends)
         });
         let sources = of_directories.chain(own.map(|own| class_rows(own, shards.clone())));
-        let sources = sources.map(|rows| rows.map(|row| row.map(Placed)));
-        self.add_moves(Merge::new(sources).map(|row| row.map(|Placed(row)| row)), f)
+        let sources = sources.map(|rows| rows.map(|row| row.map(MergeRow)));
+        self.add_moves(
+            Merge::new(sources).map(|row| row.map(|MergeRow(row)| row)),
+            f,
+        )
     }
 
     /// Adds up the rows of each move by class (speed, rating group and month) and calls `f` with the sums. `sorted`
@@ -178,7 +181,7 @@ impl ClassedCounts {
                     let sides = CountsError::Sides(row.row.key.cast_signed());
                     return Err(Error::format(self.path(), sides));
                 }
-                if last.place() != row.place() {
+                if last.sort_key() != row.sort_key() {
                     self.flush_move(&mut rows, &mut f)?;
                     most = MOST_OF_MOVE;
                 }
@@ -471,7 +474,7 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
                 return Some(Err(err));
             }
         }
-        rows.sort_unstable_by_key(ClassRow::place);
+        rows.sort_unstable_by_key(ClassRow::sort_key);
         Some(Ok(rows))
     };
     let rows = std::iter::from_fn(of_key);
@@ -524,7 +527,7 @@ fn rows_of_identities(
         if rows.first().is_some_and(|first| first.key != key) {
             result = hand_over(&mut rows);
         }
-        match finder.find(finder.part(identity), &mut scratch) {
+        match finder.find(finder.range_of(identity), &mut scratch) {
             Ok(found) => {
                 let found = found.expect("every identity was counted");
                 rows.extend(found.moves.iter().map(|count| Row {

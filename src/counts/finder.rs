@@ -34,20 +34,20 @@ const PART_IN_FILE: u64 = 256;
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
     pub(super) counts: &'a Counts,
-    pub(super) shards: Cow<'a, [ShardParts]>,
+    pub(super) shards: Cow<'a, [ShardBuckets]>,
 }
 
 /// The results of moves by position, with the tables that are needed to find a position by its key.
 #[derive(Debug)]
 pub(crate) struct FindableCounts {
     counts: Counts,
-    shards: Vec<ShardParts>,
+    shards: Vec<ShardBuckets>,
 }
 
 /// A table of the parts of one shard of sorted records, which is a 256th of the range of keys. A part contains the
 /// records whose keys share some leading bits.
 #[derive(Clone, Debug)]
-pub(super) struct ShardParts {
+pub(super) struct ShardBuckets {
     /// The number of bits of the key, below those that select the shard, that select the part.
     bits: u32,
     /// The index of the first record of each part, followed by the total number of records.
@@ -68,16 +68,16 @@ pub(crate) struct RecordRange {
 
 /// The location of a position's first record: its shard (a 256th of the range of keys) and its index in the shard.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct RecordPlace {
+pub(crate) struct RecordLocation {
     pub(super) shard: usize,
     pub(super) record: usize,
 }
 
 /// The result of looking up a position in the counts: the moves that were played in it, with their results.
 #[derive(Debug)]
-pub(crate) struct Found<'a> {
+pub(crate) struct FinderMatch<'a> {
     /// The index of its first record.
-    pub place: RecordPlace,
+    pub place: RecordLocation,
     /// The side to move.
     pub turn: shakmaty::Color,
     /// The moves, in ascending order.
@@ -104,9 +104,9 @@ impl Counts {
         })
     }
 
-    fn parts(&self) -> Result<Vec<ShardParts>> {
+    fn parts(&self) -> Result<Vec<ShardBuckets>> {
         let shards = (0..SHARDS).into_par_iter();
-        shards.map(|shard| ShardParts::new(self, shard)).collect()
+        shards.map(|shard| ShardBuckets::new(self, shard)).collect()
     }
 }
 
@@ -139,8 +139,8 @@ impl FindableCounts {
     }
 }
 
-impl ShardParts {
-    fn new(counts: &Counts, shard: usize) -> Result<ShardParts> {
+impl ShardBuckets {
+    fn new(counts: &Counts, shard: usize) -> Result<ShardBuckets> {
         let records = counts.records();
         let part = if records.is_in_memory(shard) {
             PART_IN_MEMORY
@@ -161,7 +161,7 @@ impl ShardParts {
             seen += 1;
         })?;
         starts.resize((1 << bits) + 1, seen);
-        Ok(ShardParts {
+        Ok(ShardBuckets {
             bits,
             starts,
             positions,
@@ -178,7 +178,7 @@ impl Finder<'_> {
     /// Returns the range of records in which the position with the key `key` can be found. If the position was counted,
     /// all its records are in this range.
     #[inline]
-    pub fn part(&self, key: u64) -> RecordRange {
+    pub fn range_of(&self, key: u64) -> RecordRange {
         self.to_records(self.part_numbers(key))
     }
 
@@ -224,7 +224,7 @@ impl Finder<'_> {
     ) -> Result<Vec<MoveCount>> {
         let mut moves: Vec<MoveCount> = Vec::new();
         for identity in pos.exact_identities() {
-            let Some(found) = self.find(self.part(identity), scratch)? else {
+            let Some(found) = self.find(self.range_of(identity), scratch)? else {
                 continue;
             };
             for count in found.moves {
@@ -237,7 +237,7 @@ impl Finder<'_> {
         Ok(moves)
     }
 
-    /// Returns the records of the position for whose key [`part`](Finder::part) returned the range `part`, or `None` if
+    /// Returns the records of the position for whose key [`range_of`](Finder::range_of) returned the range `part`, or `None` if
     /// the position was not counted. The content of `scratch` is overwritten.
     ///
     /// # Errors
@@ -247,7 +247,7 @@ impl Finder<'_> {
         &self,
         part: RecordRange,
         scratch: &'s mut LookUpBuffers,
-    ) -> Result<Option<Found<'s>>> {
+    ) -> Result<Option<FinderMatch<'s>>> {
         let RecordRange {
             key,
             shard,
@@ -265,8 +265,8 @@ impl Finder<'_> {
         let rest = &records[first..];
         let len = rest.iter().take_while(|record| record.key() == key).count();
         self.counts.move_counts(&rest[..len], &mut scratch.moves);
-        Ok(Some(Found {
-            place: RecordPlace {
+        Ok(Some(FinderMatch {
+            place: RecordLocation {
                 shard,
                 record: start as usize + first,
             },
@@ -336,7 +336,7 @@ impl VisitedBits {
 
     /// Marks a position as visited. Returns `true` if the position was not visited before. Any number of threads may
     /// call this function at the same time.
-    pub fn set(&self, place: RecordPlace) -> bool {
+    pub fn set(&self, place: RecordLocation) -> bool {
         let word = &self.shards[place.shard][place.record / WORD];
         let bit = 1 << (place.record % WORD);
         word.fetch_or(bit, Ordering::Relaxed) & bit == 0
@@ -379,10 +379,10 @@ mod tests {
             let finder = counts.finder().unwrap();
             let mut scratch = LookUpBuffers::default();
             for i in 1..60_000 {
-                let part = finder.part(key(i));
+                let part = finder.range_of(key(i));
                 let found = finder.find(part, &mut scratch).unwrap().unwrap();
                 assert_eq!(found.moves.len() as u64, 1 + i % 3);
-                let other = finder.part(key(i) ^ 1);
+                let other = finder.range_of(key(i) ^ 1);
                 assert!(finder.find(other, &mut scratch).unwrap().is_none());
             }
         }
@@ -394,7 +394,7 @@ mod tests {
         let finder = counts.finder().unwrap();
         for key in [0, 1, u64::MAX] {
             let mut scratch = LookUpBuffers::default();
-            let found = finder.find(finder.part(key), &mut scratch);
+            let found = finder.find(finder.range_of(key), &mut scratch);
             assert!(found.unwrap().is_none());
         }
     }

@@ -159,7 +159,7 @@ impl From<Row> for ClassRow {
 impl ClassRow {
     /// Returns the sort key of a row: the signed position key, the move, and the identity. The identity is a hash that
     /// distinguishes positions with equal keys.
-    pub(super) fn place(&self) -> (i64, BookMove, u64) {
+    pub(super) fn sort_key(&self) -> (i64, BookMove, u64) {
         (self.row.key.cast_signed(), self.row.mv, self.row.identity)
     }
 }

@@ -113,7 +113,7 @@ impl OrderedPart {
             let mut groups = Vec::new();
             for (number, group) in file.groups().iter().enumerate() {
                 groups.push(Group {
-                    keys: Group::keys(group, columns.key.place()).unwrap_or(i64::MIN..=i64::MAX),
+                    keys: Group::keys(group, columns.key.index()).unwrap_or(i64::MIN..=i64::MAX),
                     rows: file.rows(number)? as u64,
                 });
             }
@@ -163,7 +163,7 @@ impl Group {
     /// and move, do not state the first and the last key, or state no rows or more than [`MOST_OF_GROUP`].
     fn find(group: &RowGroupMetaData, columns: &PartColumns) -> Option<Group> {
         let rows = u64::try_from(group.num_rows()).ok()?;
-        let [key, mv] = [columns.key, columns.mv].map(|column| column.place());
+        let [key, mv] = [columns.key, columns.mv].map(|column| column.index());
         let sorting = group.sorting_columns()?;
         let ascending = sorting
             .iter()

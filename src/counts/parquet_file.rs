@@ -367,7 +367,7 @@ impl Column {
     }
 
     /// Returns the index of the column in the file.
-    pub(super) fn place(&self) -> usize {
+    pub(super) fn index(&self) -> usize {
         self.place
     }
 

@@ -431,7 +431,7 @@ mod tests {
         let mut scratch = crate::counts::LookUpBuffers::default();
         for position in counts.positions() {
             let position = position.unwrap();
-            let found = finder.find(finder.part(position.key), &mut scratch);
+            let found = finder.find(finder.range_of(position.key), &mut scratch);
             let found = found.unwrap().expect("it was counted");
             assert_eq!(found.moves, position.moves);
         }

@@ -114,7 +114,7 @@ impl CountsWriter {
         let parts = part_count(counts.size);
         let has_identities = source.has_identities();
         let write_part = |number: usize| {
-            let mut part = self.part(number, has_identities, Grouping::default(), stop)?;
+            let mut part = self.create_part(number, has_identities, Grouping::default(), stop)?;
             let mut pruner = Pruner::new(counts.min_game, has_identities, self.directory.target());
             for shard in shards_of_part(number, parts) {
                 if counts.min_game == 0 {
@@ -154,7 +154,7 @@ impl CountsWriter {
         let parts = part_count(counts.size);
         let by = counts.about.by;
         let write_part = |number: usize| {
-            let mut part = self.part(number, has_identities, by, stop)?;
+            let mut part = self.create_part(number, has_identities, by, stop)?;
             let mut pruner = Pruner::new(counts.min_game, has_identities, self.directory.target());
             let mut push = |row: &ClassRow| part.push_classed(row);
             for shards in ranges_of_part(number, parts) {
@@ -180,7 +180,7 @@ impl CountsWriter {
 
     /// Creates the Parquet file with the number `number` in the temporary directory. `has_identities` and `by` choose
     /// its optional columns. Setting `stop` interrupts writing.
-    fn part<'s>(
+    fn create_part<'s>(
         &'s self,
         number: usize,
         has_identities: bool,
@@ -497,7 +497,7 @@ impl Pruner {
         row: &ClassRow,
         out: &mut impl FnMut(&ClassRow) -> Result<()>,
     ) -> Result<()> {
-        let (place, is_move) = (row.place(), row.row.mv != BookMove::NONE);
+        let (place, is_move) = (row.sort_key(), row.row.mv != BookMove::NONE);
         let is_next = self.place.replace(place) != Some(place);
         self.pairs += u64::from(is_next && is_move);
         if self.key != Some(row.row.key) {

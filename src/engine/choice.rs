@@ -114,7 +114,7 @@ mod tests {
                 draws: *draws,
                 losses: *losses,
             };
-            TreeMove::known(legal[at], stats.games(), Some(stats))
+            TreeMove::without_evaluation(legal[at], stats.games(), Some(stats))
         };
         stats.iter().enumerate().map(of).collect()
     }

@@ -8,7 +8,7 @@ use super::{
     choice::{Random, centipawns, choose, rank, restrict, wdl},
     command::{self, Go, Wait},
     second_engine::{Event, SecondEngine},
-    settings::{Fallback, OwnOption, Settings},
+    settings::{Fallback, SessionOption, Settings},
 };
 use crate::{
     error::{At, Result},
@@ -51,7 +51,7 @@ pub enum EngineSource {
 pub(super) struct Session<W> {
     sources: Vec<EngineSource>,
     settings: Settings,
-    options: Vec<OwnOption>,
+    options: Vec<SessionOption>,
     behind: Option<SecondEngine>,
     output: W,
     random: Random,
@@ -76,7 +76,7 @@ impl<W: Write> Session<W> {
     ) -> Session<W> {
         Session {
             sources,
-            options: OwnOption::all(behind.as_ref()),
+            options: SessionOption::all(behind.as_ref()),
             random: Random::new(settings.seed),
             pos: Some(settings.rules().start()),
             settings,
@@ -153,7 +153,7 @@ impl<W: Write> Session<W> {
             "uci" => self.introduce(),
             "isready" if self.behind.is_some() => {
                 self.ready_asked += 1;
-                self.pass("isready")
+                self.send_to_second_engine("isready")
             }
             "isready" => self.say("readyok"),
             "setoption" => self.set(rest),
@@ -161,7 +161,7 @@ impl<W: Write> Session<W> {
             "go" => self.go(rest),
             "stop" | "ponderhit" => self.end_wait(word),
             // All further commands concern only the second engine.
-            _ => self.pass(format!("{word} {rest}").trim()),
+            _ => self.send_to_second_engine(format!("{word} {rest}").trim()),
         }
     }
 
@@ -200,7 +200,7 @@ impl<W: Write> Session<W> {
         }
         // If the second engine has an option of the same name, both get the same value.
         match self.behind.as_ref().is_some_and(|behind| behind.has(name)) {
-            true => self.pass(&format!("setoption {text}")),
+            true => self.send_to_second_engine(&format!("setoption {text}")),
             false if is_own => Ok(()),
             false => self.inform(&format!("there is no option {name}")),
         }
@@ -273,7 +273,9 @@ impl<W: Write> Session<W> {
             search.answer = Some(self.fallback());
         }
         self.search = Some(search);
-        commands.iter().try_for_each(|command| self.pass(command))?;
+        commands
+            .iter()
+            .try_for_each(|command| self.send_to_second_engine(command))?;
         self.conclude()
     }
 
@@ -348,7 +350,7 @@ impl<W: Write> Session<W> {
             search.wait = Wait::None;
         }
         match search.listed {
-            Some(_) => self.pass(word),
+            Some(_) => self.send_to_second_engine(word),
             None => self.conclude(),
         }
     }
@@ -390,7 +392,7 @@ impl<W: Write> Session<W> {
             }
             (Some(_), true) => {
                 let most = self.settings.multi_pv;
-                self.pass(&format!("setoption name MultiPV value {most}"))?;
+                self.send_to_second_engine(&format!("setoption name MultiPV value {most}"))?;
                 self.end_second_search()
             }
         }
@@ -425,7 +427,7 @@ impl<W: Write> Session<W> {
 
     /// Writes a line to the second engine, which plays in positions that no source contains. Does nothing if there is
     /// no second engine.
-    fn pass(&mut self, line: &str) -> Result<()> {
+    fn send_to_second_engine(&mut self, line: &str) -> Result<()> {
         let Some(behind) = &mut self.behind else {
             return Ok(());
         };

@@ -327,18 +327,18 @@ const PREFIX: &str = "Book ";
 const EMPTY: &str = "<empty>";
 
 /// An option of polybook, with its name in the current session.
-pub(super) struct OwnOption {
+pub(super) struct SessionOption {
     pub name: String,
     definition: &'static Definition,
     /// Whether the second engine declares an option with the same name and meaning.
     is_shared: bool,
 }
 
-impl OwnOption {
+impl SessionOption {
     /// Returns all options of polybook. `behind` is the second engine, which plays in positions that no source
     /// contains, if there is one. Options of polybook that would clash with those of the second engine are left out or
     /// get a prefix.
-    pub(super) fn all(behind: Option<&SecondEngine>) -> Vec<OwnOption> {
+    pub(super) fn all(behind: Option<&SecondEngine>) -> Vec<SessionOption> {
         let has = |name: &str| behind.is_some_and(|behind| behind.has(name));
         let mut own = Vec::new();
         for (number, definition) in OPTIONS.iter().enumerate() {
@@ -350,7 +350,7 @@ impl OwnOption {
             while !is_shared && has(&name) {
                 name.insert_str(0, PREFIX);
             }
-            own.push(OwnOption {
+            own.push(SessionOption {
                 name,
                 definition,
                 is_shared,
@@ -401,7 +401,7 @@ mod tests {
     use super::*;
 
     fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
-        let own = OwnOption::all(None).into_iter();
+        let own = SessionOption::all(None).into_iter();
         let option = own.into_iter().find(|option| option.name == name);
         option.expect(name).set(settings, value)
     }
@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn a_value_is_the_default_of_its_declaration() {
         let mut settings = Settings::default();
-        let own = OwnOption::all(None);
+        let own = SessionOption::all(None);
         let declared = |settings: &Settings| -> Vec<String> {
             let lines = own.iter();
             lines.filter_map(|own| own.declaration(settings)).collect()

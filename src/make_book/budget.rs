@@ -73,21 +73,21 @@ impl Budget {
             .max();
         let duplicates = match run.drop_duplicates {
             true => memory.share(8),
-            false => memory.part(0),
+            false => memory.with_bytes(0),
         };
         let other = unpacking.unwrap_or(0) + duplicates.bytes + metadata;
         let share = memory.bytes.saturating_sub(other) / shares.max(1);
         let merging = ordered.and_then(|ordered| merging(share, &ordered, threads));
         let merged = merging.as_ref().map_or(0, |(bytes, ..)| *bytes);
         Budget {
-            tally: memory.part(share - merged),
-            share: memory.part(share),
+            tally: memory.with_bytes(share - merged),
+            share: memory.with_bytes(share),
             games: memory.share(8),
             starts: memory.share(16),
             duplicates,
             merging: merging.map(|(_, ranges, for_sum)| Merging {
                 ranges,
-                memory: memory.part(for_sum),
+                memory: memory.with_bytes(for_sum),
             }),
         }
     }
@@ -100,7 +100,7 @@ impl Budget {
         let memory = &run.memory;
         let left = memory.bytes.saturating_sub(held).max(memory.bytes / 8);
         // Sorting needs some memory besides the rows.
-        memory.part(left / 4 * 3)
+        memory.with_bytes(left / 4 * 3)
     }
 
     /// Returns the number of Parquet files of counts that may be written at the same time. Each of them requires

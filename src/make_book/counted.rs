@@ -64,7 +64,7 @@ impl SealedCounts {
 }
 
 /// The data that a run of `make-book` has collected, from which the outputs are written.
-pub(super) struct Counted<'a> {
+pub(super) struct CollectedData<'a> {
     pub counts: &'a SealedCounts,
     /// The moves that a book keeps, if an output [needs weights](Needs::weights).
     pub weighed: Option<BookMaker<'a>>,
@@ -83,7 +83,7 @@ pub(super) struct Counted<'a> {
     pub report: Report,
 }
 
-impl<'a> Counted<'a> {
+impl<'a> CollectedData<'a> {
     /// Returns the moves that a book keeps, with their weights.
     ///
     /// # Panics

@@ -7,7 +7,7 @@ use rayon::ThreadPool;
 use super::{
     budget::Needs,
     budget::{Budget, Merging},
-    counted::{Counted, SealedCounts},
+    counted::{CollectedData, SealedCounts},
     inputs::Inputs,
     options::MakeBook,
     report::Report,
@@ -226,7 +226,7 @@ impl MakeBook {
             (None, Some(counts)) => counts.size()?,
             (None, None) => (0, 0),
         };
-        let mut counted = Counted {
+        let mut counted = CollectedData {
             counts: &sealed,
             weighed,
             provenance,
@@ -302,7 +302,7 @@ impl Run<'_> {
             if let Some(counts) = input.ordered() {
                 let plies = counts.check_read()?;
                 if input
-                    .counted()
+                    .counts()
                     .is_some_and(|counted| counted.origin.is_none())
                 {
                     run.plies_without_sidecar

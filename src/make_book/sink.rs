@@ -10,7 +10,7 @@ use shakmaty::Color;
 
 use super::{
     budget::Budget,
-    counted::Counted,
+    counted::CollectedData,
     main_line::{Ply, VariationPly},
     progress::Phase,
 };
@@ -91,7 +91,7 @@ pub(super) trait Sink: Send + Sync {
     /// # Errors
     ///
     /// Returns [`Error::Empty`] if nothing would be written, or an error that says what the format cannot contain.
-    fn check(&self, _counted: &Counted<'_>) -> Result<()> {
+    fn check(&self, _counted: &CollectedData<'_>) -> Result<()> {
         Ok(())
     }
 
@@ -101,7 +101,7 @@ pub(super) trait Sink: Send + Sync {
     /// # Errors
     ///
     /// Returns an error if the disk is full, if a temporary file cannot be read, or if the run is cancelled.
-    fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished>;
+    fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished>;
 }
 
 /// A collector of the data that an output needs from one batch of games. It may be moved between threads.

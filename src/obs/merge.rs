@@ -10,8 +10,8 @@ use super::{
     database::Obs,
     error::ObsError,
     info::Info,
-    rows::{ObsRow, PassedOver, Rows},
-    writer::{Gatherer, MadeDatabase, ObsWriter},
+    rows::{ObsRow, Rows, SkippedRows},
+    writer::{DatabaseProperties, Gatherer, ObsWriter},
 };
 use crate::{
     counts::Wdl,
@@ -35,7 +35,7 @@ pub struct ObsMergeSummary {
     /// The number of rows of the new database.
     pub rows: u64,
     /// The rows of the inputs that could not be read.
-    pub passed_over: PassedOver,
+    pub passed_over: SkippedRows,
     /// Inputs that are the same file as an earlier input. Their games count twice.
     pub repeated: Vec<PathBuf>,
     /// Inputs without rare moves, and the options by which these were left out, as [`Info::dropped`] returns them.
@@ -74,7 +74,7 @@ fn merge(
     let repeated = repeated(inputs.iter().map(AsRef::as_ref));
     let repeated = repeated.map(Path::to_owned).collect();
     let mut joined = None;
-    let (mut passed_over, mut dropped) = (PassedOver::default(), Vec::new());
+    let (mut passed_over, mut dropped) = (SkippedRows::default(), Vec::new());
     let mut runs = Vec::new();
     let mut databases = Vec::new();
     let is_grouped = inputs.len() > MOST_OPEN;
@@ -99,7 +99,7 @@ fn merge(
     for path in inputs {
         size += path.as_ref().metadata().at(path.as_ref(), "open")?.len();
     }
-    let made = MadeDatabase {
+    let made = DatabaseProperties {
         info: &info,
         size,
         temp_dir: &memory.temp_dir,
@@ -154,7 +154,7 @@ fn merge_databases_into(
     databases: Vec<Obs>,
     memory: &Memory,
     stop: &AtomicBool,
-) -> Result<PassedOver> {
+) -> Result<SkippedRows> {
     let share = memory.share(databases.len());
     let mut readers: Vec<Rows> = databases
         .into_iter()
@@ -164,7 +164,7 @@ fn merge_databases_into(
         .iter_mut()
         .map(|rows| iter::from_fn(|| rows.next_unless(stop)));
     merge_rows(sources, write)?;
-    let mut passed_over = PassedOver::default();
+    let mut passed_over = SkippedRows::default();
     for rows in &readers {
         passed_over.add(rows.passed_over().clone());
     }

@@ -35,7 +35,7 @@ pub use self::{
     error::ObsError,
     info::Info,
     merge::{ObsMergeSummary, merge_databases},
-    rows::{ObsRow, PassedOver, Rows, legal_move},
+    rows::{ObsRow, Rows, SkippedRows, legal_move},
     writer::{ObsSummary, ObsWriter},
 };
 use crate::{

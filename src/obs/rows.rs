@@ -75,14 +75,14 @@ impl ObsRow {
 /// The number of rows that a reader skipped, with an example. A row is skipped if it is malformed or if its move is
 /// illegal.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct PassedOver {
+pub struct SkippedRows {
     /// The number of rows.
     pub rows: u64,
     /// A description of the first of them.
     pub example: Option<String>,
 }
 
-impl PassedOver {
+impl SkippedRows {
     /// Counts a row that is skipped because of `reason`.
     pub(crate) fn row(&mut self, row: &ObsRow, reason: &str) {
         self.rows += 1;
@@ -97,7 +97,7 @@ impl PassedOver {
     }
 
     /// Adds the number of rows that another reader skipped.
-    pub(crate) fn add(&mut self, other: PassedOver) {
+    pub(crate) fn add(&mut self, other: SkippedRows) {
         self.rows += other.rows;
         self.example = self.example.take().or(other.example);
     }
@@ -329,7 +329,7 @@ const AHEAD: usize = 2;
 /// its first error. If the checksum of the database does not match, it returns an error after the last row.
 pub struct Rows {
     ready: vec::IntoIter<ObsRow>,
-    passed_over: PassedOver,
+    passed_over: SkippedRows,
     /// The chunks from the thread. `None` at the end.
     chunks: Option<Feed<Chunk>>,
     reader: Option<JoinHandle<()>>,
@@ -344,7 +344,7 @@ pub struct Rows {
 struct Chunk {
     rows: Vec<ObsRow>,
     bytes: usize,
-    passed_over: PassedOver,
+    passed_over: SkippedRows,
 }
 
 impl Chunk {
@@ -375,7 +375,7 @@ impl Rows {
         })?;
         Ok(Rows {
             ready: Vec::new().into_iter(),
-            passed_over: PassedOver::default(),
+            passed_over: SkippedRows::default(),
             chunks: Some(chunks),
             reader: Some(reader),
             interrupt,
@@ -384,7 +384,7 @@ impl Rows {
     }
 
     /// Returns the number of rows skipped so far, because their EPD, their move or a number is malformed.
-    pub fn passed_over(&self) -> &PassedOver {
+    pub fn passed_over(&self) -> &SkippedRows {
         &self.passed_over
     }
 

@@ -205,7 +205,7 @@ impl<F> CountWalk<'_, F> {
             };
             if add(*part)? {
                 for identity in line.other_exact_identities() {
-                    if !add(self.finder.part(identity))? {
+                    if !add(self.finder.range_of(identity))? {
                         break;
                     }
                 }

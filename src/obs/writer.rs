@@ -137,7 +137,7 @@ impl ObsWriter {
             },
         )?;
         let rows = piles.into_rows();
-        let made = MadeDatabase {
+        let made = DatabaseProperties {
             info,
             size: 2 * rows.size(),
             temp_dir: &memory.temp_dir,
@@ -166,7 +166,7 @@ impl ObsWriter {
     /// output.
     pub(super) fn insert_all(
         mut self,
-        made: MadeDatabase<'_>,
+        made: DatabaseProperties<'_>,
         stop: &AtomicBool,
         gather: impl FnOnce(&mut Gatherer<'_>) -> Result<()> + Send,
     ) -> Result<(u64, Finished)> {
@@ -191,7 +191,7 @@ impl ObsWriter {
 }
 
 /// The properties of a database that is about to be written.
-pub(super) struct MadeDatabase<'a> {
+pub(super) struct DatabaseProperties<'a> {
     pub info: &'a Info,
     /// The approximate size in bytes.
     pub size: u64,
@@ -199,7 +199,7 @@ pub(super) struct MadeDatabase<'a> {
     pub temp_dir: &'a Path,
 }
 
-impl MadeDatabase<'_> {
+impl DatabaseProperties<'_> {
     /// Creates the tables of the empty database `db`, calls `gather`, and inserts the rows that `gather` passes to its
     /// [`Gatherer`]. `file` is the file of the database, and setting `stop` cancels the insertion. Returns the number
     /// of rows. Errors name `path`.

@@ -68,7 +68,7 @@ impl<'a> GameReader<'a> {
     #[inline]
     pub fn next_token(&mut self) -> Token<'a> {
         loop {
-            if let Some(token) = self.step() {
+            if let Some(token) = self.read_element() {
                 return token;
             }
         }
@@ -79,7 +79,7 @@ impl<'a> GameReader<'a> {
     pub(crate) fn next_token_after(&mut self, mut comment: impl FnMut(&'a [u8])) -> Token<'a> {
         loop {
             let start = self.at;
-            match self.step() {
+            match self.read_element() {
                 Some(token) => return token,
                 None => match self.text[start] {
                     b'{' => comment(&self.text[start + 1..self.at - 1]),
@@ -99,7 +99,7 @@ impl<'a> GameReader<'a> {
     /// or `None` if the element was skipped.
     // This is one match over the first byte, because it runs for every word of the movetext.
     #[inline(always)]
-    pub(super) fn step(&mut self) -> Option<Token<'a>> {
+    pub(super) fn read_element(&mut self) -> Option<Token<'a>> {
         let Some(&byte) = self.text.get(self.at) else {
             return Some(Token::End(GameEnd::Complete(None)));
         };

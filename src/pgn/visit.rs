@@ -129,7 +129,7 @@ impl GameReader<'_> {
         self.return_to_comments();
         loop {
             let start = self.at;
-            let visited = match self.step() {
+            let visited = match self.read_element() {
                 Some(Token::Move { text, offset } | Token::Unreadable { text, offset }) => {
                     let Some(san) = san_of(text) else {
                         let reason = "not a move";

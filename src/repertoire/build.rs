@@ -90,7 +90,7 @@ pub(super) fn answer_of(
         after.play(mv);
         let games = source.moves(&after)?.iter().map(TreeMove::games).sum();
         if games > 0 && best.as_ref().is_none_or(|(most, _)| games > *most) {
-            best = Some((games, TreeMove::known(mv, 0, None)));
+            best = Some((games, TreeMove::without_evaluation(mv, 0, None)));
         }
     }
     Ok(best.map(|(_, mv)| mv))
@@ -206,7 +206,9 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
             let known = build.source.moves(pos)?;
             let with_results = kept.into_iter().map(|mv| {
                 let known = known.iter().find(|known| known.mv == mv.mv);
-                known.cloned().unwrap_or(TreeMove::known(mv.mv, 0, None))
+                known
+                    .cloned()
+                    .unwrap_or(TreeMove::without_evaluation(mv.mv, 0, None))
             });
             return Ok(Some(with_results.collect()));
         }
@@ -259,7 +261,7 @@ impl Built {
                 let mv = edge.mv.to_move(pos.position())?;
                 Some(TreeMove {
                     unfinished: edge.unfinished,
-                    ..TreeMove::known(mv, edge.games.max(1), edge.stats)
+                    ..TreeMove::without_evaluation(mv, edge.games.max(1), edge.stats)
                 })
             });
             let moves: Vec<TreeMove> = moves.collect();

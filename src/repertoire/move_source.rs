@@ -140,7 +140,7 @@ impl MoveSource {
             Some(known) => Ok(known),
             None => {
                 let pgn = RepertoirePgn::new(path)?;
-                let mut lines = MoveSource::counted(path, MakeBook::variations, options)?;
+                let mut lines = MoveSource::count_moves(path, MakeBook::variations, options)?;
                 if let Kind::Counts(counts) = lines.kind {
                     lines.kind = Kind::Lines(counts);
                 }
@@ -170,7 +170,7 @@ impl MoveSource {
             FileKind::Counts | FileKind::Directory if is_filtered => {
                 Err(Error::file(path, NO_FILTER))
             }
-            FileKind::Counts => MoveSource::counted(path, |run, _| run, options).map(Some),
+            FileKind::Counts => MoveSource::count_moves(path, |run, _| run, options).map(Some),
             FileKind::Directory => MoveSource::index(path, options).map(Some),
             _ => MoveSource::stored(path, options),
         };
@@ -272,7 +272,7 @@ impl MoveSource {
                 if pos.turn() == color {
                     let moves = added.entry(Keyed::new(pos.clone()).identity()).or_default();
                     if moves.iter().all(|known| known.mv != *mv) {
-                        moves.push(TreeMove::known(*mv, 1, None));
+                        moves.push(TreeMove::without_evaluation(*mv, 1, None));
                     }
                 }
             }
@@ -337,7 +337,7 @@ impl MoveSource {
 
     /// Counts the moves of a PGN, or opens a directory of counts. `how` sets an option of the operation that counts the
     /// moves. It is called with this operation and `true`.
-    fn counted(
+    fn count_moves(
         path: &Path,
         how: fn(MakeBook, bool) -> MakeBook,
         options: &OpenOptions<'_>,
@@ -633,10 +633,10 @@ impl Source for MoveSource {
             }
             Kind::Obs(obs) => Source::moves(obs.as_ref(), pos),
             Kind::Counts(counts) => moves_of(counts, pos, |mv, stats| {
-                TreeMove::known(mv, stats.games(), Some(stats))
+                TreeMove::without_evaluation(mv, stats.games(), Some(stats))
             }),
             Kind::Lines(counts) => moves_of(counts, pos, |mv, stats| {
-                TreeMove::known(mv, stats.games(), None)
+                TreeMove::without_evaluation(mv, stats.games(), None)
             }),
             Kind::Explored(explored) => explored.moves(pos),
             Kind::Filtered(explorer, variant, filters) => {

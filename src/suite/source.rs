@@ -381,7 +381,7 @@ struct LinePath {
 }
 
 /// A position that a search has reached after a certain number of half-moves, with the paths that lead to it.
-struct ReachedPosition {
+struct PositionPaths {
     /// The paths, at least one. A line must not return to an earlier position on its path, so paths allow different
     /// continuations. Each path that is kept allows a continuation that no other path allows.
     paths: Vec<LinePath>,
@@ -389,10 +389,10 @@ struct ReachedPosition {
     portion: f64,
 }
 
-impl ReachedPosition {
-    fn new(path: LinePath) -> ReachedPosition {
+impl PositionPaths {
+    fn new(path: LinePath) -> PositionPaths {
         let (weight, portion) = (path.weight, path.portion);
-        ReachedPosition {
+        PositionPaths {
             paths: vec![path],
             weight,
             portion,
@@ -503,9 +503,9 @@ impl Level {
     fn for_each(
         &mut self,
         rules: &VariantPosition,
-        mut f: impl FnMut(ReachedPosition) -> Result<()>,
+        mut f: impl FnMut(PositionPaths) -> Result<()>,
     ) -> Result<()> {
-        let mut open: Option<ReachedPosition> = None;
+        let mut open: Option<PositionPaths> = None;
         for text in self.texts.sorted() {
             let Some(path) = read(&text?, rules) else {
                 continue;
@@ -515,7 +515,7 @@ impl Level {
                     reached.add(path)
                 }
                 _ => {
-                    if let Some(before) = open.replace(ReachedPosition::new(path)) {
+                    if let Some(before) = open.replace(PositionPaths::new(path)) {
                         f(before)?;
                     }
                 }

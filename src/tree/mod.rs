@@ -61,7 +61,7 @@ impl Source for Book {
         let entries = each_move_once(pos.position(), entries).into_iter();
         let legal = entries.filter_map(|entry| {
             let mv = entry.mv.to_move(pos.position())?;
-            Some(TreeMove::known(mv, entry.weight.into(), None))
+            Some(TreeMove::without_evaluation(mv, entry.weight.into(), None))
         });
         Ok(legal.collect())
     }
@@ -84,7 +84,7 @@ impl Source for crate::obs::Obs {
         let legal = active.filter_map(|row| {
             let mv = crate::obs::legal_move(pos.position(), &row.mv)?.to_move(pos.position())?;
             let weight = crate::book::Weights::default().weight(row.stats);
-            Some(TreeMove::known(mv, weight, Some(row.stats)))
+            Some(TreeMove::without_evaluation(mv, weight, Some(row.stats)))
         });
         Ok(legal.collect())
     }
@@ -125,7 +125,7 @@ impl Source for crate::index::Index {
                 there.draws,
                 there.black_wins(),
             );
-            moves.push(TreeMove::known(mv, there.games, Some(stats)));
+            moves.push(TreeMove::without_evaluation(mv, there.games, Some(stats)));
         }
         // The sort is stable, so moves with equal games stay sorted by their numbers.
         moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
@@ -189,7 +189,7 @@ pub(crate) fn played(
         let mv = uci.to_move(pos).ok()?;
         Some(TreeMove {
             unfinished: played.unfinished,
-            ..TreeMove::known(mv, played.games(), Some(stats))
+            ..TreeMove::without_evaluation(mv, played.games(), Some(stats))
         })
     });
     Ok(moves.collect())

@@ -44,7 +44,7 @@ pub struct TreeMove {
 impl TreeMove {
     /// Creates a move without an evaluation. `weight` is its weight in the source that contains it. `stats` are its
     /// results from the view of the side that moves, or `None` if the source stores only weights.
-    pub(crate) fn known(mv: Move, weight: u64, stats: Option<Wdl>) -> TreeMove {
+    pub(crate) fn without_evaluation(mv: Move, weight: u64, stats: Option<Wdl>) -> TreeMove {
         TreeMove {
             mv,
             weight,
@@ -245,7 +245,7 @@ fn answered(
             None => {
                 let reply = TreeMove {
                     is_known: false,
-                    ..TreeMove::known(mv, 0, None)
+                    ..TreeMove::without_evaluation(mv, 0, None)
                 };
                 (answers.iter().map(TreeMove::games).sum(), reply)
             }
@@ -464,7 +464,9 @@ mod tests {
         fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
             self.requests.set(self.requests.get() + 1);
             let mv = self.moves.get(&pos.key());
-            Ok(Vec::from_iter(mv.map(|mv| TreeMove::known(*mv, 1, None))))
+            Ok(Vec::from_iter(
+                mv.map(|mv| TreeMove::without_evaluation(*mv, 1, None)),
+            ))
         }
 
         fn lacks(&self, key: u64) -> bool {

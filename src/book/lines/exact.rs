@@ -42,10 +42,10 @@ pub struct Reachable {
 /// Returns an error if the book cannot be read, if its keys do not ascend, or if a temporary file cannot be written.
 pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachable> {
     let walks = [
-        (Color::White, OwnMoves::OfTheBook),
-        (Color::Black, OwnMoves::OfTheBook),
-        (Color::White, OwnMoves::Any),
-        (Color::Black, OwnMoves::Any),
+        (Color::White, FollowedMoves::OfTheBook),
+        (Color::Black, FollowedMoves::OfTheBook),
+        (Color::White, FollowedMoves::Any),
+        (Color::Black, FollowedMoves::Any),
     ];
     let done = walks.map(|_| Portions::new(meter));
     let mut walk = LineWalk {
@@ -68,7 +68,7 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
 /// The moves that a search follows for the side whose lines it searches. For the opponent, a search always follows
 /// every reply after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum OwnMoves {
+enum FollowedMoves {
     OfTheBook,
     Any,
 }
@@ -195,7 +195,7 @@ struct LineWalk<'a> {
 }
 
 impl LineWalk<'_> {
-    fn go(&mut self, side: Color, own: OwnMoves, done: &mut Portions<'_>) -> Result<()> {
+    fn go(&mut self, side: Color, own: FollowedMoves, done: &mut Portions<'_>) -> Result<()> {
         let mut seen = SpillingSet::new(self.memory.clone());
         let mut path: Vec<WalkNode> = Vec::new();
         let mut next = Some((ListedPosition::start(), 1.0));
@@ -225,7 +225,7 @@ impl LineWalk<'_> {
         at: &ListedPosition,
         ply: usize,
         side: Color,
-        own: OwnMoves,
+        own: FollowedMoves,
         seen: &mut SpillingSet,
     ) -> Result<Vec<Move>> {
         let key = at.pos.key();
@@ -236,7 +236,7 @@ impl LineWalk<'_> {
             self.noted.resize(ply + 1, None);
         }
         let ours = at.pos.position().turn() == side;
-        if ours || own == OwnMoves::OfTheBook {
+        if ours || own == FollowedMoves::OfTheBook {
             self.noted[ply] = Some(key);
             if !seen.insert_key(key)? {
                 return Ok(Vec::new());
@@ -247,11 +247,11 @@ impl LineWalk<'_> {
         }
         let mut moves = match (ours, own) {
             (false, _) => self.replies(at)?,
-            (true, OwnMoves::OfTheBook) => {
+            (true, FollowedMoves::OfTheBook) => {
                 let moves = self.moves.moves(&at.pos)?;
                 moves.into_iter().map(|mv| mv.mv).collect()
             }
-            (true, OwnMoves::Any) => at.moves(),
+            (true, FollowedMoves::Any) => at.moves(),
         };
         moves.reverse();
         Ok(moves)

@@ -95,7 +95,7 @@ fn count_lines(
 ///
 /// If `side` is given, only the positions in which this side is to move are returned. The keys spill to temporary files
 /// if they exceed `memory`.
-pub(super) fn reached(
+pub(super) fn reached_keys(
     source: &impl Source,
     starts: &[VariantPosition],
     side: Option<Color>,
@@ -205,7 +205,7 @@ impl Source for PlayableMoves<'_> {
         let entries = self.records(pos.key())?;
         let moves = entries.into_iter().filter_map(|entry| {
             let mv = playable(pos.position(), entry)?;
-            Some(TreeMove::known(mv, entry.weight.into(), None))
+            Some(TreeMove::without_evaluation(mv, entry.weight.into(), None))
         });
         Ok(moves.collect())
     }

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
-use super::{CountedBefore, OrderedInput, RunInput};
+use super::{CountsDescription, OrderedInput, RunInput};
 use crate::{
     counts::{
         CountBatch, CountsDirectory, CountsError, CountsOrigin, Grouping, KeyedIdentity,
@@ -146,8 +146,8 @@ impl RunInput for CountsInput {
         Some(self.directory.size())
     }
 
-    fn counted(&self) -> Option<CountedBefore<'_>> {
-        Some(CountedBefore {
+    fn counts(&self) -> Option<CountsDescription<'_>> {
+        Some(CountsDescription {
             path: self.directory.path(),
             origin: self.origin.as_ref(),
             by: self.by,

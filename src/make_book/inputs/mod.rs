@@ -84,12 +84,12 @@ impl<'a> Inputs<'a> {
             metadata: 0,
         };
         inputs.options = inputs.options_of_all(run)?;
-        let origins = inputs.counted().filter_map(|counted| counted.origin);
+        let origins = inputs.counts().filter_map(|counted| counted.origin);
         let variant = origins.map(|(_, variant)| *variant).next();
         inputs.variant = variant.unwrap_or(run.variant);
         inputs.pruned = inputs.pruned()?;
         inputs.by = inputs.classes_of_all(run)?;
-        let metadata = inputs.counted().map(|counted| counted.metadata);
+        let metadata = inputs.counts().map(|counted| counted.metadata);
         inputs.metadata = threads * metadata.max().unwrap_or(0);
         Ok(inputs)
     }
@@ -104,11 +104,11 @@ impl<'a> Inputs<'a> {
         if run.counts.is_none() && run.explorer.is_none() {
             return Ok(Grouping::default());
         }
-        let mut all = self.counted();
+        let mut all = self.counts();
         let Some(by) = run.by else {
             let first = all.next().map_or(Grouping::default(), |counted| counted.by);
             return match all.find(|other| other.by != first) {
-                Some(CountedBefore { path, by, .. }) => Err(Error::file(
+                Some(CountsDescription { path, by, .. }) => Err(Error::file(
                     path,
                     format!(
                         "counted by {by}, but other inputs by {first}: choose only classes that all inputs have with --by, or none"
@@ -118,7 +118,7 @@ impl<'a> Inputs<'a> {
             };
         };
         match all.find(|counted| !counted.by.has(by)) {
-            Some(CountedBefore { path, by: has, .. }) => Err(Error::file(
+            Some(CountsDescription { path, by: has, .. }) => Err(Error::file(
                 path,
                 format!(
                     "counted by {has}, not by {by}: count the games again with --by {by}, or name fewer classes"
@@ -137,7 +137,7 @@ impl<'a> Inputs<'a> {
     /// input may be frequent in the sum.
     fn pruned(&self) -> Result<Option<Pruned>> {
         let mut pruned = self
-            .counted()
+            .counts()
             .filter_map(|counted| Some((counted.path, counted.pruned?)));
         match pruned.next() {
             Some((path, pruned)) if self.all.len() > 1 => {
@@ -173,18 +173,18 @@ impl<'a> Inputs<'a> {
     }
 
     /// Returns an iterator over descriptions of those inputs that are counts directories.
-    pub(super) fn counted(&self) -> impl Iterator<Item = CountedBefore<'_>> {
-        self.all.iter().filter_map(|input| input.counted())
+    pub(super) fn counts(&self) -> impl Iterator<Item = CountsDescription<'_>> {
+        self.all.iter().filter_map(|input| input.counts())
     }
 
     /// Returns `true` if at least one input is a directory of counts.
     pub(super) fn has_counts(&self) -> bool {
-        self.counted().next().is_some()
+        self.counts().next().is_some()
     }
 
     /// Returns `true` if all inputs are directories of counts.
     pub(super) fn are_counts(&self) -> bool {
-        self.has_counts() && self.counted().count() == self.all.len()
+        self.has_counts() && self.counts().count() == self.all.len()
     }
 
     /// Returns an iterator over the input counts that are sorted already.
@@ -197,7 +197,7 @@ impl<'a> Inputs<'a> {
     pub(super) fn ordered_size(&self) -> Option<OrderedSize> {
         let directories = self.ordered().count();
         let ordered = self.all.iter().filter(|input| input.ordered().is_some());
-        let counted = ordered.filter_map(|input| input.counted());
+        let counted = ordered.filter_map(|input| input.counts());
         (directories > 0).then(|| OrderedSize {
             memory: counted.map(|counted| counted.memory()).sum(),
             directories,
@@ -226,7 +226,7 @@ impl<'a> Inputs<'a> {
     /// Returns the origin of everything that was counted: the names of the inputs, the numbers of games, and the
     /// options. `games` contains the numbers of games. They are left out if input counts do not state their numbers.
     pub(super) fn provenance(&self, run: &MakeBook, games: GameCounts) -> Provenance {
-        let names = |(counted, named): (Option<CountedBefore<'_>>, &Input)| {
+        let names = |(counted, named): (Option<CountsDescription<'_>>, &Input)| {
             let Some(counted) = counted else {
                 return vec![named.name()];
             };
@@ -238,18 +238,18 @@ impl<'a> Inputs<'a> {
                 )],
             }
         };
-        let has_games = |counted: CountedBefore<'_>| {
+        let has_games = |counted: CountsDescription<'_>| {
             let origin = counted.origin;
             origin.is_some_and(|(origin, _)| origin.games.is_some())
         };
-        let counted = self.all.iter().map(|input| input.counted());
+        let counted = self.all.iter().map(|input| input.counts());
         let pruned = self
             .pruned
             .map(|pruned| format!("(of counts with --min-game {})", pruned.min_game));
         let options = [self.options.clone(), pruned.unwrap_or_default()];
         Provenance {
             inputs: counted.zip(&run.inputs).flat_map(names).collect(),
-            games: self.counted().all(has_games).then_some(games),
+            games: self.counts().all(has_games).then_some(games),
             options: options.join(" ").trim().to_owned(),
         }
     }
@@ -263,12 +263,12 @@ impl<'a> Inputs<'a> {
     /// of different variants.
     fn options_of_all(&self, run: &MakeBook) -> Result<String> {
         let own = run.option_text();
-        let has_games = self.counted().count() < self.all.len();
+        let has_games = self.counts().count() < self.all.len();
         let mut texts: Vec<String> = Vec::new();
         let mut variant = None;
-        for CountedBefore {
+        for CountsDescription {
             path, origin, by, ..
-        } in self.counted()
+        } in self.counts()
         {
             let Some((origin, of)) = origin else {
                 refuse_options_for_unknown(run, path, has_games)?;
@@ -369,7 +369,7 @@ pub(super) trait RunInput: Send + Sync {
 
     /// Returns a description of the input's counts if the input is a counts directory. Returns `None` if the input is a
     /// PGN file.
-    fn counted(&self) -> Option<CountedBefore<'_>> {
+    fn counts(&self) -> Option<CountsDescription<'_>> {
         None
     }
 
@@ -415,7 +415,7 @@ pub(super) trait OrderedInput: Sync {
 }
 
 /// A description of the counts in a directory that is an input of a run of `make-book`.
-pub(super) struct CountedBefore<'a> {
+pub(super) struct CountsDescription<'a> {
     pub path: &'a Path,
     /// The provenance and the variant of the counts, if they have a sidecar.
     pub origin: Option<&'a (Provenance, VariantChoice)>,
@@ -429,7 +429,7 @@ pub(super) struct CountedBefore<'a> {
     pub directory: &'a crate::counts::CountsDirectory,
 }
 
-impl CountedBefore<'_> {
+impl CountsDescription<'_> {
     /// Returns the approximate number of bytes of memory that a thread needs to read one Parquet file of the counts
     /// directory.
     pub(super) fn memory(&self) -> usize {

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     make_book::{
         budget::{Budget, Needs},
-        counted::Counted,
+        counted::CollectedData,
         inputs::Inputs,
         options::MakeBook,
         progress::Phase,
@@ -64,7 +64,7 @@ fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
 impl BookSink<'_> {
     /// Returns the book after applying `--minimax`, which lowers weights, and `--max-loss`, which drops moves whose
     /// loss of evaluation is too large. Returns `None` if neither option is given.
-    fn adjusted<'a>(&self, counted: &Counted<'a>) -> Result<Option<BookMaker<'a>>> {
+    fn adjusted<'a>(&self, counted: &CollectedData<'a>) -> Result<Option<BookMaker<'a>>> {
         let counts = counted.counts.bytes_in_memory() as usize;
         let memory = Budget::left(self.options, counts, counted.held_bytes);
         let variant = self.options.variant.only().unwrap_or_default();
@@ -91,7 +91,7 @@ impl BookSink<'_> {
     }
 
     /// Returns the text of the book's header, or `None` if the options request a book without a header.
-    fn header(&self, counted: &Counted<'_>, book: &BookMaker<'_>) -> Result<Option<String>> {
+    fn header(&self, counted: &CollectedData<'_>, book: &BookMaker<'_>) -> Result<Option<String>> {
         if !self.options.header {
             return Ok(None);
         }
@@ -115,12 +115,12 @@ impl Sink for BookSink<'_> {
         Some((Phase::Book, if keeps_all { 310 } else { 130 }))
     }
 
-    fn check(&self, counted: &Counted<'_>) -> Result<()> {
+    fn check(&self, counted: &CollectedData<'_>) -> Result<()> {
         counted.refuse_without_moves(self.options, false)?;
         self.header(counted, counted.weighed()).map(drop)
     }
 
-    fn write(mut self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
+    fn write(mut self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished> {
         self.options.progress.enter(Phase::Book);
         let made = self.adjusted(counted)?;
         let book = made.as_ref().unwrap_or_else(|| counted.weighed());

@@ -15,7 +15,7 @@ use crate::{
     },
     make_book::{
         budget::Needs,
-        counted::Counted,
+        counted::CollectedData,
         inputs::{Inputs, ended_at, last_plies},
         options::MakeBook,
         progress::Phase,
@@ -82,7 +82,7 @@ impl Sink for CountedIndexSink<'_> {
         Some((Phase::Explorer, 700))
     }
 
-    fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
+    fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished> {
         let meter = self.options.progress.enter(Phase::Explorer);
         let classed = &self.classed;
         classed.check_bytes()?;

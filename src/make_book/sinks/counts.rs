@@ -13,7 +13,7 @@ use crate::{
     error::{self, Error, Result},
     make_book::{
         budget::{Budget, Needs},
-        counted::Counted,
+        counted::CollectedData,
         inputs::Inputs,
         options::MakeBook,
         progress::Phase,
@@ -91,7 +91,7 @@ pub(super) fn plan<'a>(
                 let tally = ClassTally::new(&budget.share, has_identities);
                 Ok((tally, opened_classed(options, inputs)?))
             };
-            for counted in inputs.counted() {
+            for counted in inputs.counts() {
                 counted.directory.check_identities(has_identities)?;
             }
             let classes = has_classes.then(begin).transpose()?;
@@ -100,7 +100,7 @@ pub(super) fn plan<'a>(
                 path,
                 writer: CountsWriter::create(path, options.force)?,
                 classes,
-                reading: inputs.counted().map(|counted| counted.memory()).sum(),
+                reading: inputs.counts().map(|counted| counted.memory()).sum(),
             }))
         }),
     })
@@ -114,10 +114,10 @@ pub(super) fn plan<'a>(
 /// run.
 pub(super) fn opened_classed(options: &MakeBook, inputs: &Inputs<'_>) -> Result<ClassedCounts> {
     let directories: Vec<CountsDirectory> = inputs
-        .counted()
+        .counts()
         .map(|counted| counted.directory.clone())
         .collect();
-    let bytes: usize = inputs.counted().map(|counted| counted.memory()).sum();
+    let bytes: usize = inputs.counts().map(|counted| counted.memory()).sum();
     if let Some(first) = directories.first()
         && bytes > options.memory.bytes
     {
@@ -153,7 +153,7 @@ impl Sink for CountsSink<'_> {
         Some((Phase::Counts, 700))
     }
 
-    fn write(mut self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
+    fn write(mut self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished> {
         let meter = self.options.progress.enter(Phase::Counts);
         meter.add_total(SHARDS as u64);
         let stop = &self.options.stop;
@@ -217,7 +217,7 @@ impl CountsSink<'_> {
     }
 
     /// Returns the description of the counts directory, which `counts.json` will contain.
-    fn about(&self, counted: &Counted<'_>) -> CountsOrigin {
+    fn about(&self, counted: &CollectedData<'_>) -> CountsOrigin {
         let totals = &counted.report.totals;
         // Counts name their inputs without directories.
         let without_directory = |rejection: &Rejection| Rejection {

@@ -12,7 +12,7 @@ use crate::{
     },
     make_book::{
         budget::{Budget, Needs},
-        counted::Counted,
+        counted::CollectedData,
         inputs::{Inputs, ended_at},
         options::MakeBook,
         progress::Phase,
@@ -96,7 +96,7 @@ impl Sink for ExplorerSink<'_> {
         Some((Phase::Explorer, 2500))
     }
 
-    fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
+    fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished> {
         let meter = self.options.progress.enter(Phase::Explorer);
         let mut files = indexed_files(self.options, &counted.first_games)?;
         let options = self.options.option_text_of_games();

@@ -11,7 +11,7 @@ use crate::{
     },
     make_book::{
         budget::{Budget, Needs},
-        counted::Counted,
+        counted::CollectedData,
         inputs::Inputs,
         options::MakeBook,
         progress::Phase,
@@ -136,7 +136,7 @@ impl Sink for IndexSink<'_> {
         Some((Phase::Index, cost))
     }
 
-    fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
+    fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished> {
         let meter = self.options.progress.enter(Phase::Index);
         let files = indexed_files(self.options, &counted.first_games)?;
         let postings = self.postings.seal()?;

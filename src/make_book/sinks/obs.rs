@@ -12,7 +12,7 @@ use crate::{
     error::Result,
     make_book::{
         budget::{Budget, Needs},
-        counted::Counted,
+        counted::CollectedData,
         inputs::Inputs,
         options::MakeBook,
         progress::Phase,
@@ -68,12 +68,12 @@ impl Sink for ObsSink<'_> {
         Some((Phase::Database, if keeps_all { 9000 } else { 4300 }))
     }
 
-    fn check(&self, counted: &Counted<'_>) -> Result<()> {
+    fn check(&self, counted: &CollectedData<'_>) -> Result<()> {
         // A database also contains moves that only lost, whose weight is 0.
         counted.refuse_without_moves(self.options, true)
     }
 
-    fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
+    fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished> {
         let counts = counted.counts.bytes_in_memory() as usize;
         let memory = &Budget::left(self.options, counts, counted.held_bytes);
         let MakeBook {

@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result, counted},
     make_book::{
         budget::Needs,
-        counted::Counted,
+        counted::CollectedData,
         inputs::Inputs,
         options::{MakeBook, SuiteOutput},
         report::SuiteReport,
@@ -89,7 +89,7 @@ impl Sink for SuiteSink<'_> {
         self.lines.spilled_bytes()
     }
 
-    fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
+    fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished> {
         let SuiteOutput {
             path,
             format,

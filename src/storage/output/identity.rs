@@ -161,7 +161,7 @@ impl FileState {
     /// Takes a snapshot of the file or directory at `path`, without following links. Returns `None` if nothing exists
     /// at `path`.
     pub(crate) fn of(path: &Path) -> io::Result<Option<FileState>> {
-        none_if_absent(FileState::found(path))
+        none_if_absent(FileState::read(path))
     }
 
     /// Returns a copy without the time of the last status change. A rename changes this time, so snapshots from before
@@ -174,7 +174,7 @@ impl FileState {
     }
 
     #[cfg(unix)]
-    fn found(path: &Path) -> io::Result<FileState> {
+    fn read(path: &Path) -> io::Result<FileState> {
         use std::os::unix::fs::MetadataExt;
         let metadata = fs::symlink_metadata(path)?;
         let is_directory = metadata.is_dir();
@@ -189,7 +189,7 @@ impl FileState {
     }
 
     #[cfg(windows)]
-    fn found(path: &Path) -> io::Result<FileState> {
+    fn read(path: &Path) -> io::Result<FileState> {
         use windows_sys::Win32::Storage::FileSystem::{
             FILE_ATTRIBUTE_DIRECTORY, FILE_FLAG_OPEN_REPARSE_POINT,
         };

@@ -92,7 +92,7 @@ impl Finished {
 
     /// Renames the output to its target. Returns the replaced output if it still exists under a temporary name,
     /// otherwise `None`.
-    fn place(self) -> Result<Option<Replaced>, CommitFailure> {
+    fn rename_to_target(self) -> Result<Option<Replaced>, CommitFailure> {
         let target = self.target;
         let Some(temporary) = self.temporary else {
             return Ok(None);
@@ -179,7 +179,7 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     let mut result = Ok(());
     while let Some(output) = outputs.next() {
         let target = output.target().to_owned();
-        match output.place() {
+        match output.rename_to_target() {
             Ok(old) => {
                 placed.push(target);
                 replaced.extend(old);

@@ -61,12 +61,12 @@ impl Memory {
     ///
     /// Panics if `parts` is 0.
     pub fn share(&self, parts: usize) -> Memory {
-        self.part(self.bytes / parts)
+        self.with_bytes(self.bytes / parts)
     }
 
     /// Returns a budget of `bytes` bytes, with the same directory for temporary files as `self`. The bytes are not
     /// deducted from `self`.
-    pub(crate) fn part(&self, bytes: usize) -> Memory {
+    pub(crate) fn with_bytes(&self, bytes: usize) -> Memory {
         let temp_dir = self.temp_dir.clone();
         Memory { bytes, temp_dir }
     }

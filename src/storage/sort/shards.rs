@@ -657,10 +657,10 @@ mod tests {
 
     #[test]
     fn a_shard_may_fill_three_quarters_of_its_share_of_the_budget() {
-        let quota = |bytes| quota(&Memory::default().part(bytes));
+        let quota = |bytes| quota(&Memory::default().with_bytes(bytes));
         assert_eq!(quota(SHARDS * size_of::<u128>() * 1000), 750);
         assert_eq!(quota(0), SMALLEST_QUOTA);
-        let memory = Memory::default().part(1000).share(3);
+        let memory = Memory::default().with_bytes(1000).share(3);
         assert_eq!((memory.bytes, memory.temp_dir), (333, std::env::temp_dir()));
     }
 

@@ -208,7 +208,7 @@ mod tests {
         for number in 0..(FEWEST as u64 * 31) {
             assert!(seen.insert(spread(number)).unwrap());
         }
-        let roomy = SpillingSet::new(Memory::default().part(1 << 20));
+        let roomy = SpillingSet::new(Memory::default().with_bytes(1 << 20));
         assert_eq!((seen.room, roomy.room), (FEWEST, (1 << 20) / BYTES));
         let sizes: Vec<u64> = seen
             .runs

@@ -26,16 +26,16 @@ const MAX_COPIED: usize = 1 << 16;
 /// The number of consecutive texts that are loaded into the processor's cache together.
 const FETCHED: usize = 32;
 
-/// The number of bytes at the start of a text that are stored in its [`TextPlace`], so that most comparisons need not
+/// The number of bytes at the start of a text that are stored in its [`TextRef`], so that most comparisons need not
 /// read the text.
 const PREFIX: usize = size_of::<[u64; 2]>();
 
-/// The number of bytes in the first element of [`TextPlace::prefix`].
+/// The number of bytes in the first element of [`TextRef::prefix`].
 const KEY: usize = size_of::<u64>();
 
 /// The offset of a text in memory, and the first bytes of the text, by which texts are compared quickly.
 #[derive(Copy, Clone, Debug)]
-struct TextPlace {
+struct TextRef {
     /// The result of [`prefix`] for the text. Two `u64` instead of a `u128`, because their alignment makes the struct
     /// smaller.
     prefix: [u64; 2],
@@ -83,7 +83,7 @@ pub(crate) struct TextSorter {
     best: Option<KeepRule>,
     /// The texts in memory, each after its length prefix.
     bytes: Vec<u8>,
-    places: Vec<TextPlace>,
+    places: Vec<TextRef>,
     /// The runs, by level. Level 0 has the spilled runs; each run of another level was merged from [`FAN_IN`] runs of
     /// the level below. The runs of a level share a file.
     levels: Vec<Vec<ByteRun>>,
@@ -119,11 +119,11 @@ impl TextSorter {
     ///
     /// Returns an error if a temporary file cannot be written or read.
     pub(crate) fn push(&mut self, text: &[u8]) -> Result<()> {
-        let more = LENGTH + text.len() + size_of::<TextPlace>();
+        let more = LENGTH + text.len() + size_of::<TextRef>();
         if self.taken() + more > self.memory.bytes.max(MIN_BYTES) && !self.places.is_empty() {
             self.spill()?;
         }
-        self.places.push(TextPlace {
+        self.places.push(TextRef {
             prefix: prefix(text),
             start: self.bytes.len(),
         });
@@ -134,11 +134,11 @@ impl TextSorter {
 
     /// Returns the number of bytes that the texts in memory take, including their offsets and prefixes.
     fn taken(&self) -> usize {
-        self.bytes.len() + size_of::<TextPlace>() * self.places.len()
+        self.bytes.len() + size_of::<TextRef>() * self.places.len()
     }
 
     /// Returns the text that is stored in memory at `place`.
-    fn at(&self, place: TextPlace) -> &[u8] {
+    fn at(&self, place: TextRef) -> &[u8] {
         let bytes = &self.bytes[place.start..];
         let (length, text) = bytes.split_first_chunk().expect("a text has a length");
         &text[..u32::from_le_bytes(*length) as usize]
@@ -172,7 +172,7 @@ impl TextSorter {
     ///
     /// Texts are scattered over memory, so comparing them is slow. Each text is therefore loaded once, and the bytes
     /// after its prefix are copied and compared. These bytes are rarely equal.
-    fn sort_equal_prefixes(&self, same: &mut [TextPlace], after: &mut Vec<([u64; 2], TextPlace)>) {
+    fn sort_equal_prefixes(&self, same: &mut [TextRef], after: &mut Vec<([u64; 2], TextRef)>) {
         let is_full = same[0].prefix[1] as u8 != 0;
         if !is_full || same.len() > MAX_COPIED {
             same.sort_unstable_by(|a, b| self.at(*a).cmp(self.at(*b)));
@@ -195,8 +195,8 @@ impl TextSorter {
 
     /// Loads the texts at `places` into the processor's cache. The loop body is short, so the processor loads many
     /// texts in parallel.
-    fn prefetch(&self, places: &[TextPlace]) {
-        let first = |place: &TextPlace| self.at(*place).first().copied().unwrap_or(0);
+    fn prefetch(&self, places: &[TextRef]) {
+        let first = |place: &TextRef| self.at(*place).first().copied().unwrap_or(0);
         black_box(places.iter().fold(0, |all, place| all ^ first(place)));
     }
 
