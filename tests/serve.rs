@@ -1004,6 +1004,24 @@ fn listening_to_other_machines_is_warned_of() {
     }
 }
 
+#[test]
+fn the_page_is_opened_with_the_opening_that_an_option_names() {
+    let dir = temp();
+    let line = args![
+        "--no-cache",
+        sample("famous.pgn"),
+        "--opening",
+        "Sicilian Defense"
+    ];
+    let served = Served::start(dir.path(), line);
+    assert_eq!(served.query, "?opening=Sicilian+Defense");
+    let number = |path: &str| served.json(path)["total"].as_u64().unwrap();
+    let games = number(&format!("/games{}", served.query));
+    assert!((1..number("/games")).contains(&games), "{games}");
+    let error = fails(dir.path(), "serve games.pgn --opening Sicillian", 2);
+    assert!(error.contains("Sicil"), "{error}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn the_browser_is_started_with_the_page() {

@@ -18,6 +18,7 @@ use polybook::{
     Error, FileKind,
     explorer::{Explorer, Filters},
     make_book::{Progress, Unfinished},
+    openings::OpeningFilter,
     position::Variant,
     serve::{
         BookFile, Cache, CachedIndex, IndexProgress, Indexing, Listening, Log, Origin, Served,
@@ -89,6 +90,11 @@ pub struct Args {
     /// Your name in the games, for the button "Me" of the page; can be given several times, for several names
     #[arg(long, value_name = "NAME", value_parser = filters::name)]
     me: Vec<String>,
+
+    /// First show the games with this opening by their moves: a part of its name, or ECO codes such as B20-B99; visitors can
+    /// remove this filter
+    #[arg(long, value_name = "NAME|CODES")]
+    opening: Option<OpeningFilter>,
 
     #[command(flatten)]
     evals: EvalsArg,
@@ -520,7 +526,12 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
         SocketAddr::V6(_) if address.ip().is_unspecified() => format!("[::1]:{}", address.port()),
         address => address.to_string(),
     };
-    let page = format!("http://{shown}/");
+    // The page reads its first filters from its address.
+    let query = args.opening.as_ref().map_or_else(String::new, |opening| {
+        let mut query = form_urlencoded::Serializer::for_suffix("?".to_owned(), 1);
+        query.append_pair("opening", &opening.to_string()).finish()
+    });
+    let page = format!("http://{shown}/{query}");
     terminal::print(&format!("{page}\n"))?;
     let advice = if !args.open {
         "open this address in the browser; ".to_owned()
@@ -535,7 +546,7 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
         let port = address.port();
         let reached = SocketAddr::new(ip, port);
         context.say(&format!(
-            "other devices in the network open http://{reached}/\n"
+            "other devices in the network open http://{reached}/{query}\n"
         ));
     }
     context.say(&format!("{advice}Ctrl-C stops the server\n"));

@@ -15,6 +15,8 @@ use super::{Arguments, polybook_in};
 pub struct Served {
     child: Child,
     pub address: SocketAddr,
+    /// The query of the page's address, with its question mark, or an empty text.
+    pub query: String,
 }
 
 /// The answer of a server.
@@ -71,12 +73,17 @@ impl Served {
         let mut line = String::new();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         out.read_line(&mut line).unwrap();
-        let address = line
+        let (address, query) = line
             .strip_prefix("http://")
-            .and_then(|rest| rest.trim_end().strip_suffix('/'))
+            .and_then(|rest| rest.trim_end().split_once('/'))
             .unwrap_or_else(|| panic!("no address: {line:?} {:?}", child.wait()));
         let address = address.parse().unwrap();
-        Served { child, address }
+        let query = query.to_owned();
+        Served {
+            child,
+            address,
+            query,
+        }
     }
 
     /// Returns the address of the page.
