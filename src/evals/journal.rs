@@ -257,7 +257,8 @@ fn entry_of(bytes: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes(), &sum.to_be_bytes(), bytes].concat()
 }
 
-/// The result of reading one entry of a journal.
+/// The result of reading one entry of a journal, the file in which a run that evaluates positions with an engine
+/// records its evaluations, so that a killed run can be continued.
 enum JournalEntry {
     /// The bytes of a complete entry.
     Whole(Vec<u8>),

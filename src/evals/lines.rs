@@ -142,8 +142,8 @@ fn after_words(line: &str, words: usize) -> (&str, &str) {
     line.split_at(line.len() - rest.len())
 }
 
-/// Returns EPD operations without the half-move clock and the move number at their start, which a FEN has after its
-/// four fields.
+/// Removes the half-move clock and the move number, the last two fields of a FEN, from the start of `operations`.
+/// Returns `operations` unchanged if it does not start with two numbers, as in an EPD.
 fn without_counters(operations: &str) -> &str {
     let (counters, rest) = after_words(operations, 2);
     let are_counters = counters

@@ -348,7 +348,8 @@ impl EvalCollector<'_> {
         self.origins.partition_point(|origin| **origin < *name) as u8
     }
 
-    /// Adds the evaluations of an engine, and the report about them.
+    /// Adds the evaluations in `analysis`, the result of an engine, to the store that is being made. Also adds the
+    /// engine's report to the report of the run.
     fn take(&mut self, analysis: Analysis) -> Result<()> {
         let origin = self.number_of(&analysis.report.name);
         let records = analysis.records.into_iter().map(|mut record| {

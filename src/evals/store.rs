@@ -197,8 +197,8 @@ impl Evals {
         )))
     }
 
-    /// Returns the evaluation of a position, or `None` if the store does not contain it. Always returns `None` for
-    /// variants other than Chess960, because their keys can equal keys of standard chess.
+    /// Returns the evaluation of a position, or `None` if the store does not contain it. A store contains only
+    /// positions of standard chess and Chess960, so the result is `None` for a position of any other variant.
     ///
     /// # Errors
     ///

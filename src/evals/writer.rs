@@ -19,7 +19,8 @@ pub(super) trait EvalsWriter: Send {
     /// the names of all origins, into which `record` has an index.
     fn push(&mut self, record: &EvalRecord, origins: &[String]) -> Result<()>;
 
-    /// Completes the output and returns it, ready to be committed. `origins` contains the names of all origins.
+    /// Completes the output and returns it, ready to be committed. `origins` contains the names of the engines and
+    /// files from which the evaluations come.
     fn finish(self: Box<Self>, origins: &[String]) -> Result<Finished>;
 }
 
@@ -98,7 +99,7 @@ impl EvalsWriter for EpdWriter {
     }
 }
 
-/// A writer of a store of evaluations, the binary format that polybook reads.
+/// A writer of a store of evaluations, a binary file that can be searched by position key.
 struct StoreWriter {
     out: BufferedFile,
     evaluations: u64,

@@ -230,8 +230,9 @@ fn squares_beside(squares: Bitboard) -> Bitboard {
         | (squares & !Bitboard::from_file(File::A)).shift(-1)
 }
 
-/// Returns the position with an added right to capture the pawn on `step` en passant. Returns `None` if a legal move
-/// uses this right. The position must have no legal en passant capture.
+/// Returns a copy of a position in which the side to move may also capture the pawn on `step` en passant. `pos` must
+/// have no legal en passant capture. Returns `None` if such a capture would be legal in the copy, because the copy
+/// would then have other legal moves than `pos`.
 fn with_idle_right<P: Rules>(pos: &P, step: Square) -> Option<P> {
     let us = pos.turn();
     if pos.rules() == Variant::Standard {

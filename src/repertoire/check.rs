@@ -292,7 +292,11 @@ impl GameState<'_> {
 }
 
 impl Check<'_> {
-    /// Checks the current game of `reader`, and returns the outcome. `text` is the text from which the reader reads.
+    /// Checks whether the current game of `reader` follows the repertoire. `text` is the whole text that the reader
+    /// reads.
+    ///
+    /// Returns [`Checked`], which also says if the game was not checked, for example because it is by other players.
+    /// Returns an error only if the repertoire cannot be read.
     fn game(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Checked> {
         let tags = reader.tags().clone();
         let how = match self.exact {
@@ -402,9 +406,9 @@ pub(super) fn has_name(tags: &Tags<'_>, color: Color, names: &[String], how: Nam
 }
 
 impl GameState<'_> {
-    /// Returns the result of the check after the last move of a game. `start` is the position before the first move,
-    /// and `moves` contains each move and the offset at which its text ends. The caller must set the fields that come
-    /// from the tags and from the result of the game.
+    /// Completes the comparison of a game with the repertoire after the last move, and returns what was found. `start`
+    /// is the position before the first move, and `moves` contains each move and the offset at which its text ends. The
+    /// names, the result and the number of the game have default values, which the caller must replace.
     fn checked(self, start: &VariantPosition, moves: &[(Move, usize)]) -> Result<CheckedGame> {
         let mut game = CheckedGame {
             game: 0,

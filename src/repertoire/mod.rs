@@ -98,7 +98,11 @@ fn line_text(start: &VariantPosition, moves: &[Move]) -> (String, VariantPositio
     (words.join(" "), pos)
 }
 
-/// Returns the position after `moves`, which must be legal, have been played from `start`.
+/// Plays `moves` from the position `start` and returns the resulting position.
+///
+/// # Panics
+///
+/// May panic, or return an impossible position, if a move is not legal.
 fn position_after(
     start: &VariantPosition,
     moves: impl IntoIterator<Item = Move>,

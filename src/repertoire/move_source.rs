@@ -411,9 +411,13 @@ impl MoveSource {
         }
     }
 
-    /// Returns the position in which the lines for the side `color` start. It is the initial position of the variant if
-    /// the file contains a line from there, otherwise the first start position of a game that has a line. If no
-    /// position has a line, returns the initial position.
+    /// Returns the position in which a repertoire for the side `color` starts: the first of these positions in which
+    /// the file contains moves for that side.
+    ///
+    /// 1. the initial position of `variant`
+    /// 2. the positions in which the games of the file start, in the order of the file
+    ///
+    /// Returns the initial position if the file contains moves in none of them.
     ///
     /// # Errors
     ///

@@ -80,8 +80,8 @@ pub struct ComparedGames {
     pub warnings: Vec<String>,
 }
 
-/// Finds, for each game of the player, the move by which it leaves the positions of a reference. Passes the results to
-/// `take` in the order of the games.
+/// Finds the new move in each of `games`: the move that leads from a position that the reference contains to a position
+/// that it does not contain. Calls `take` with the results in the order of the games.
 ///
 /// # Errors
 ///

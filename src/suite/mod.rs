@@ -137,7 +137,7 @@ impl Suite {
         given.join(" and ")
     }
 
-    /// Returns `true` if the names of the entries' openings must be looked up.
+    /// Returns `true` if the options of the suite need the name or the ECO code of each entry's opening.
     fn names_openings(&self) -> bool {
         self.tags || self.per_eco.is_some()
     }
@@ -160,9 +160,12 @@ impl Suite {
         self.limit.is_some() && self.seed.is_none() && self.per_eco.is_none()
     }
 
-    /// Returns an error message that says why a suite has no entries. `longest` is the length of the longest line in
-    /// half-moves, `unevaluated` is the number of positions without an evaluation, and `over` is the number of
-    /// positions in which the game is over.
+    /// Returns the message for the user if no line or position is suitable for the suite. The message contains the most
+    /// likely reason.
+    ///
+    /// - `longest`: the length of the longest line in half-moves
+    /// - `unevaluated`: the number of positions that were left out because they have no evaluation
+    /// - `over`: the number of positions that were left out because the game is over
     fn why_empty(&self, longest: usize, unevaluated: u64, over: u64) -> String {
         let plies = self.plies;
         match longest {

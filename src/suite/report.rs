@@ -84,7 +84,8 @@ struct Exit {
     opening: Option<String>,
 }
 
-/// An entry of a suite that was parsed, before its exit is looked up.
+/// A parsed entry of a suite. The entry has not been assigned to its exit, the position in which it ends, because
+/// several entries can share one exit.
 struct ParsedEntry {
     text: Range<usize>,
     pos: Keyed<VariantPosition>,
@@ -300,9 +301,9 @@ impl SuiteFile {
         game
     }
 
-    /// Writes a copy of the suite to `file`, without the entries whose exits are one-sided according to `report`, and
-    /// commits the file. Returns the number of entries that were written. [`begin_suite`](super::begin_suite) creates
-    /// the file.
+    /// Writes a copy of the suite to `file`, which [`begin_suite`](super::begin_suite) creates, and commits the file.
+    /// Leaves out each entry whose last position is one-sided according to `report`, which means that the same color
+    /// won all games from there. Returns the number of entries that were written.
     ///
     /// # Errors
     ///
@@ -613,7 +614,7 @@ const GAME: usize = 160;
 /// An upper bound on the memory, in bytes, for two players who have played each other, without their games.
 const ENCOUNTER: usize = 384;
 
-/// An upper bound on the memory, in bytes, for one player, without the name, which is stored twice.
+/// An upper bound on the memory in bytes for one player. It does not include the two copies of the player's name.
 const PLAYER: usize = 128;
 
 /// The results of one exit, a position in which an entry of a suite ends, in the games that have been read so far.

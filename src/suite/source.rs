@@ -49,8 +49,9 @@ struct SuiteLine {
 }
 
 impl SuiteLine {
-    /// Returns this line extended by the move `mv`. `portion` is the estimated share of all lines that begin with the
-    /// extended line, for the progress display.
+    /// Returns a copy of this line that is extended by the move `mv`. `portion` is an estimate, from 0 to 1, of the
+    /// share of all lines that begin with the extended line; the progress display adds it up. `suite` determines the
+    /// name of the opening.
     fn then(&self, mv: &TreeMove, portion: f64, suite: &Suite) -> SuiteLine {
         let pos = self.pos.position();
         let mut text = self.text.clone();
@@ -91,8 +92,8 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 }
 
-/// Returns the error for a suite whose search stopped after [`MOST_LOOKED_AT`] lines. `longest` is the length of the
-/// longest examined line in half-moves.
+/// Returns the error for a search for the lines of a suite that stopped after [`MOST_LOOKED_AT`] lines without finding
+/// one of the required length. `longest` is the length of the longest examined line in half-moves.
 fn search_stopped(path: &Path, suite: &Suite, longest: usize) -> Error {
     let plies = suite.plies;
     let other = match suite.takes_the_commonest() {
@@ -106,7 +107,8 @@ fn search_stopped(path: &Path, suite: &Suite, longest: usize) -> Error {
     Error::too_large(path, problem)
 }
 
-/// A range of numbers of games. A pass of the search finds the lines whose number of games is in the range.
+/// A range of numbers of games. The search for the lines of a suite makes several passes, so that its memory stays
+/// bounded. Each pass finds the lines whose number of games is in one range.
 #[derive(Copy, Clone, Debug)]
 struct Band {
     /// The minimum, inclusive.
@@ -273,8 +275,8 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(())
     }
 
-    /// Adds a line of the suite's full length to the ranking if its last position passes the filters of the suite.
-    /// `start` identifies its starting position.
+    /// Adds `line`, a line of the required length, to the ranking of the suite if its last position passes the filters
+    /// of the suite. `start` contains bytes that identify the position in which the line starts.
     fn take(&mut self, start: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         let is_kept = self.of.suite.keeps(results);
@@ -399,14 +401,16 @@ impl PositionPaths {
         }
     }
 
-    /// Returns the position. Its move counters come from the first path, on which the last capture or pawn move is the
-    /// most recent.
+    /// Returns the position. The half-move clock and the move number are those of the first path that was added, which
+    /// has the lowest half-move clock.
     fn pos(&self) -> &Keyed<VariantPosition> {
         &self.paths[0].pos
     }
 
-    /// Adds a path to the position. Paths must be added in ascending order of their number of earlier positions. If a
-    /// stored path allows every continuation that the new one allows, only the weight of the new path is added.
+    /// Adds a path, a sequence of moves that leads to the position. Paths must be added in ascending order of the
+    /// number of earlier positions that a continuation may not repeat.
+    ///
+    /// Adds only the weight of the path if a stored path allows every continuation that the new path allows.
     fn add(&mut self, path: LinePath) {
         self.weight += path.weight;
         self.portion += path.portion;

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read. It may be a database that another program has open.
+/// Returns an error if the file cannot be read. The caller must then not assume that the file is no database.
 pub(super) fn is_database(path: &Path) -> io::Result<bool> {
     let mut start = [0; MAGIC.len()];
     match File::open(path)?.read_exact(&mut start) {

@@ -122,9 +122,12 @@ impl Finished {
 }
 
 impl Replaced {
-    /// Removes the old output. If this fails, leaves the old output to the next process that writes the same target. If
-    /// another program may have changed the old output, keeps it under another name instead, and returns a message that
-    /// contains this name. Otherwise returns `None`.
+    /// Removes the old output, which was moved to a temporary name next to the target. If it cannot be removed, the
+    /// next process that writes the target removes it.
+    ///
+    /// Keeps the old output if another program may have changed it. In this case, renames it to a free name that ends
+    /// with
+    /// `.old`, and returns a message for the user that contains the name. Otherwise returns `None`.
     fn remove(self) -> Option<String> {
         let target = &self.target;
         let is_changed = if target.is_directory() {

@@ -85,9 +85,12 @@ pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathB
     Ok(Some(aside))
 }
 
-/// Renames the temporary file `made` over its target, on systems that cannot exchange two names. If the file system
-/// supports hard links, the old file first gets a second name, so that it can be restored if another program has
-/// changed it. Returns the second name of the old file, or `None` if the file system does not support hard links.
+/// Renames the temporary file `made` to the target, which is an existing file, on systems that cannot exchange the
+/// names of two files.
+///
+/// If the file system supports hard links, first gives the old file a second name, and returns this name. If the old
+/// file turns out to have been changed by another program, the rename is undone. Without hard links, the old file is
+/// lost, and the function returns `None`.
 fn over_file(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     let path = &target.path;
     let aside = made.with_extension(&ASIDE[1..]);
@@ -164,7 +167,8 @@ pub(super) mod staged {
         pub static CANNOT_EXCHANGE: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Runs the hook [`MEANWHILE`] if a test has set one.
+    /// Runs the hook [`MEANWHILE`] if a test has set one. Called between the last check of a target and the exchange of
+    /// its name.
     pub(super) fn act() {
         if let Some(act) = MEANWHILE.take() {
             act();

@@ -17,7 +17,7 @@ use crate::{
 /// A placeholder that a text contains until it is complete. Then its zeros are replaced with the checksum of the text.
 pub const UNSEALED: &str = "polybook checksum 0000000000000000";
 
-/// The number of hexadecimal digits of the checksum that a text contains.
+/// The number of hexadecimal digits of a seal, the checksum of a text that polybook writes into the text itself.
 const DIGITS: usize = 16;
 
 /// The number of bytes at the beginning of a file that are searched for a seal, the checksum of a text in the text

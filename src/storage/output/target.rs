@@ -63,8 +63,9 @@ impl Target {
         }
     }
 
-    /// Sets `guard`, a check of the old output. It is called immediately before and after the new output is renamed to
-    /// the target.
+    /// Sets `guard`, a function that checks whether the old output may be replaced. It is called immediately before and
+    /// after the new output is renamed to the target. If it returns an error, the output is not replaced: a rename that
+    /// has been made is undone.
     pub(super) fn set_guard(&mut self, guard: OldOutputCheck) {
         self.guard = Some(guard);
     }

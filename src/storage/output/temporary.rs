@@ -300,8 +300,8 @@ fn prefix(target: &Path) -> OsString {
     prefix
 }
 
-/// Shortens a file name of more than `longest` bytes to its beginning and a hash of the whole name, together at most
-/// 117 bytes. Returns other names unchanged.
+/// Returns a file name of at most `longest` bytes unchanged. Shortens a longer name to its first 100 bytes, a tilde and
+/// a hash of the whole name. `longest` must be at least 117, the length of a shortened name.
 pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
     /// The maximum number of bytes that are kept from the beginning of a long name.
     const BEGINNING: usize = 100;
@@ -406,8 +406,8 @@ fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result
     }
 }
 
-/// Removes a temporary directory that a killed process has left. `is_own` returns `true` for the names of files that
-/// polybook creates in such a directory.
+/// Removes the temporary directory `path` that a killed process has left next to the output `target`. `is_own` returns
+/// `true` for the names of files that polybook creates in a temporary directory. `target` is named in errors.
 ///
 /// # Errors
 ///

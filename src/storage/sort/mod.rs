@@ -88,7 +88,8 @@ pub(crate) const SHARDS: usize = 256;
 /// The size in bytes of the packed form of a 128-bit record, in which unsorted records are kept to save memory.
 pub(crate) const PACKED: usize = 10;
 
-/// A record of 128 bits that can be sorted and folded. Records have the same order as their bits.
+/// A record of 128 bits that can be sorted and folded, which means that records of the same key are merged into one.
+/// Records have the same order as their bits.
 pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// The type that folds neighboring records in sorted order, for example by summing the counts of equal records.
     type Fold: Fold<Record = Self>;

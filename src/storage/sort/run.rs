@@ -197,7 +197,7 @@ impl ByteRun {
         self.filed + self.tail.len() as u64
     }
 
-    /// Returns the number of records in a sequence that consists of records.
+    /// Returns the number of records in the sequence, whose bytes must all belong to records of 16 bytes.
     pub(super) fn records_len(&self) -> u64 {
         self.len() / RECORD as u64
     }

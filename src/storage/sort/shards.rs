@@ -244,8 +244,9 @@ impl<R: Record> Shards<R> {
         Ok(())
     }
 
-    /// Sorts the records that shard number `number` holds in memory, and folds equal ones. Spills them to a temporary
-    /// file if they still fill more than half of the shard's quota. `scratch` is a buffer for sorting.
+    /// Sorts the records in memory of the shard `shard`, whose number is `number`, and merges records of the same key.
+    /// If the remaining records still fill more than half of the memory that one shard may use, writes them to a
+    /// temporary file. `scratch` is a buffer for sorting.
     fn compact(&self, number: usize, shard: &mut Shard<R>, scratch: &mut Vec<u128>) -> Result<()> {
         let sorted = shard.take_sorted(number, scratch);
         if sorted.len() <= self.quota / 2 {

@@ -278,8 +278,8 @@ impl TextSorter {
     /// Returns the sorted sequences that together contain all texts: the texts in memory, on which
     /// [`sort`](TextSorter::sort) must have been called, and each run in a temporary file.
     ///
-    /// Texts that the sorter does not keep are dropped only within a sequence, so several sequences may contain the
-    /// same text.
+    /// If the sorter merges equal texts, it does so only within a sequence, so several sequences may contain the same
+    /// text.
     pub(crate) fn sequences(&self) -> impl Iterator<Item = Texts<'_>> {
         let runs = self.levels.iter().flatten();
         let runs = runs.map(|run| Box::new(of_run(run)) as Texts<'_>);
