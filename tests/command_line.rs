@@ -133,6 +133,7 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
         ("make-book --min-rating 9", "(did you mean '--min-elo'?)"),
         ("make-book --elo=9", "(did you mean '--min-elo'?)"),
         ("moves --max-rating 9", "(did you mean '--max-elo'?)"),
+        ("openings --by score", "(did you mean '--sort'?)"),
         ("serve --browser", "(did you mean '--open'?)"),
         (
             "serve --port 80",

@@ -8,7 +8,7 @@ use std::{
 use polybook::book::Book;
 use serde_json::{Value, json};
 
-use crate::common::{corpus, fails, ok, ok_json, python, run_python, sample, temp};
+use crate::common::{corpus, fails, ok, ok_json, python, run, run_python, sample, temp};
 
 /// Makes an index for the explorer, `idx`, of PGN files.
 fn index(dir: &Path, games: &[PathBuf]) {
@@ -223,6 +223,12 @@ fn tables_of_openings() {
     );
     let few = ok(dir.path(), "openings --index idx --min-games 2");
     assert_eq!(few.lines().count(), 1, "{few}");
+    let output = run(dir.path(), "openings --index idx --min-games 2");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        said,
+        "no opening has at least 2 games: use a lower --min-games\n"
+    );
     for (options, status, expected) in [
         ("--sort points", 2, "--player"),
         ("--player Nobody", 1, "Nobody"),

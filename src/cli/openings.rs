@@ -122,6 +122,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             rows.extend(variations.map(|row| (row, true)));
         }
     }
+    if rows.is_empty() && !table.families.is_empty() {
+        context.say(&format!(
+            "no opening has at least {}: use a lower --min-games\n",
+            counted(args.min_games, "game")
+        ));
+    }
     print(&text(&table, &rows, of_player))
 }
 

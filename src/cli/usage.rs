@@ -28,12 +28,13 @@ impl Usage {
 
 /// Names that other programs use for options of polybook. Each element contains the command, which is empty for all
 /// commands, the names in other programs, and polybook's name.
-const MEANT: [(&str, &[&str], &str); 7] = [
+const MEANT: [(&str, &[&str], &str); 8] = [
     ("", &["-o", "--output"], "--out"),
     ("make-book", &["-o", "--output", "--out"], "--bin"),
     ("", &["--max-plies", "--depth"], "--max-ply"),
     ("", &["--min-rating", "--elo"], "--min-elo"),
     ("", &["--max-rating"], "--max-elo"),
+    ("", &["--by", "--order", "--sort-by"], "--sort"),
     ("serve", &["--browser"], "--open"),
     ("serve", &["--port"], "--listen 127.0.0.1:PORT"),
 ];
