@@ -110,6 +110,7 @@ fn assert_prints(dir: &Path, document: &str, transcripts: &[Transcript]) {
             .args(["-c", &format!("exec 2>&1\n{command}")])
             .current_dir(dir)
             .env("PATH", &path)
+            .env("XDG_CACHE_HOME", dir.join("cache"))
             .output()
             .unwrap();
         let printed = String::from_utf8(run.stdout).unwrap();
