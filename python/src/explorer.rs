@@ -1,18 +1,22 @@
 //! The explorer, which answers from indexes that were made with `make_book(explorer=...)`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use polybook::{
-    explorer::{self, Filters, Line, Query, RatingGroup, View},
+    counts::Memory,
+    explorer::{self, Filters, Line, Preparation, PrepareQuery, Query, RatingGroup, View},
     make_book::Unfinished,
     openings,
-    position::Variant,
+    pgn::GameResult,
+    position::{Keyed, Variant},
+    repertoire::{MoveSource, OpenOptions},
+    storage::output::TemporaryDir,
 };
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict},
 };
-use shakmaty::Color;
+use shakmaty::{Color, variant::VariantPosition};
 
 use crate::{
     errors::value_error,
@@ -47,7 +51,7 @@ impl Explorer {
         recent_games=None, history=False, \
         transpositions=False, speeds=(), ratings=None, modes=(), since=None, until=None, min_elo=None, \
         max_elo=None, require_elo=False, require_date=False, player=(), color=None, opponent=(), \
-        result=(), eco=None, opening=None, event=None, min_ply=0, source=None, unfinished='draw')"
+        opponent_rating=None, result=(), eco=None, opening=None, event=None, min_ply=0, source=None, unfinished='draw')"
     )]
     fn answer<'py>(
         &self,
@@ -63,6 +67,79 @@ impl Explorer {
         Ok(pythonize::pythonize(py, &answer)?)
     }
 
+    /// Returns the openings of the games that reached a position and pass the filters, in families with their variations.
+    #[pyo3(
+        signature = (position=None, **options),
+        text_signature = "($self, position=None, *, variant=None, speeds=(), ratings=None, modes=(), since=None, until=None, \
+        min_elo=None, max_elo=None, require_elo=False, require_date=False, player=(), color=None, opponent=(), \
+        opponent_rating=None, result=(), eco=None, opening=None, event=None, min_ply=0, source=None, unfinished='draw')"
+    )]
+    fn openings<'py>(
+        &self,
+        py: Python<'py>,
+        position: Given<'_, '_>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut options = Options::new(py, options)?;
+        let line = self.line(position, &mut options)?;
+        let filters = filters(&mut options)?;
+        options.finish("openings")?;
+        let pool = pool()?;
+        let table = detached(py, || {
+            pool.install(|| self.explorer.openings(&line, &filters))
+        })?;
+        Ok(pythonize::pythonize(py, &table)?)
+    }
+
+    /// Returns the preparation of a player for an opponent: the opponent's moves in a position, with the results and answers of
+    /// the player.
+    #[pyo3(
+        signature = (position=None, *, player, opponent, color, repertoire=None, lines=7, **options),
+        text_signature = "($self, position=None, *, player, opponent, color, repertoire=None, lines=7, variant=None, speeds=(), \
+        ratings=None, modes=(), since=None, until=None, min_elo=None, max_elo=None, require_elo=False, \
+        require_date=False, opponent_rating=None, result=(), eco=None, opening=None, event=None, \
+        min_ply=0, source=None, unfinished='draw')"
+    )]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "Python passes them as keyword arguments"
+    )]
+    fn prepare<'py>(
+        &self,
+        py: Python<'py>,
+        position: Given<'_, '_>,
+        player: &Bound<'py, PyAny>,
+        opponent: &Bound<'py, PyAny>,
+        color: &Bound<'py, PyAny>,
+        repertoire: Option<PathBuf>,
+        lines: usize,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut options = Options::new(py, options)?;
+        for (name, value) in [("player", player), ("opponent", opponent), ("color", color)] {
+            options.set(name, value)?;
+        }
+        let line = self.line(position, &mut options)?;
+        let filters = filters(&mut options)?;
+        options.finish("prepare")?;
+        let Some(color) = filters.color else {
+            return Err(value_error("color is \"white\" or \"black\""));
+        };
+        for (name, names) in [
+            ("player", &filters.players),
+            ("opponent", &filters.opponents),
+        ] {
+            if names.is_empty() {
+                return Err(value_error(format!("{name}: expected at least one name")));
+            }
+        }
+        let pool = pool()?;
+        let prepared = detached(py, || {
+            pool.install(|| self.prepared(line, filters, color, repertoire.as_deref(), lines))
+        })?;
+        Ok(pythonize::pythonize(py, &prepared)?)
+    }
+
     /// Returns the PGN of the game with this number, byte for byte as in the input.
     fn text(&self, py: Python<'_>, number: u64) -> PyResult<Py<PyBytes>> {
         let text = detached(py, || self.explorer.text(number))?;
@@ -76,11 +153,56 @@ impl Explorer {
 }
 
 impl Explorer {
-    fn query(&self, position: Given<'_, '_>, options: &mut Options<'_>) -> PyResult<Query> {
+    /// Returns a line that consists of the position of an argument. Takes the option `variant`.
+    fn line(&self, position: Given<'_, '_>, options: &mut Options<'_>) -> PyResult<Line> {
         let variant: Option<Variant> = options.parse("variant")?;
         let variant = variant.or_else(|| self.explorer.variant());
         let pos = from_argument(position, variant)?;
-        let line = Line::at(variant.unwrap_or_default(), pos);
+        Ok(Line::at(variant.unwrap_or_default(), pos))
+    }
+
+    /// Returns the preparation of the player in `filters`, who has the color `color`. `repertoire` is the path of the player's
+    /// repertoire.
+    fn prepared(
+        &self,
+        line: Line,
+        filters: Filters,
+        color: Color,
+        repertoire: Option<&Path>,
+        lines: usize,
+    ) -> polybook::Result<Preparation> {
+        let memory = Memory::default();
+        let directory = TemporaryDir::new_in(&memory.temp_dir)?;
+        let open = |path: &Path| {
+            MoveSource::repertoire(
+                path,
+                &OpenOptions {
+                    variant: Some(line.variant()),
+                    untagged: Variant::Standard,
+                    filter: None,
+                    memory: memory.clone(),
+                    threads: 0,
+                    directory: directory.path(),
+                    counting: &|_| Box::new(()),
+                },
+            )
+        };
+        let repertoire = repertoire.map(open).transpose()?;
+        let moves = |pos: &VariantPosition| match &repertoire {
+            Some(known) => known.own_moves(&Keyed::new(pos.clone())),
+            None => Ok(Vec::new()),
+        };
+        self.explorer.prepare(&PrepareQuery {
+            line,
+            filters,
+            color,
+            repertoire: repertoire.as_ref().map(|_| &moves as _),
+            lines,
+        })
+    }
+
+    fn query(&self, position: Given<'_, '_>, options: &mut Options<'_>) -> PyResult<Query> {
+        let line = self.line(position, options)?;
         let view = match options.take::<String>("view")?.as_deref() {
             None | Some("lichess") => View::Lichess,
             Some("masters") => View::Masters,
@@ -147,6 +269,28 @@ impl Rating {
     }
 }
 
+/// Takes the option `result`. Returns the results that games must have, and whether the player must have won or lost, which the
+/// text "win" or "loss" says.
+fn wanted_results(options: &mut Options<'_>) -> PyResult<(Vec<GameResult>, Option<bool>)> {
+    let texts = options.texts("result")?;
+    let won = match &texts[..] {
+        [only] if only == "win" => Some(true),
+        [only] if only == "loss" => Some(false),
+        _ => None,
+    };
+    if won.is_some() {
+        return Ok((Vec::new(), won));
+    }
+    let result = |text: String| {
+        let result = GameResult::from_text(text.as_bytes());
+        result.ok_or_else(|| {
+            value_error("result: expected 1-0, 0-1, 1/2-1/2 or *, or \"win\" or \"loss\" alone")
+        })
+    };
+    let results: PyResult<Vec<GameResult>> = texts.into_iter().map(result).collect();
+    Ok((results?, None))
+}
+
 fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
     let speeds: Vec<_> = options.parse_all("speeds")?;
     let modes: Vec<_> = options.parse_all("modes")?;
@@ -155,6 +299,7 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         ratings.into_iter().map(Rating::group).collect()
     };
     let ratings = ratings.map(groups).transpose()?;
+    let (results, won) = wanted_results(options)?;
     let filters = Filters {
         speeds: (!speeds.is_empty()).then_some(speeds),
         unrated: ratings
@@ -177,7 +322,8 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         },
         opponents: options.texts("opponent")?,
         opponent_rating: options.parse("opponent_rating")?,
-        results: options.results("result")?,
+        won,
+        results,
         eco: options.parse("eco")?,
         opening: options.parse("opening")?,
         event: options.take("event")?,

@@ -65,6 +65,11 @@ impl<'py> Options<'py> {
         Ok(Options { left })
     }
 
+    /// Adds an argument.
+    pub fn set(&mut self, name: &str, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        self.left.set_item(name, value)
+    }
+
     pub fn py(&self) -> Python<'py> {
         self.left.py()
     }

@@ -4,6 +4,7 @@ import ast
 import doctest
 import inspect
 import io
+import json
 import random
 import struct
 import subprocess
@@ -251,13 +252,20 @@ def test_signatures_are_those_of_the_annotations(tmp_path):
     (of_filter,) = (node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "_GameFilter")
     filters = [field.target.id for field in of_filter.body if isinstance(field, ast.AnnAssign)]
     shown = {}
-    for function in (polybook.make_book, polybook.positions, polybook.Explorer.answer):
+    for function in (
+        polybook.make_book,
+        polybook.positions,
+        polybook.Explorer.answer,
+        polybook.Explorer.openings,
+        polybook.Explorer.prepare,
+    ):
         parameters = inspect.signature(function).parameters.values()
         defaults = {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
         shown[function.__name__] = defaults
         arguments = functions[function.__name__].args
         annotated = [argument.arg for argument in arguments.kwonlyargs]
-        values = [eval(ast.unparse(value)) for value in arguments.kw_defaults]
+        # A parameter without a default is required.
+        values = [eval(ast.unparse(value)) if value else inspect.Parameter.empty for value in arguments.kw_defaults]
         assert list(defaults) == annotated + (filters if arguments.kwarg else [])
         assert list(defaults.values())[: len(values)] == values
     # Passing all defaults changes nothing, so each option is known and its default is right.
@@ -270,8 +278,12 @@ def test_signatures_are_those_of_the_annotations(tmp_path):
         np.testing.assert_array_equal(short.keys, long.keys)
     explorer = polybook.Explorer(tmp_path / "idx")
     assert explorer.answer() == explorer.answer(**shown["answer"])
+    assert explorer.openings() == explorer.openings(**shown["openings"])
+    required = {"player": "Morphy, Paul", "opponent": "Anderssen, Adolf", "color": "black"}
+    assert explorer.prepare(**required) == explorer.prepare(**{**shown["prepare"], **required})
     # `help` shows the signature and a description of everything.
-    for thing in (polybook.key, *functions_of(polybook.Book), *functions_of(polybook.Index), *functions_of(polybook.Obs)):
+    classes = (polybook.Book, polybook.Index, polybook.Obs, polybook.Explorer)
+    for thing in (polybook.key, *(function for kind in classes for function in functions_of(kind))):
         assert thing.__doc__ and inspect.signature(thing)
 
 
@@ -328,6 +340,72 @@ def test_python_runs_meanwhile(tmp_path):
         counted.append(1)
     thread.join()
     assert len(counted) > 1000
+
+
+def printed(*arguments):
+    """The document that a command prints."""
+    return json.loads(subprocess.check_output([sys.executable, "-m", "polybook", *map(str, arguments), "--json"]))
+
+
+def rows(openings):
+    """The values of openings that tables have in common, by their names."""
+    names = ("white", "draws", "black", "score", "line", "points", "last_played")
+    return {row["name"]: [row.get(name) for name in names] + list(row["score_range"] or ()) for row in openings}
+
+
+def test_openings_are_those_of_the_command(tmp_path):
+    polybook.make_book(FAMOUS, explorer=tmp_path / "idx")
+    explorer = polybook.Explorer(tmp_path / "idx")
+    after_e4 = chess.Board()
+    after_e4.push_san("e4")
+    for position, options in (
+        (None, {}),
+        (after_e4, {"player": "Kasparov, Gary"}),
+        (None, {"player": ["Kasparov, Gary", "Morphy, Paul"], "color": "white", "result": "win"}),
+        (None, {"player": "Kasparov, Gary", "result": "loss"}),
+        (None, {"opening": "Sicilian Defense", "since": "1900", "result": ["1-0", "1/2-1/2"]}),
+    ):
+        table = explorer.openings(position, **options)
+        flags = ["--exact"] if "player" in options else []
+        for name, values in options.items():
+            for value in [values] if isinstance(values, str) else values:
+                flags += [f"--{name}", value]
+        moves = ["--moves", "e4"] if position else []
+        expected = printed("openings", "--index", tmp_path / "idx", *flags, *moves)
+        for name in ("games", "white", "draws", "black", "unnamed", "average_score"):
+            assert table[name] == expected[name], (options, name)
+        found = rows(row for family in table["families"] for row in family["variations"])
+        shown = rows(expected["openings"])
+        assert found == shown and (shown or options.get("result")), options
+    with pytest.raises(ValueError, match="result: expected"):
+        explorer.openings(player="Kasparov, Gary", result=["win", "1-0"])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'view'"):
+        explorer.openings(view="masters")
+
+
+def test_a_preparation_is_that_of_the_command(tmp_path):
+    polybook.make_book(FAMOUS, explorer=tmp_path / "idx")
+    explorer = polybook.Explorer(tmp_path / "idx")
+    (tmp_path / "mine.pgn").write_text("1. e4 c5 2. Nf3 d6 *\n")
+    players = ["--player", "Kasparov, Gary", "--opponent", "Fischer, Robert James", "--color", "black", "--exact"]
+    names = {"player": "Kasparov, Gary", "opponent": ["Fischer, Robert James"], "color": "black"}
+    command = ["prepare", "--index", tmp_path / "idx", *players]
+    assert explorer.prepare(**names) == printed(*command)
+    assert explorer.prepare(**names, lines=1, since="1960") == printed(*command, "--lines", "1", "--since", "1960")
+    known = explorer.prepare(**names, repertoire=tmp_path / "mine.pgn")
+    assert known == printed(*command, "--repertoire", tmp_path / "mine.pgn")
+    answers = {move["san"]: move["answer"] for move in known["moves"]}
+    assert answers["e4"]["san"] == "c5" and answers["e4"]["source"] == "repertoire"
+    for wrong, problem in (
+        ({"player": "A", "opponent": "B"}, TypeError),
+        ({"player": "A", "opponent": "B", "color": "red"}, ValueError),
+        ({"player": "A", "opponent": "B", "color": None}, ValueError),
+        ({"player": [], "opponent": "B", "color": "white"}, ValueError),
+        ({"player": 7, "opponent": "B", "color": "white"}, TypeError),
+        ({**names, "history": True}, TypeError),
+    ):
+        with pytest.raises(problem):
+            explorer.prepare(**wrong)
 
 
 def test_index_database_and_explorer(tmp_path):

@@ -36,7 +36,6 @@ const LEAST_VARIANCE: f64 = 0.02;
 /// The last named position that a game reaches determines its opening. Scores are the scores of the player whom the
 /// filters name. If the filters name no player, they are White's scores. Unfinished games do not affect scores.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct OpeningTable {
     /// The games that reached the position and pass the filters, including games that end there.
     #[serde(flatten)]
@@ -53,7 +52,6 @@ pub struct OpeningTable {
 
 /// The games of an opening, or of a family of openings, with their results and score.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct OpeningRow {
     /// The name.
     pub name: &'static str,

@@ -296,6 +296,6 @@ impl AppState {
     pub(super) fn openings(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Openings)?.query;
         let openings = self.explorer.openings(&query.line, &query.filters)?;
-        self.cached(key, Content::json(&openings)?)
+        self.cached(key, Content::camel_json(&openings)?)
     }
 }

@@ -235,7 +235,72 @@ class Explorer:
         """Returns the counts, the moves, and the top and recent games of a position, in the form in which `polybook serve` answers.
 
         `ratings` selects rating groups: a number selects the group that contains it, and "unknown" the games without a known
-        rating. If `unfinished` is "skip", games without a result do not count.
+        rating. `result` "win" or "loss" selects the games that `player` won or lost. If `unfinished` is "skip", games without a
+        result do not count.
+        """
+    def openings(
+        self,
+        position: _Position = None,
+        *,
+        variant: Optional[str] = None,
+        speeds: _Texts = (),
+        ratings: Optional[Sequence[Union[int, str]]] = None,
+        modes: _Texts = (),
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+        min_elo: Optional[int] = None,
+        max_elo: Optional[int] = None,
+        require_elo: bool = False,
+        require_date: bool = False,
+        player: _Texts = (),
+        color: Optional[str] = None,
+        opponent: _Texts = (),
+        opponent_rating: Optional[str] = None,
+        result: _Texts = (),
+        eco: Optional[str] = None,
+        opening: Optional[str] = None,
+        event: Optional[str] = None,
+        min_ply: int = 0,
+        source: Optional[str] = None,
+        unfinished: str = "draw",
+    ) -> Mapping[str, Any]:
+        """Returns the openings of the games that reached a position and pass the filters.
+
+        The openings are in families with their variations. With `player`, the family that cost the player most points comes
+        first. The fields are those of the route `/openings` of `polybook serve`, in snake case: `average_score`.
+        """
+    def prepare(
+        self,
+        position: _Position = None,
+        *,
+        player: _Texts,
+        opponent: _Texts,
+        color: str,
+        repertoire: Optional[_Path] = None,
+        lines: int = 7,
+        variant: Optional[str] = None,
+        speeds: _Texts = (),
+        ratings: Optional[Sequence[Union[int, str]]] = None,
+        modes: _Texts = (),
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+        min_elo: Optional[int] = None,
+        max_elo: Optional[int] = None,
+        require_elo: bool = False,
+        require_date: bool = False,
+        opponent_rating: Optional[str] = None,
+        result: _Texts = (),
+        eco: Optional[str] = None,
+        opening: Optional[str] = None,
+        event: Optional[str] = None,
+        min_ply: int = 0,
+        source: Optional[str] = None,
+        unfinished: str = "draw",
+    ) -> Mapping[str, Any]:
+        """Returns the preparation of `player`, who has the color `color`, for `opponent`.
+
+        The fields are those that `polybook prepare --json` prints: the opponent's moves in the position, with the results and
+        answers of the player, and at most `lines` lines to look at first. Filters apply to the games of both players.
         """
     def text(self, number: int) -> bytes:
         """Returns the PGN of the game with this number, byte for byte as in the input."""
