@@ -58,8 +58,8 @@ pub struct MoveDifference {
     pub second: Option<MoveRecords>,
 }
 
-/// The weight and the `learn` field of a move in one of two books. If the book has several records of the move, they
-/// are combined.
+/// The weight of a move in one book, and the value that the book's field `learn` has for the move. A book may have
+/// several records of the move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveRecords {
     /// The sum of the weights of the records. The sum may exceed 65535.

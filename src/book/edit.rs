@@ -201,7 +201,8 @@ impl Orphans {
         })
     }
 
-    /// Returns `true` if removed positions led to the position with this key, and no line reaches it any more.
+    /// Returns `true` if the position with this key is to be removed, too: if a move of a removed position leads to it,
+    /// and no line of the remaining moves reaches it.
     fn contains(&self, key: u64) -> Result<bool> {
         Ok(contains(slice::from_ref(&self.from_removed), key)?
             && !contains(&self.still_reached, key)?)

@@ -100,8 +100,9 @@ fn are_records(bytes: &[u8]) -> bool {
         && entries.map(|entry| entry.key).is_sorted()
 }
 
-/// Recognizes a format other than a book from `start`, the first bytes of a file. Returns the format, and a text that
-/// names it and may say what to do with the file. Returns `None` if the file may be a book.
+/// Recognizes the format of a file that is no book, from `start`, its first bytes, and from the extension of `path`.
+/// Returns the format and a text for an error message: the name of the format, and advice for some formats. Returns
+/// `None` if the file may be a book.
 fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, String)> {
     if let Some((format, name)) = text_format(start) {
         return Some((format, name.to_owned()));

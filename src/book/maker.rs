@@ -49,7 +49,8 @@ pub struct BookMaker<'a> {
     kept: Vec<Option<Vec<WeighedMove>>>,
 }
 
-/// Changes to the moves and weights of a book that are computed after the moves have been selected and weighed once.
+/// Changes to the moves and weights of a book by the options `--max-loss` and `--minimax`. They are computed from a
+/// first version of the book.
 #[derive(Clone, Default, Debug)]
 struct Adjustments {
     /// The moves that are left out because they lose too much, and the text of the option that requests this.

@@ -261,7 +261,13 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Returns `true` if a position may have both spellings of a castling move. A rook on the king's square has the same moves.
+    /// Returns `true` if the books have both spellings of castling for one position: as a move of the king by two
+    /// squares, such as `e1g1`, and as a move of the king to the rook, such as `e1h1`. If another piece is on the
+    /// king's square, the two moves are no castling, but the result is `true`, too.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a book cannot be read.
     fn has_both_castlings(&self, books: &[Book], meter: &Meter) -> Result<bool> {
         // e1h1 and e1g1, e1a1 and e1c1, and Black's, as the format numbers moves.
         const SPELLINGS: [[u16; 2]; 4] = [
@@ -396,8 +402,8 @@ impl PositionEntries {
         add_up(&mut self.sums);
     }
 
-    /// Converts the moves to records, heaviest first. The `bool` is `true` if the weights were scaled down because the
-    /// sum of a move's weights exceeds 65535.
+    /// Converts the moves to records, heaviest first. The `bool` is `true` if the weights were scaled down. This is
+    /// necessary if the weight of a move, which is the sum of its weights in the merged books, exceeds 65535.
     pub(super) fn into_entries(self) -> (Vec<Entry>, bool) {
         let largest = self.sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
         let scaling = Scaling::new(largest);

@@ -159,8 +159,9 @@ struct MinimaxEdge {
 impl MinimaxEdge {
     const NOWHERE: u64 = u64::MAX;
 
-    /// Returns the score that the position after the move leaves to the side that plays the move: 1 minus the
-    /// position's value in `values`, or 1 if the graph has no moves for the position.
+    /// Returns the highest score that the side that plays the move can still get: 1 minus the value of the resulting
+    /// position, which is the score of the opponent. `values` contains the values of the positions of the graph. If the
+    /// graph does not contain the resulting position, nothing limits the score, and the result is 1.
     fn score_left(&self, values: &[f64]) -> f64 {
         let after = usize::try_from(self.after).ok();
         let value = after.and_then(|after| values.get(after));

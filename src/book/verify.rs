@@ -84,7 +84,7 @@ impl FaultyRecords {
     }
 }
 
-/// The faults and numbers that [`verify`] returns about a book.
+/// The result of [`verify`]: the faults of a book, and the numbers of its records.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VerifiedBook {
     /// All faults. If there are none, every program reads the book correctly.

@@ -59,8 +59,8 @@ pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
     begin_over(out.as_ref(), ENOUGH)
 }
 
-/// Creates the output file for a book that replaces its own source. Works like [`begin_book`], but the old book may
-/// have any number of records.
+/// Creates the output file for a book that replaces its own source. [`begin_book`] refuses to replace a file without a
+/// header that is too short to be certainly a book; this function accepts a book of any length.
 ///
 /// A command that edits a book must call this before it opens the old book, so that no other process replaces the old
 /// book in between.

@@ -297,8 +297,10 @@ impl ClassedCounts {
     /// # Errors
     ///
     /// Returns an error if the number of rows that were read from a file differs from the number in its metadata or in
-    /// `counts.json`. Also returns an error if a directory of more than 10,000 rows has no row for games that end in a
-    /// position although another directory has such rows.
+    /// `counts.json`.
+    ///
+    /// Also returns an error if some directories have rows for games that end in a position, and a directory of more
+    /// than 10,000 rows has none. The program that wrote this directory did not count the ends of games.
     pub(crate) fn check_read(&self) -> Result<()> {
         self.games.store(0, Relaxed);
         self.ratings.store(0, Relaxed);

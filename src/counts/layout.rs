@@ -123,8 +123,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the number of half-moves that were counted for the row: the number of its games, or 0 if its games end
-    /// in the position, because they have no move there.
+    /// Returns the number of half-moves that the row counts. It is the number of games of the row's move, or 0 for a
+    /// row without a move, whose games end in the position.
     pub fn plies(&self) -> u64 {
         match self.mv {
             BookMove::NONE => 0,

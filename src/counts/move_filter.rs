@@ -56,8 +56,8 @@ impl MoveFilter {
             && (self.min_score <= 0.0 || stats.score() >= self.min_score / 100.0)
     }
 
-    /// Narrows the filter to the moves that both `self` and `other` select. `other.only` is ignored if `self` already
-    /// selects one side.
+    /// Narrows the filter to the moves that both `self` and `other` select. If both filters select the moves of one
+    /// side only, the side of `self` remains selected, whatever the side of `other` is.
     pub fn narrowed_by(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.max(other.min_game);
         self.min_score = self.min_score.max(other.min_score);

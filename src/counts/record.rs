@@ -270,13 +270,14 @@ impl CountBatch {
     }
 }
 
-/// The results of moves that would need more than 16 records, by position key and move.
+/// The results of moves with more games than 16 records can count, by position key and move. One record counts some
+/// 32,000 games.
 #[derive(Default, Debug)]
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 
 impl LargeCounts {
-    /// Checks that the number of moves with large results is plausible. All these moves stay in memory, so their number
-    /// must be limited. Errors name the path `source`.
+    /// Returns an error if the number of moves exceeds [`MOST_LARGE`], which no real collection of games reaches. All
+    /// these moves stay in memory, so their number must be limited. The error names the path `source`.
     pub(super) fn refuse_many(&self, source: &Path) -> Result<()> {
         if self.0.len() <= MOST_LARGE {
             return Ok(());

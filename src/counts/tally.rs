@@ -326,8 +326,10 @@ fn records<'a: 'b, 'b>(
 }
 
 /// Returns `true` if a move of a position was played at least `fewest` times. `position` contains the sorted records of
-/// the position. If a move has several records, or none because its results are too large, it is assumed to be
-/// frequent.
+/// the position.
+///
+/// A move is assumed to be frequent if it has several records, or if its record has no games. A record without games
+/// marks a move whose results are stored as large numbers.
 fn is_frequent(position: &[CountRecord], fewest: u64) -> bool {
     let is_frequent = |record: &CountRecord| {
         let games = record.stats().games();
@@ -338,13 +340,14 @@ fn is_frequent(position: &[CountRecord], fewest: u64) -> bool {
 }
 
 impl Tally {
-    /// Ends counting, and adds counts of sources that are sorted already.
+    /// Ends counting, and adds counts of sources that are sorted already. Uses all threads of the current rayon pool.
     ///
-    /// `open(shards)` returns the sorted sources for a range of shards; it is called for `ranges` ranges of equal size.
-    /// A position is dropped if none of its moves was played at least `fewest` times; [`Counts::rare`] returns how many
-    /// were dropped. `watch` is called from time to time with the number of bytes in temporary files; if it returns an
-    /// error, the function stops and returns it. `memory` is the budget of the result. Uses all threads of the current
-    /// rayon pool.
+    /// - `memory`: the memory budget of the returned counts
+    /// - `ranges`: the number of ranges of equal size into which the shards are divided
+    /// - `fewest`: positions are dropped if none of their moves was played so often; [`Counts::rare`] returns the number of
+    /// dropped positions
+    /// - `open`: returns the sorted sources for a range of shards
+    /// - `watch`: called from time to time with the number of bytes in temporary files; its errors end the function
     ///
     /// # Errors
     ///

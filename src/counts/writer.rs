@@ -435,7 +435,7 @@ impl<'a> PartWriter<'a> {
 /// move.
 const MOST_WAITING: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
 
-/// A filter that keeps the rows of positions in which at least `min_game` half-moves were counted.
+/// A filter that keeps the rows of a position if its moves were played in at least `min_game` games altogether.
 ///
 /// Rows must arrive sorted by key. The rows of a key are buffered until it is known whether they are kept.
 pub(super) struct Pruner {

@@ -187,9 +187,11 @@ impl MainLine {
         pos.play(mv);
     }
 
-    /// Skips the moves of a game that follow its counted moves. `read` is the text of the first skipped move if it has
-    /// been read already. Stores or counts the skipped moves only if the check for duplicates, the opening or the
-    /// length of the game requires it.
+    /// Reads the moves of a game after its last counted move. `pos` is the position after the counted moves. `read` is
+    /// the text of the first of these moves if the caller has already read it.
+    ///
+    /// The moves are stored if games are compared to find duplicates, or if the opening of the game is needed. They are
+    /// counted if the length of the game is needed. Otherwise, they are skipped.
     fn rest_of_game<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -217,8 +219,9 @@ impl MainLine {
         ending
     }
 
-    /// Skips the rest of a game after a move that cannot be played. `text` is the text of this move, or empty for a
-    /// null move. Encodes the skipped moves if duplicates are dropped.
+    /// Skips the rest of a game after a move that cannot be played, and returns how the text of the game ends. `text`
+    /// is the text of the unplayable move, or empty for a null move. If duplicates are dropped, stores the skipped
+    /// moves, because two games are equal only if these moves are equal.
     fn skip_unplayable<P: Rules>(
         &mut self,
         options: &MakeBook,

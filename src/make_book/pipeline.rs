@@ -48,7 +48,9 @@ impl MakeBook {
         })
     }
 
-    /// Runs with inputs that are open already. The variant and the grouping in `self` must be those of the inputs.
+    /// Makes all outputs from `inputs`, on the threads of `pool`, and returns the report. The variant and the grouping
+    /// in
+    /// `self` must be those of the inputs.
     fn run_with(&self, inputs: &Inputs<'_>, pool: &ThreadPool) -> Result<Report> {
         let (plans, needs) = sinks::plans(self, inputs);
         refuse_counts_for(&plans, inputs)?;
@@ -165,8 +167,8 @@ impl MakeBook {
         Ok(())
     }
 
-    /// Reads all inputs and counts their games. Returns the sorted counts, and the data that depend on the order of the
-    /// games.
+    /// Reads all inputs on the threads of `pool` and counts their games in `run`. Returns the sorted counts, and the
+    /// data that depend on the order of the games, such as the report and the starting positions.
     fn collect(
         &self,
         pool: &ThreadPool,

@@ -50,7 +50,7 @@ pub(super) struct Sequencer<'a> {
 /// The maximum number of rejected games that the error message about an input without playable games lists.
 const NAMED_GAMES: usize = 3;
 
-/// The state of an input after some of its batches were processed.
+/// The totals of an input over the batches that have been processed so far.
 #[derive(Clone, Default)]
 struct InputState {
     games: u64,

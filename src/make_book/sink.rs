@@ -110,20 +110,23 @@ pub(crate) trait BatchSink: Send {
     /// input.
     fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
 
-    /// Adds the moves of the current game. Called only for games that are counted.
+    /// Adds the moves of the current game to the collected data. This function is not called for games that a filter or
+    /// an error excludes.
     fn count(&mut self, game: &CountedGame<'_>);
 
     /// Removes the data of games that turned out to be duplicates. `games` contains their numbers in the batch, in
     /// ascending order.
     fn leave_out(&mut self, games: &[u32]);
 
-    /// Does the work that depends on the order of the games. This function is called for one batch after the other, in
-    /// the order of the inputs. `_input` is the path of the batch's input.
+    /// Processes the collected data in the order of the games, for example to number the games. This function is called
+    /// for one batch after the other, in the order of the inputs. The argument is the path of the batch's input.
+    ///
+    /// The default implementation does nothing.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the input if the output cannot contain so many games, and an error if a temporary
-    /// file cannot be written.
+    /// Returns an error that names the input if there are more games than the output can contain, and an error if a
+    /// temporary file cannot be written.
     fn in_order(&mut self, _input: &Path) -> Result<()> {
         Ok(())
     }

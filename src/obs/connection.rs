@@ -68,8 +68,8 @@ impl Connections {
         &self.path
     }
 
-    /// Checks that no program has changed the database file since it was opened. A file that was replaced by another
-    /// one counts as unchanged, because the pool still reads the old file.
+    /// Checks that no program has written to the database since it was opened. The connections have the old file open,
+    /// so a new file under the same path does not matter to them and is not an error.
     ///
     /// # Errors
     ///

@@ -136,9 +136,11 @@ fn refuse_changed(path: &Path) -> Result<()> {
     Book::open(path)?.refuse_changed()
 }
 
-/// Replaces the header of the book at `path` by the null records `header`, and commits the output `out`.
+/// Writes a copy of the book at `path` to `out` and commits it. The copy has the header `header`, encoded as null
+/// records, which are records with the key 0. If `header` is empty, the copy has no header.
 ///
-/// The caller must create `out` before it reads the old header, so that no other process replaces the book in between.
+/// The caller must have created `out`, which claims the file, before it read the old header. Otherwise, another process
+/// could replace the book in between.
 fn rewrite(header: &[u8], path: &Path, mut out: AtomicFile) -> Result<()> {
     refuse_other(path)?;
     let mut book = File::open(path).at(path, "open")?;

@@ -216,10 +216,13 @@ impl LineWalk<'_> {
         Ok(())
     }
 
-    /// Enters the position `at`, which is `ply` plies from the start, in a search for the lines of `side`. `own`
-    /// selects the moves that the search follows for this side. Returns the moves to follow, in reverse order, so that
-    /// the next one is last. Returns no moves if the search has entered the position before, according to `seen` or the
-    /// recorded path.
+    /// Enters the position `at`, which is `ply` plies from the start, in a depth-first search for the lines of `side`.
+    /// Returns the moves to follow from the position, in reverse order, so that the next one is last.
+    ///
+    /// For `side`, the search follows all legal moves or only the moves of the book, as `own` says. For the opponent,
+    /// it follows the moves after which the book has an answer. Returns no moves if the position is on the current
+    /// line, or if
+    /// `seen`, the keys of the positions that the search has entered, contains it.
     fn enter(
         &mut self,
         at: &ListedPosition,

@@ -65,8 +65,9 @@ pub fn count(book: &Book, meter: &Meter) -> Result<Lines> {
     })
 }
 
-/// Returns the number of lines of `side`, and the number of positions on these lines in which `side` is to move and the
-/// book has moves. `done` receives the progress.
+/// Counts the lines of `side`, as `info-book` reports them. On such a line, `side` plays moves of the book, and the
+/// opponent plays any move after which the book has an answer. Returns the number of lines, and the number of their
+/// positions in which `side` is to move and the book has moves. `done` receives the progress.
 fn count_lines(
     moves: &PlayableMoves<'_>,
     side: Color,

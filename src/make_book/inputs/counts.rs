@@ -217,7 +217,7 @@ impl OrderedInput for OrderedParts {
 }
 
 impl Run<'_> {
-    /// Adds `plies` to the number of half-moves and starting positions that counts have contributed so far.
+    /// Adds `plies`, the number of games in some rows of counts, to the total number of the run's rows.
     ///
     /// # Errors
     ///
@@ -230,8 +230,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds rows of counts (numbers of games by move and result) to the stores in which the run sums them. Errors name
-    /// `path`.
+    /// Adds the rows of counts in the file `path` (numbers of games by move and result) to the sums of the run.
     fn add_rows(&self, rows: &[Row], path: &Path) -> Result<()> {
         self.add_plies(rows.iter().map(|row| row.stats.games()).sum(), path)?;
         if let Some(tally) = &self.tally {

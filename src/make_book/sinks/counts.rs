@@ -293,9 +293,9 @@ impl<'a> ClassBatch<'a> {
         }
     }
 
-    /// Adds a record of the move `mv` in `position`. If the position has no key, adds nothing. `turn` is the side to
-    /// move, and `of` contains further data of the half-move. The move [`BookMove::NONE`] means that the game ends in
-    /// the position.
+    /// Adds a record of the move `mv` in `position`. [`BookMove::NONE`] means that the game ends in the position.
+    /// `turn` is the side to move, and `of` contains the winner and the rating. Adds nothing if the key of the position
+    /// is 0, which is reserved.
     fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, of: PlyFacts) {
         let key = match self.has_identities {
             true => position.identity(),
