@@ -113,7 +113,7 @@ fn io_error(err: csv::Error) -> io::Error {
     }
 }
 
-/// A row of the table to which a database is converted, as comma-separated values.
+/// A row of comma-separated values, one of those that `convert` writes for a database.
 #[derive(Serialize)]
 struct CsvRow<'a> {
     epd: &'a str,

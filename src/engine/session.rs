@@ -470,9 +470,12 @@ impl<W: Write> Session<W> {
         Ok(Vec::new())
     }
 
-    /// Returns the moves that the second engine may search if some moves are refused: all moves that `go` allows,
-    /// except `refused`. They are in UCI notation, separated by spaces. Returns `None` if no move is refused, or if
-    /// every allowed move is refused.
+    /// Returns the moves that the second engine, to which unknown positions are passed on, may search. These are the
+    /// moves that the command `go` allows, except `refused`, the moves that the settings of the user exclude. They are
+    /// in UCI notation, separated by spaces.
+    ///
+    /// Returns `None` if the search must not be restricted: if `refused` is empty, or if it contains every allowed
+    /// move.
     fn except(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {
         let pos = self.pos.as_ref().filter(|_| !refused.is_empty())?;
         let mut moves = pos.legal_moves();
@@ -500,7 +503,12 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Returns a principal variation in UCI notation: the move `mv`, followed by the most played replies.
+    /// Returns a principal variation in UCI notation. It begins with the move `mv` in the position `pos`, and goes on
+    /// with the most played moves, to at most [`LONGEST_LINE`] half-moves or the last position that a source contains.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the message about a source that cannot be read cannot be written to standard output.
     fn line_from(&mut self, pos: &VariantPosition, mv: Move) -> Result<Vec<String>> {
         let (mut pos, mut mv) = (pos.clone(), mv);
         let mut line = Vec::new();

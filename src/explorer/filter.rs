@@ -30,8 +30,7 @@ const FEW: usize = 32;
 /// The number of games to which filters are applied at a time.
 const STRETCH: usize = 1 << 16;
 
-/// The divisor that decides whether a list of games is long. A long list contains more than a quarter of the games in
-/// its index.
+/// A list of games is long if it contains more than `1 / LONG` of the games in its index.
 const LONG: u64 = 4;
 
 /// The filters of a query, prepared for each index of an explorer. Indexes in which no game can pass are left out.
@@ -114,10 +113,11 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Applies the filters in advance to all games of some indexes: those in which the list with the key `subject` is
-    /// long. This saves time if several lists that share most of their games are filtered afterwards.
+    /// Applies the filters in advance to all games of each index in which the list with the key `subject` is long,
+    /// which means that it contains more than a quarter of the games. This saves time if several lists that share most
+    /// of their games are filtered afterwards.
     ///
-    /// Returns `true` if there is such an index. Does nothing if stored results can answer the query.
+    /// Returns `true` if at least one index has such a list. Does nothing if stored results can answer the query.
     pub(super) fn precompute_long(&self, subject: ListKey) -> Result<bool> {
         let mut are_any = false;
         if self.class_filter.as_ref().is_some() {

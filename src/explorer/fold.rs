@@ -37,7 +37,8 @@ const PARTS_AT_ONCE: usize = 16;
 /// length, filters are applied game by game, and not to whole columns.
 const SPARSE: usize = 4;
 
-/// The kinds of rows that a [`Collector`] accepts in place of single games. A row is the stored results of one move.
+/// The rows that a [`Collector`] accepts in place of single games. A row contains the results of one move, summed up
+/// over many games, so it saves reading these games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum AcceptedRows {
     /// No rows, because the answer is about single games. Sources of counts are skipped.

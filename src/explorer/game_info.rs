@@ -9,7 +9,7 @@ use crate::{
     position::BookMove,
 };
 
-/// A game of an answer, with the move that was played in the position of the query.
+/// A game that an answer of the explorer lists, with the move that was played in the position of the query.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PlayedGame {
     /// The move in UCI notation, castling as king takes rook; `None` if the game ended in the position.

@@ -127,7 +127,8 @@ pub struct PreparedMove {
     pub answer: Option<PreparedAnswer>,
 }
 
-/// The results of the opponent's games for a move, and how many of these games are recent.
+/// The results of a move in the games of the opponent, and the number of these games that are recent. The recent games
+/// are those from at most two years before the opponent's last game.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct TheirGames {
     /// The results.
@@ -137,8 +138,9 @@ pub struct TheirGames {
     pub recent: u64,
 }
 
-/// The player's answer in a position: the first move of the repertoire or, if the repertoire has none, the move that
-/// the player has played most often, if in at least five games.
+/// The player's answer to a move of the opponent. It is the first move of the player's repertoire. If the repertoire
+/// has no move there, it is the move that the player has played most often, if the player has played it in at least
+/// five games.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PreparedAnswer {
     /// The move in UCI notation, with castling as king takes rook.
@@ -151,7 +153,7 @@ pub struct PreparedAnswer {
     pub source: AnswerSource,
 }
 
-/// The source of a player's answer: the repertoire or the player's games.
+/// The source of a [`PreparedAnswer`], the move with which the player answers a move of the opponent.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AnswerSource {
@@ -293,8 +295,8 @@ impl AllGames {
     }
 }
 
-/// Sums up the games that pass the filters and have the variant of `line`. The player has the color `color` in all of
-/// them.
+/// Sums up the results of all games that pass the filters and have the variant of `line`. Only the variant of `line`
+/// matters, not its position. `color` is the color of the player in these games.
 fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGames {
     let add = |sum: &mut AllGames, source: &OpenIndex, _: &SourceFilter<'_>, id, variant| {
         if variant == line.variant() {

@@ -96,8 +96,8 @@ impl Query {
         })
     }
 
-    /// Returns the number of newest games that must be collected. The number is large enough that sufficient recent
-    /// games remain after the top games are removed from them.
+    /// Returns the number of newest games to collect for the recent games of an answer. An answer lists each game once,
+    /// so the number includes games that may turn out to be among the top games and are then left out.
     pub(super) fn recent_candidates(&self) -> usize {
         match self.recent_limit(0) {
             0 => 0,

@@ -35,7 +35,8 @@ pub struct MoveTime {
     pub mean: f64,
 }
 
-/// Returns the mean thinking time for each move of a position; implements [`Explorer::times`](super::Explorer::times).
+/// Returns the mean thinking time for each move of a position. Reads the texts of at most `most` games, the newest
+/// ones. Stops early if `goes_on` returns `false`. Implements [`Explorer::times`](super::Explorer::times).
 pub(super) fn times(
     sources: &Sources,
     query: &Query,

@@ -65,7 +65,8 @@ impl SecondOpinion {
         self.entries.current().map(|(key, _)| key.to_vec())
     }
 
-    /// Returns `true` if the current entry consists of `key` and `value`, and moves to the next entry.
+    /// Compares the current entry with `key` and `value`, and moves to the next entry in any case. Returns `true` if
+    /// the entry is equal. Returns `false` if it differs, or if there are no more entries.
     pub(super) fn agrees(&mut self, key: &[u8], value: &[u8]) -> bool {
         let Some(present) = self.entries.current() else {
             return false;

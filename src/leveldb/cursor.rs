@@ -149,7 +149,8 @@ pub(crate) struct TableCursor {
 
 impl TableCursor {
     /// Creates a cursor over `table`. The cursor begins with the block that contains the first key greater than or
-    /// equal to `start`. If a block has more than `longest` bytes, its last value may not be held in memory.
+    /// equal to `start`. If a block has more than `longest` bytes and ends with a long value, the value is not read
+    /// into memory; the cursor returns its location in the file.
     ///
     /// # Errors
     ///

@@ -333,7 +333,7 @@ mod tests {
 
     const TABLES: u64 = 60;
 
-    /// Writes `TABLES` tables with one entry each to a new directory.
+    /// Writes `TABLES` LevelDB tables to a new directory. Each contains one entry with the value `value`.
     fn tables_in(directory: &Path, value: &[u8]) -> Vec<TableFile> {
         fs::create_dir(directory).unwrap();
         let table = |number| {

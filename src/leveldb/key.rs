@@ -43,7 +43,8 @@ pub(super) fn parse(internal: &[u8]) -> Option<(&[u8], u64, EntryKind)> {
     Some((key, number >> 8, kind))
 }
 
-/// Returns the user key of an internal key that the table builder made.
+/// Returns the user key of an internal key that the table builder made. The user key is the key of the entry, without
+/// the sequence number and the kind that LevelDB appends to it.
 ///
 /// # Panics
 ///

@@ -185,7 +185,8 @@ impl Version {
         Some(())
     }
 
-    /// Sorts the tables of each level, and checks that the state is complete and consistent.
+    /// Sorts the tables of each level, and checks that the manifest contains all required fields, that the keys of a
+    /// level's tables do not overlap, and that the order of keys is that of their bytes.
     ///
     /// # Errors
     ///

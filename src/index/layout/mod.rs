@@ -68,8 +68,8 @@ pub fn options_key(number: usize) -> Vec<u8> {
     format!("options_{number}").into_bytes()
 }
 
-/// Returns the LevelDB key of the entry that contains the variant of games without a `Variant` tag in an input file.
-/// `number` is the number of the input file, counted from 0.
+/// Returns the LevelDB key of an entry that names a variant: the variant of the games without a `Variant` tag in the
+/// input file with the number `number`, counted from 0.
 pub fn untagged_key(number: usize) -> Vec<u8> {
     format!("untagged_variant_{number}").into_bytes()
 }
@@ -99,8 +99,8 @@ pub(super) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Returns `true` if a visit of LevelDB keys in ascending order has passed all keys that begin with the digits
-/// `number`. `next` is the next key of the visit.
+/// Returns `true` if `next` does not begin with the digits `number`. A loop over ascending LevelDB keys that began at
+/// the key `number` calls this function with each next key to find out whether it has passed all keys of the number.
 #[inline]
 pub fn ends_before(number: &[u8], next: &[u8]) -> bool {
     !next.starts_with(number)

@@ -74,7 +74,7 @@ impl<'a> ListMerge<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if an input cannot be read or is damaged, or if a temporary file fails.
+    /// Returns an error if an input cannot be read or is damaged, or if a temporary file cannot be read or written.
     pub(super) fn lists_in(&self, range: &KeyRange) -> Result<EntryBatch> {
         task::fault("join lists");
         let from = list_subject(&range.start).unwrap_or(ListKey(0));

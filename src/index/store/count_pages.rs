@@ -82,8 +82,9 @@ impl CountedPage {
         self.positions.push((subject, self.rows.len(), Some(games)));
     }
 
-    /// Encodes the page (several positions with their results) and empties it. Returns the greatest position key that
-    /// may belong to the page, and the encoded page. Returns `None` if the page has no positions.
+    /// Encodes the page, which contains the results of several positions, and empties it. Returns the list key under
+    /// which the page is stored, and the encoded page. This key is the greatest one that `paging` assigns to the page,
+    /// so that a search for any position of the page finds it. Returns `None` if the page has no positions.
     pub fn take(&mut self, paging: Paging) -> Option<(ListKey, Vec<u8>)> {
         let first = self.positions.first()?.0;
         let mut out = BitWriter::default();

@@ -25,7 +25,8 @@ enum SubjectKind {
     SiteId = 4,
 }
 
-/// The half of the hash key that is the same for all kinds of subjects: the text "polybook".
+/// One of the two numbers that seed the hash of names and ids: the text "polybook". The other number is different for
+/// each [`SubjectKind`].
 const KEY: u64 = u64::from_be_bytes(*b"polybook");
 
 impl ListKey {
@@ -109,8 +110,8 @@ impl Paging {
         }
     }
 
-    /// Returns the paging in which the keys of a page share their first `bits` bits. Returns `None` if `bits` is not in
-    /// `8..=40`.
+    /// Creates the rule that puts the lists whose keys begin with the same `bits` bits into one page. Returns `None` if
+    /// `bits` is not in `8..=40`.
     pub fn of_bits(bits: u32) -> Option<Paging> {
         (FEWEST_BITS..=MOST_BITS)
             .contains(&bits)

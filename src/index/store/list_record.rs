@@ -67,8 +67,8 @@ impl ListRecord {
         ListRecord::new(subject, id, 0, false, LISTED)
     }
 
-    /// Creates a record which states that a name has the number `number`. `subject` is the key of the list that
-    /// contains the numbers of the name. The move of the record is [`NAMED`].
+    /// Creates a record of the list `subject`, which contains the numbers under which the index stores a name of a
+    /// player or an event. `number` is one of them. In place of a move, the record contains [`NAMED`].
     pub(crate) fn named(subject: ListKey, number: u32) -> ListRecord {
         ListRecord::new(subject, number, 0, false, NAMED)
     }

@@ -375,7 +375,8 @@ impl<'a> ResultAdder<'a> {
         Ok(())
     }
 
-    /// Adds game `id`, which played `mv` in the position. `row` is the row of the game.
+    /// Adds the game with the number `id` to the sums of the position. `mv` is its move in the position, and `row`
+    /// contains its date, ratings, speed and result.
     fn add(&mut self, id: u32, mv: BookMove, row: &GameRow) {
         let month = Month::of(row.date);
         let class = Class::new(row.speed, row.group());
