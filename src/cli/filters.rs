@@ -28,10 +28,9 @@ const NAMES: &str = "names";
 /// The heading, in the help, of the options that filter games.
 pub const GAMES: &str = "Which games count";
 
-/// The options that filter the games of PGN files.
+/// The options for the ratings of both players.
 #[derive(clap::Args, Clone, PartialEq, Default, Debug)]
-#[command(next_help_heading = GAMES, group = ArgGroup::new(NAMES).multiple(true))]
-pub struct GameFilterArgs {
+struct RatingArgs {
     /// Keep games in which both players are rated N or higher; unrated players pass
     #[arg(long, value_name = "N")]
     min_elo: Option<u32>,
@@ -43,6 +42,26 @@ pub struct GameFilterArgs {
     /// Keep only games in which both players have a rating
     #[arg(long)]
     require_elo: bool,
+}
+
+/// The options for the dates of games.
+#[derive(clap::Args, Clone, PartialEq, Default, Debug)]
+struct DateArgs {
+    /// Keep games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; games without a known date pass
+    #[arg(long, value_name = "DATE")]
+    since: Option<Date>,
+
+    /// Keep games played on DATE or earlier; games without a known date pass
+    #[arg(long, value_name = "DATE")]
+    until: Option<Date>,
+}
+
+/// The options that filter the games of PGN files.
+#[derive(clap::Args, Clone, PartialEq, Default, Debug)]
+#[command(next_help_heading = GAMES, group = ArgGroup::new(NAMES).multiple(true))]
+pub struct GameFilterArgs {
+    #[command(flatten)]
+    ratings: RatingArgs,
 
     /// Keep only games with a known year
     #[arg(long)]
@@ -52,13 +71,8 @@ pub struct GameFilterArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_plies: usize,
 
-    /// Keep games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; games without a known date pass
-    #[arg(long, value_name = "DATE")]
-    since: Option<Date>,
-
-    /// Keep games played on DATE or earlier; games without a known date pass
-    #[arg(long, value_name = "DATE")]
-    until: Option<Date>,
+    #[command(flatten)]
+    dates: DateArgs,
 
     /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *, in any spelling; can be given several times
     #[arg(long, value_name = "R", value_parser = result)]
@@ -124,13 +138,13 @@ impl GameFilterArgs {
 impl From<GameFilterArgs> for GameFilter {
     fn from(args: GameFilterArgs) -> GameFilter {
         GameFilter {
-            min_elo: args.min_elo,
-            max_elo: args.max_elo,
-            require_elo: args.require_elo,
+            min_elo: args.ratings.min_elo,
+            max_elo: args.ratings.max_elo,
+            require_elo: args.ratings.require_elo,
             require_date: args.require_date,
             min_plies: args.min_plies,
-            since: args.since,
-            until: args.until,
+            since: args.dates.since,
+            until: args.dates.until,
             results: args.result,
             players: args.player,
             white: args.white,
@@ -178,25 +192,11 @@ pub struct ExplorerFilterArgs {
     #[arg(long, requires = NAMES)]
     exact: bool,
 
-    /// Keep games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; games without a known date pass
-    #[arg(long, value_name = "DATE")]
-    since: Option<Date>,
+    #[command(flatten)]
+    dates: DateArgs,
 
-    /// Keep games played on DATE or earlier; games without a known date pass
-    #[arg(long, value_name = "DATE")]
-    until: Option<Date>,
-
-    /// Keep games in which both players are rated N or higher; unrated players pass
-    #[arg(long, value_name = "N")]
-    min_elo: Option<u32>,
-
-    /// Keep games in which both players are rated N or lower; unrated players pass
-    #[arg(long, value_name = "N")]
-    max_elo: Option<u32>,
-
-    /// Keep only games in which both players have a rating
-    #[arg(long)]
-    require_elo: bool,
+    #[command(flatten)]
+    ratings: RatingArgs,
 
     /// Keep only games with a known year
     #[arg(long)]
@@ -313,11 +313,11 @@ impl ExplorerFilterArgs {
             groups: (!self.rating.is_empty())
                 .then(|| self.rating.iter().flatten().copied().collect()),
             unrated: self.rating.contains(&None),
-            since: self.since,
-            until: self.until,
-            min_elo: self.min_elo,
-            max_elo: self.max_elo,
-            require_elo: self.require_elo,
+            since: self.dates.since,
+            until: self.dates.until,
+            min_elo: self.ratings.min_elo,
+            max_elo: self.ratings.max_elo,
+            require_elo: self.ratings.require_elo,
             require_date: self.require_date,
             players: self.player.clone(),
             color: self.color,

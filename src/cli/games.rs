@@ -116,12 +116,7 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
 /// made.
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.index, context).map_err(|err| better_reason(args, err))?;
-    let variant = args.position.variant_of(explorer.variant());
-    let searched = Searched {
-        file: &args.index[0],
-        only: explorer.variant(),
-    };
-    let pos = args.position.position_in(variant, &searched)?;
+    let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
     let key = position::key(&pos);
     let mut query = Query::new(Line::at(variant, pos), View::Lichess);
     query.filters = args.filters.filters()?;

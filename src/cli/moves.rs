@@ -124,12 +124,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.index, context)?;
-    let variant = args.position.variant_of(explorer.variant());
-    let searched = Searched {
-        file: &args.index[0],
-        only: explorer.variant(),
-    };
-    let pos = args.position.position_in(variant, &searched)?;
+    let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
     let mut query = Query::new(Line::at(variant, pos.clone()), View::Lichess);
     query.filters = args.filters.filters()?;
     query.filters.skip_unfinished = args.unfinished == UnfinishedGames::Skip;

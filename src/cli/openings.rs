@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     Context, counted,
     filters::{ExplorerFilterArgs, check_names, explorer_of},
-    position::{PositionArgs, Searched},
+    position::PositionArgs,
     terminal::{print, print_json},
     usage::Usage,
 };
@@ -87,12 +87,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     Usage::refuse(needs_player.filter(|_| !of_player), "needs --player")?;
     let explorer = explorer_of(&args.index, context)?;
-    let variant = args.position.variant_of(explorer.variant());
-    let searched = Searched {
-        file: &args.index[0],
-        only: explorer.variant(),
-    };
-    let pos = args.position.position_in(variant, &searched)?;
+    let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
     let table = explorer.openings(&Line::at(variant, pos), &filters)?;
     check_names(&explorer, &filters, table.results.games > 0, context)?;
     let mut families = table.families.clone();

@@ -1,6 +1,9 @@
 //! The options that name a position and the variant of its rules.
 
-use std::{ffi::OsStr, path::Path};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use clap::{
     Arg, Command,
@@ -8,6 +11,7 @@ use clap::{
 };
 use polybook::{
     book::Book,
+    explorer::Explorer,
     index::Index,
     obs::Obs,
     position::{LineError, Variant, VariantChoice},
@@ -52,6 +56,21 @@ pub struct Searched<'a> {
 }
 
 impl PositionArgs {
+    /// Returns the variant and the position to look up in `explorer`. The first of `indexes`, from which the explorer
+    /// was opened, is named in errors.
+    pub fn in_explorer(
+        &self,
+        explorer: &Explorer,
+        indexes: &[PathBuf],
+    ) -> anyhow::Result<(Variant, VariantPosition)> {
+        let variant = self.variant_of(explorer.variant());
+        let searched = Searched {
+            file: &indexes[0],
+            only: explorer.variant(),
+        };
+        Ok((variant, self.position_in(variant, &searched)?))
+    }
+
     /// Returns the variant that the user named. If the user named none, returns `of_file`, the variant of the file, or
     /// standard chess if `of_file` is `None`.
     pub fn variant_of(&self, of_file: Option<Variant>) -> Variant {

@@ -16,7 +16,7 @@ use super::{
     Context, counted,
     filters::{ExplorerFilterArgs, check_names, explorer_of},
     input::check_output,
-    position::{PositionArgs, Searched, UntaggedArg},
+    position::{PositionArgs, UntaggedArg},
     repertoire::{Opener, pgn_output},
     terminal::{print, print_json},
     usage::Usage,
@@ -106,12 +106,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         None => None,
     };
     let explorer = explorer_of(&args.index, context)?;
-    let variant = args.position.variant_of(explorer.variant());
-    let searched = Searched {
-        file: &args.index[0],
-        only: explorer.variant(),
-    };
-    let pos = args.position.position_in(variant, &searched)?;
+    let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
     let opener = Opener::with_defaults(&args.untagged, context)?;
     let repertoire = match &args.repertoire {
         Some(path) => {
