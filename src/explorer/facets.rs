@@ -25,9 +25,9 @@ use crate::{
     position::{BookMove, Variant},
 };
 
-/// The numbers of games of a position for each speed, rating group, color and year, and the numbers of games for each
-/// variant. A number counts the games that pass if one filter is set to its value and the remaining filters are
-/// unchanged.
+/// The numbers of games of a position, for each value of the filters by speed, rating group, color, year and variant.
+/// The number for a value counts the games that would pass if the value were selected in its filter and all other
+/// filters were unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facets {

@@ -234,8 +234,9 @@ impl<'a> SourceFilter<'a> {
         Some(&self.precomputed.get()?[ids])
     }
 
-    /// Returns two answers about game `id`: whether the player of the query has White, and whether the player has
-    /// Black. Both are `false` if the query has no player. Both are `true` if the names of both players match.
+    /// Returns `[true, _]` if the player whom the query names has White in the game `id`, and `[_, true]` if the player
+    /// has Black. Both can be `true`, because several names can mean one player. Both are `false` if the query names no
+    /// player.
     pub(super) fn colors(&self, id: usize) -> [bool; 2] {
         let players = self
             .players
@@ -270,7 +271,8 @@ impl<'a> SourceFilter<'a> {
             && self.admits_others(id)
     }
 
-    /// Returns `true` if game `id` passes all filters except the one that is precomputed as the bits `of_somebody`.
+    /// Returns `true` if game `id` passes all filters other than the filter by the player (or the opponent) whose games
+    /// are stored as bits in the field `of_somebody`.
     #[inline]
     fn admits_others(&self, id: usize) -> bool {
         let games = self.games;
@@ -470,9 +472,8 @@ impl Players {
             .any(|(color, is_player)| is_player && self.color.is_none_or(|wanted| wanted == color))
     }
 
-    /// Returns two answers about game `id`: whether the player of the filter has White, and whether the player has
-    /// Black. Both are `false` if the opponent, the opponent's rating or the result
-    /// does not pass the filter.
+    /// Returns `[true, _]` if the player of the filter has White in the game `id`, and `[_, true]` if the player has
+    /// Black. Both are `false` if the opponent, the opponent's rating or the result does not pass the filter.
     fn colors(&self, games: &GameColumns, id: usize) -> [bool; 2] {
         let [white, black] = games.players[id];
         let winner = games.traits[id].winner();

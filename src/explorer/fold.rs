@@ -49,8 +49,8 @@ pub(super) enum AcceptedRows {
     All(Split),
 }
 
-/// A collector of the results of a position. [`fold`] passes it all games, and stored results of several games, that
-/// pass the filters of a query.
+/// A collector of the results of a position. The function [`fold`] calls its methods with the results that pass the
+/// filters of a query: with single games, or with rows, each of which contains the stored results of several games.
 pub(super) trait Collector: Send {
     /// Returns which rows (stored results of one move) the collector accepts in place of single games. All collectors
     /// of one fold must return the same value. Default: none.

@@ -10,7 +10,8 @@ use crate::{
     position::Variant,
 };
 
-/// The date, the ratings and the traits of a game.
+/// The data of a game that the explorer holds in memory: the date, the ratings, and the traits, such as the result and
+/// the speed.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct GameSummary {
     /// The date as a number of [`super::dates`], ascending with time.

@@ -47,8 +47,8 @@ pub struct ListedGame {
     pub of_match: Option<MatchGames>,
 }
 
-/// The number of further games of a match (games of the same players at the same event), if a list of games shows the
-/// match as one entry with its first game.
+/// The size of a match (the games of two players at one event) in a list of games that shows only the first game of
+/// each match.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MatchGames {
     /// The number of these games that pass the filters.
@@ -266,8 +266,9 @@ fn by_number(number: u64, mv: BookMove) -> Rank {
     (0, u64::MAX - number, mv)
 }
 
-/// Returns one page of a list that has one entry for each match. The result is the number of all games that pass the
-/// filters, and the entries on the page.
+/// Returns one page of a list of games in which each match, the games of two players at one event, has one entry.
+/// Returns the number of all games that pass the filters, and the entries on the page. `duplicates` are the groups of
+/// equal games, of which only one counts if the query says so.
 fn folded(
     duplicates: &DuplicateGroups,
     filters: &SourceFilters<'_>,
@@ -346,8 +347,8 @@ impl<'a> FirstGames<'a> {
         }
     }
 
-    /// Adds a game with the rank `rank`. `key` returns the hash of the game's match. It is called only if the rank is
-    /// high enough for the game to be kept.
+    /// Adds a game with the rank `rank`. `key` returns a hash that is the same for all games of a match, which are the
+    /// games of two players at one event. It is called only if the rank is high enough for the game to be kept.
     fn offer(&mut self, rank: Rank, key: impl FnOnce() -> u64) {
         let is_full = self.ranks.len() == self.wanted;
         if is_full && self.ranks.first().is_none_or(|last| rank < last.0) {

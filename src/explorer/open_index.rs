@@ -179,7 +179,8 @@ impl OpenIndex {
         self.index.list(subject, location)
     }
 
-    /// Returns the ids of the games in the list with the key `subject`, in ascending order.
+    /// Returns the ids of the games in the list with the key `subject`, such as the list of a player or of a position,
+    /// in ascending order. Returns no ids if the index has no such list.
     pub(super) fn listed(&self, subject: ListKey) -> Result<Vec<u32>> {
         self.index.listed(self.contents.paging, subject)
     }

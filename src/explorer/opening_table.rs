@@ -23,8 +23,8 @@ use crate::{error::Result, openings::OpeningNumber};
 /// range, 10 percent of the values are outside.
 const QUANTILE: f64 = 1.2816;
 
-/// The number of fictitious games that are added to the games of an opening, before the range of its score is
-/// calculated. The fictitious games have the average score.
+/// The number of imaginary games with the average score that are added to the games of an opening before the confidence
+/// interval of its score is calculated. They keep the interval of an opening with few games from being too narrow.
 const ADDED_GAMES: f64 = 2.0;
 
 /// The least variance of a game's result that is used to calculate the range of a score. It prevents a range of width
@@ -187,8 +187,8 @@ impl Average {
         }
     }
 
-    /// Returns the points that the player would have with the average score of each color. `finished` is the number of
-    /// finished games with White, and with Black.
+    /// Returns the number of points that the player would have scored in some games with the player's average score.
+    /// `finished` contains the numbers of these games, with White and with Black. Each color has an average of its own.
     fn expected(&self, finished: [u64; 2]) -> f64 {
         let of_color = |color: usize| match self.finished[color] {
             0 => 0.0,
@@ -235,8 +235,8 @@ impl Collector for OpeningTallies {
     }
 }
 
-/// Returns the color of the player of the query in game `id`. If `of_player` is `false`, because the query names no
-/// player, returns White.
+/// Returns the color that the player whom the query names has in the game `id`. `of_player` must be `false` if the
+/// query names no player; then the result is White.
 fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
     match of_player {
         true => filter.player_of(id as usize),

@@ -30,14 +30,15 @@ const RECENT_YEARS: u16 = 2;
 /// answer.
 const ANSWER_GAMES: u64 = 5;
 
-/// The minimum number of the player's games in a position for their score to put a line on the list.
+/// The minimum number of the player's games with a line for the line to be listed because of the player's score.
 const SCORED_GAMES: u64 = 10;
 
-/// The maximum number of gaps (lines without an answer) on the list of lines.
+/// The maximum number of lines in the list of lines to prepare that are listed because the player has no answer to
+/// them.
 const LISTED_GAPS: usize = 2;
 
-/// The reciprocal of the minimum probability of a position. Positions that are reached in fewer than one of this many
-/// games are not examined.
+/// The search for lines to prepare examines only positions that are reached with a probability of at least
+/// `1 / RAREST`.
 const RAREST: f64 = 500.0;
 
 /// The maximum number of half-moves of a line.
@@ -163,7 +164,8 @@ pub enum AnswerSource {
     Games,
 }
 
-/// A line that the player should look at first. It ends with a move of the opponent.
+/// A line in the list of lines that a player should prepare first, because they are likely to be played and the player
+/// scores badly in them or has no answer. The line ends with a move of the opponent.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct PreparedLine {
     /// The moves after the position of the query, in UCI notation with castling as king takes rook.
@@ -308,7 +310,8 @@ fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGa
     fold_games(filters, add, AllGames::joined)
 }
 
-/// The results of games in a position, and the number of recent games.
+/// The results of games in a position, and the number of recent games among them: games from at most two years before
+/// the opponent's last game.
 #[derive(Copy, Clone, Default)]
 struct RecentTally {
     results: ResultSum,
@@ -402,8 +405,8 @@ struct PathNode {
     opening: Option<Opening>,
 }
 
-/// A query for the preparation against an opponent, the filters for the games of both players, and statistics about the
-/// opponent's games.
+/// The state of a preparation against an opponent: the query, the filters that select the games of the two players, and
+/// statistics about the opponent's games.
 struct Preparing<'a> {
     query: &'a PrepareQuery<'a>,
     theirs: &'a SourceFilters<'a>,

@@ -105,7 +105,9 @@ impl Query {
         }
     }
 
-    /// Returns the greatest number of recent games in an answer that has `top_games` top games.
+    /// Returns the maximum number of recent games, the newest ones, in an answer. If the query does not state the
+    /// number, top games and recent games share one maximum. `top_games` is the number of top games, those with the
+    /// highest ratings, that the answer contains.
     pub(super) fn recent_limit(&self, top_games: usize) -> usize {
         match (self.view, self.recent_games) {
             (View::Masters, _) => 0,

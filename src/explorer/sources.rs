@@ -87,7 +87,8 @@ impl Sources {
         self.indexes.iter().filter(is_selected)
     }
 
-    /// Prepares `filters` for the games of each source, which is an index of the explorer.
+    /// Prepares `filters` so that they can be applied to the games of each source. A source is one of the indexes that
+    /// are shown as one.
     ///
     /// # Errors
     ///

@@ -93,7 +93,8 @@ pub(super) fn unknown_names(sources: &Sources, filters: &Filters) -> Result<Vec<
     Ok(unknown)
 }
 
-/// Returns three groups of names in the filters: players, opponents and events. Each group has the role of its names.
+/// Returns the names in the filters in three groups: players, opponents and events. Each group is paired with the role
+/// that its names have in games.
 fn groups(filters: &Filters) -> [(&[String], NameRole); 3] {
     [
         (&filters.players, NameRole::Player),
@@ -178,11 +179,12 @@ impl<'a> NameSearch<'a> {
         })
     }
 
-    /// Calls `f` with each name that has the role `role` in a game, until `f` returns `false`.
+    /// Calls `f` with each name that has the role `role` (player or event) in a game, until `f` returns `false`.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Interrupted`] if `goes_on` returns `false`. Returns an error if an index is damaged.
+    /// Returns [`Error::Interrupted`] if the function in the field `goes_on` returns `false`, which means that the
+    /// client has disconnected. Returns an error if an index is damaged.
     fn for_each(&self, role: NameRole, mut f: impl FnMut(&str) -> bool) -> Result<()> {
         for (source, used) in self.used(role) {
             let (mut wants_more, mut goes_on, mut names) = (true, (self.goes_on)(), 0u32);

@@ -127,7 +127,8 @@ impl EntryMaker<'_> {
         }
     }
 
-    /// Returns `true` if `posting` belongs to the position whose entry is being built.
+    /// Returns `true` if `posting`, the record that a game reached a position, belongs to the position whose entry is
+    /// being built.
     #[inline]
     fn is_at(&self, posting: Posting) -> bool {
         self.position == Some(posting.position())

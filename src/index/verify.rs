@@ -328,8 +328,9 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// Checks the statistics of positions. A position is checked when all its entries have been read, which is the case
-    /// if `next`, the key of the next entry, is greater than their keys.
+    /// Checks the stored statistics of the positions all of whose entries have been read, because `next`, the key of
+    /// the next entry, is greater than their keys. Records a fault if the number of games differs from the games that
+    /// were read, if the statistics are impossible, or if a part of them is missing.
     fn close_positions(&mut self, next: &[u8]) {
         while let Some(open) = self
             .open

@@ -186,7 +186,8 @@ impl Board {
         Ok(())
     }
 
-    /// Adds the mean times in `times`, which players took for their moves in the position `pos`.
+    /// Adds to each move of the answer the mean time that players took for it. `pos` is the position of the answer, and
+    /// `times` contains the mean times of its moves.
     pub(super) fn add_times(&mut self, pos: &VariantPosition, times: &Times) {
         let moves = pos.legal_moves().into_iter().filter_map(|mv| {
             Some(MoveClock {

@@ -190,7 +190,7 @@ impl AppState {
         Ok(Content::pgn(bytes))
     }
 
-    /// Returns the repertoire for `color` that the parameter `repertoire` names, one of those that the server shows.
+    /// Returns the repertoire for `color` whose name is the value of the query parameter `repertoire`.
     ///
     /// # Errors
     ///

@@ -723,12 +723,12 @@ fn lines(
     Ok(path)
 }
 
-/// Reads a file into memory. `what` names the file in messages, and `advice` says how the user can make the file
-/// smaller.
+/// Reads a file that the server made into memory. `what` names the file in messages, and `advice` says how the user can
+/// make the file smaller.
 ///
 /// # Errors
 ///
-/// Returns a refusal if the file is too large. `what` names it, and `advice` says how to make it smaller.
+/// Returns a refusal if the file is too large or cannot be read.
 pub(super) fn read_limited(path: &Path, what: &str, advice: &str) -> Result<Vec<u8>, Refusal> {
     let size = fs::metadata(path).at(path, "read")?.len();
     if size > LONGEST {

@@ -18,8 +18,10 @@ use crate::{
 const MOST_LINES: u32 = 50;
 
 impl AppState {
-    /// Answers `/prepare`. The request names the opponent as `player`, with the color of the opponent, and the player who
-    /// prepares as `me`.
+    /// Answers `/prepare`: returns the opponent's moves in a position, the results of the player who prepares after
+    /// each of them, and the player's answers. The query parameter `player` names the opponent, `color` is the
+    /// opponent's color, and
+    /// `me` names the player who prepares.
     pub(super) fn prepare(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..

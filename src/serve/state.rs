@@ -251,8 +251,9 @@ impl AppState {
         etag_of(&(self.identity, key))
     }
 
-    /// Returns the thread on which the counts of a position are computed. This is the thread of the connection if the
-    /// sources are counts and few sums are needed. Otherwise, it is a worker thread.
+    /// Returns the thread on which the answer about a position is to be computed. An answer from an index of counts
+    /// that needs few stored results takes so little time that the thread of the connection computes it. A worker
+    /// thread computes every other answer.
     pub(super) fn thread_for(&self, parameters: &Parameters) -> Thread {
         let source = parameters.text("source");
         match self.explorer.lacks_games(source, "games") {
@@ -355,7 +356,7 @@ impl AppState {
         }
     }
 
-    /// Returns the moves in a position of each book that the server shows, as JSON.
+    /// Answers `/book`: looks up one position in each book that the server shows, and returns the moves as JSON.
     pub(super) fn book(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let request = Request::parse(Route::Book, &key.query)?;
         let books = self.books.iter();

@@ -67,7 +67,8 @@ impl PositionStats {
         Some(())
     }
 
-    /// Returns `true` if the statistics do not contradict each other, and the moves are sorted and contain no
+    /// Returns `true` if the statistics of a position can be those of real games: if White's wins minus Black's wins,
+    /// the stored score, is possible for the numbers of games and draws, and if the moves are sorted and contain no
     /// duplicates.
     pub(in crate::index) fn is_possible(&self) -> bool {
         let decided = i128::from(self.games) - i128::from(self.draws);

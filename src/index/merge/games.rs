@@ -128,8 +128,9 @@ impl MergedGames {
         })
     }
 
-    /// Returns the list records of new names, which are names that the first index does not have. Only records whose
-    /// list key is at least `from` and less than `until` are returned. If `until` is `None`, there is no upper limit.
+    /// Returns the records of the lists of name numbers, for the names that the first of the merged indexes does not
+    /// contain. Only records whose list keys are in the range from `from` up to but excluding `until` are returned. If
+    /// `until` is `None`, the range has no upper limit.
     ///
     /// # Errors
     ///

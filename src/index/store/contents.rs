@@ -66,7 +66,8 @@ impl Contents {
             .is_some_and(|version: u64| version != VERSION)
     }
 
-    /// Decodes a description. Returns `None` if it is malformed or belongs to another version of the layout.
+    /// Decodes the description of an index's contents. Returns `None` if the description is malformed, or if another
+    /// version of polybook made the index and its layout is different.
     pub fn parse(value: &[u8]) -> Option<Contents> {
         let mut fields = value.split(|byte| *byte == b'|');
         let mut number = || parse_number::<u64>(fields.next()?);

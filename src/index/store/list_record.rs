@@ -17,7 +17,7 @@ use crate::{
 /// The value that the lists of players and Lichess ids store instead of a move. It is not a move of any variant.
 pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 
-/// The value that the lists of name numbers store instead of a move. It is not a move of any variant.
+/// The value that a [`ListRecord`] of a name number contains in place of a move. It is not a move of any variant.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
 /// Returns `true` if an item with the move `mv` belongs to the list of a position. Such an item has a move, or
@@ -61,8 +61,8 @@ impl ListRecord {
         ListRecord::new(subject, id, 0, white_to_move, BookMove::NONE)
     }
 
-    /// Creates a record which states that game `id` belongs to the list of a player or a Lichess id. The move of the
-    /// record is [`LISTED`].
+    /// Creates a record which states that the game `id` belongs to the list with the key `subject`: the games of a
+    /// player, or the games with a Lichess id. In place of a move, the record contains [`LISTED`].
     pub(crate) fn listed(subject: ListKey, id: u32) -> ListRecord {
         ListRecord::new(subject, id, 0, false, LISTED)
     }

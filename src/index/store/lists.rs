@@ -105,7 +105,8 @@ impl ChunkedList {
         put_varint(out, self.items << 2 | flags);
     }
 
-    /// Returns the number of chunks into which the long list of games is divided.
+    /// Returns the number of chunks into which the list is divided. A list of games is divided into chunks, each in an
+    /// entry of its own, if it is too long for a page.
     pub fn chunks(self) -> u64 {
         self.items.div_ceil(CHUNK as u64)
     }

@@ -43,7 +43,8 @@ impl Month {
         is_month.then(|| Month(13 * u32::from(year) + u32::from(month)))
     }
 
-    /// Returns the month of a date. If the year is unknown, the result is an unknown year.
+    /// Returns the month of a date. If only the year is known, returns the year without a month. If the year is
+    /// unknown, returns the value for unknown dates.
     pub fn of(date: Date) -> Month {
         let month = date.year().and(date.month()).unwrap_or(0);
         Month(13 * u32::from(date.year().unwrap_or(0)) + u32::from(month))
@@ -326,8 +327,9 @@ pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out:
     }
 }
 
-/// Encodes the results and the ratings of a row and appends them to `out`. If `of_games` is `true`, because the index
-/// contains games, also encodes the number of unfinished games, and the id of the game if the row has only one.
+/// Encodes the results and the ratings of a row and appends them to `out`. `of_games` must be `true` for an index of
+/// games, and `false` for an index of counts. For an index of games, also encodes the number of unfinished games and,
+/// if the row counts only one game, the id of this game.
 fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
     let total = row.total();
     let [_, white, black, unfinished] = row.games;
