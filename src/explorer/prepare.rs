@@ -394,7 +394,7 @@ struct Answers {
 }
 
 /// A position in the search for the lines that a player should look at first.
-struct PathNode {
+struct SearchNode {
     pos: VariantPosition,
     /// The moves of the likeliest path to the position.
     moves: Vec<Move>,
@@ -555,7 +555,7 @@ impl Preparing<'_> {
     /// which the player has enough games for a score, or in which the player has no answer.
     fn met_lines(&self) -> Result<Vec<PreparedLine>> {
         let mut lines: Vec<PreparedLine> = Vec::new();
-        let mut level = vec![PathNode {
+        let mut level = vec![SearchNode {
             pos: self.query.line.position().clone(),
             moves: Vec::new(),
             path_chance: 1.0,
@@ -566,7 +566,7 @@ impl Preparing<'_> {
             level.retain(|node| node.chance * RAREST >= 1.0);
             let expanded = level.par_iter().map(|node| self.expanded(node));
             let expanded = expanded.collect::<Result<Vec<_>>>()?;
-            let mut next: Vec<PathNode> = Vec::new();
+            let mut next: Vec<SearchNode> = Vec::new();
             let mut numbers: FxHashMap<u64, usize> = FxHashMap::default();
             for (line, children) in expanded {
                 lines.extend(line);
@@ -584,7 +584,7 @@ impl Preparing<'_> {
     }
 
     /// Returns the line to a node if the line may be listed, and the nodes that one more move reaches.
-    fn expanded(&self, node: &PathNode) -> Result<(Option<PreparedLine>, Vec<PathNode>)> {
+    fn expanded(&self, node: &SearchNode) -> Result<(Option<PreparedLine>, Vec<SearchNode>)> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {
             let theirs = self.position(self.theirs, pos)?;
@@ -611,7 +611,7 @@ impl Preparing<'_> {
 
     /// Returns the line to a node, or `None` if the node is the position of the query. `yours` contains the player's
     /// games that reached the node. `gap` is `true` if the player has no answer there.
-    fn line_to(&self, node: &PathNode, yours: &PositionGames, gap: bool) -> Option<PreparedLine> {
+    fn line_to(&self, node: &SearchNode, yours: &PositionGames, gap: bool) -> Option<PreparedLine> {
         if node.moves.is_empty() {
             return None;
         }
@@ -640,14 +640,14 @@ impl Preparing<'_> {
     }
 }
 
-impl PathNode {
+impl SearchNode {
     /// Returns the nodes that the moves in `moves` reach. Each move is given with its probability in this position.
-    fn children(&self, moves: &[(Move, f64)]) -> Vec<PathNode> {
+    fn children(&self, moves: &[(Move, f64)]) -> Vec<SearchNode> {
         let child = |(mv, share): &(Move, f64)| {
             let pos = after(&self.pos, *mv);
             let mut moves = self.moves.clone();
             moves.push(*mv);
-            PathNode {
+            SearchNode {
                 opening: openings::name_of(&pos).or(self.opening),
                 pos,
                 moves,
@@ -660,7 +660,7 @@ impl PathNode {
 
     /// Adds the probability of `other`, a node with the same position that another path reaches. Keeps the more likely
     /// path.
-    fn join(&mut self, other: PathNode) {
+    fn join(&mut self, other: SearchNode) {
         let chance = self.chance + other.chance;
         if other.path_chance > self.path_chance {
             *self = other;

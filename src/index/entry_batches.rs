@@ -1,4 +1,4 @@
-//! Groups of entry batches. An index is written one group of a few megabytes at a time.
+//! Batches of entries. An index is written one group of batches of a few megabytes at a time.
 
 use std::{
     iter,
@@ -9,14 +9,54 @@ use rayon::prelude::*;
 
 use super::{
     entries::Entries,
-    layout::{self},
-    positions::EntryBatch,
+    layout::{self, PositionStats},
     store::{self, Contents},
 };
 use crate::{
     error::Result,
     position::{Variant, VariantChoice},
 };
+
+/// The entries that one job has created for an index, in ascending order of keys, with the numbers of positions and
+/// postings (records that a game reached a position) in them.
+#[derive(Default, Debug)]
+pub(super) struct EntryBatch {
+    pub entries: Entries,
+    /// Statistics whose keys may be greater than keys in following batches, so that they must not be written yet. The
+    /// one whose number has the most digits is last.
+    pub waiting: Vec<WaitingStats>,
+    /// The number of positions in the batch.
+    pub positions: u64,
+    /// The number of postings: the sum, over these positions, of the number of games that reached each.
+    pub postings: u64,
+    /// The number of units of progress that the batch represents.
+    pub steps: u64,
+}
+
+/// The statistics of a position that are waiting to be written. They are written after all entries whose keys lie
+/// between the position's key and the keys of its statistics.
+#[derive(Clone, Default, Debug)]
+pub(super) struct WaitingStats {
+    pub key: u64,
+    pub stats: PositionStats,
+}
+
+/// Writes the last element of `waiting` to `out` and removes it from `waiting`, if the keys of these statistics are
+/// less than `next`. `next` is the key of the entry that is about to be written. Returns `true` if statistics were
+/// written.
+pub(super) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut Entries) -> bool {
+    let Some(last) = waiting.last() else {
+        return false;
+    };
+    let mut number = itoa::Buffer::new();
+    let number = number.format(last.key).as_bytes();
+    let is_due = layout::ends_before(number, next);
+    if is_due {
+        last.stats.write(number, out);
+        waiting.pop();
+    }
+    is_due
+}
 
 /// Divides `jobs` into groups of consecutive jobs, and runs `make` for the jobs of a group on all threads. Returns an
 /// iterator over the batches of each group.

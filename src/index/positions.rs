@@ -12,57 +12,16 @@ use std::path::Path;
 use shakmaty::Color;
 
 use super::{
-    entries::Entries,
+    entry_batches::{EntryBatch, WaitingStats, write_due},
     layout::{self, PositionStats},
     posting::Posting,
-    record_ranges::{RecordRange, scan_groups},
+    shard_ranges::{ShardRange, scan_groups},
 };
 use crate::{error::Result, position::BookMove, storage::sort::Sealed, task};
 
 /// The greatest number of bytes of a position's list of games that is held in memory. Longer lists are spilled to a
 /// temporary file.
 const LONGEST_HELD: usize = 4 << 20;
-
-/// The entries that one job has created for an index, in ascending order of keys, with the numbers of positions and
-/// postings (records that a game reached a position) in them.
-#[derive(Default, Debug)]
-pub(super) struct EntryBatch {
-    pub entries: Entries,
-    /// Statistics whose keys may be greater than keys in following batches, so that they must not be written yet. The
-    /// one whose number has the most digits is last.
-    pub waiting: Vec<Waiting>,
-    /// The number of positions in the batch.
-    pub positions: u64,
-    /// The number of postings: the sum, over these positions, of the number of games that reached each.
-    pub postings: u64,
-    /// The number of units of progress that the batch represents.
-    pub steps: u64,
-}
-
-/// The statistics of a position that are waiting to be written. They are written after all entries whose keys lie
-/// between the position's key and the keys of its statistics.
-#[derive(Clone, Default, Debug)]
-pub(super) struct Waiting {
-    key: u64,
-    stats: PositionStats,
-}
-
-/// Writes the last element of `waiting` to `out` and removes it from `waiting`, if the keys of these statistics are
-/// less than `next`. `next` is the key of the entry that is about to be written. Returns `true` if statistics were
-/// written.
-pub(super) fn write_due(waiting: &mut Vec<Waiting>, next: &[u8], out: &mut Entries) -> bool {
-    let Some(last) = waiting.last() else {
-        return false;
-    };
-    let mut number = itoa::Buffer::new();
-    let number = number.format(last.key).as_bytes();
-    let is_due = layout::ends_before(number, next);
-    if is_due {
-        last.stats.write(number, out);
-        waiting.pop();
-    }
-    is_due
-}
 
 /// Creates the entries of the positions in `range`, which is a range of `postings`. A posting records that a game
 /// reached a position. A position belongs to the range if its first posting does.
@@ -74,7 +33,7 @@ pub(super) fn write_due(waiting: &mut Vec<Waiting>, next: &[u8], out: &mut Entri
 ///
 /// Returns an error if a temporary file cannot be read or written.
 pub(super) fn position_entries(
-    range: &RecordRange,
+    range: &ShardRange,
     postings: &Sealed<Posting>,
     with_stats: bool,
     temp_dir: &Path,
@@ -198,7 +157,7 @@ impl EntryMaker<'_> {
         let mut stats = std::mem::take(&mut self.stats);
         if self.with_stats {
             stats.moves.sort_unstable();
-            self.batch.waiting.push(Waiting {
+            self.batch.waiting.push(WaitingStats {
                 key: self.key,
                 stats,
             });

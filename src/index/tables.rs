@@ -13,8 +13,8 @@ use std::{
 
 use super::{
     entries::{Entries, Value},
+    entry_batches::{EntryBatch, WaitingStats, write_due},
     layout,
-    positions::{EntryBatch, Waiting, write_due},
 };
 use crate::leveldb::{FIRST_TABLE, TableBuilder, TableFile};
 
@@ -42,7 +42,7 @@ pub(super) struct TableCutter {
     size: usize,
     /// Statistics whose keys may be greater than the keys of the next entries, so that they must not be added yet. The
     /// one whose number has the most digits is last.
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingStats>,
 }
 
 impl TableCutter {
@@ -62,7 +62,7 @@ impl TableCutter {
     pub(super) fn push(&mut self, batch: EntryBatch) {
         let entries = Arc::new(batch.entries);
         let mut part = 0..entries.len();
-        // Waiting statistics of earlier batches precede the first entry whose key does not begin with their number.
+        // WaitingStats statistics of earlier batches precede the first entry whose key does not begin with their number.
         while !part.is_empty() && !self.waiting.is_empty() {
             if !self.release(entries.key(part.start)) {
                 self.push_part(&entries, part.start..part.start + 1);

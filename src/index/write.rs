@@ -19,11 +19,13 @@ use rayon::prelude::*;
 
 use super::{
     GameRecords,
-    entry_batches::{IndexedFile, batches_of, file_entries, filled_batches, last_entry},
-    positions::{EntryBatch, position_entries},
+    entry_batches::{
+        EntryBatch, IndexedFile, batches_of, file_entries, filled_batches, last_entry,
+    },
+    positions::position_entries,
     posting::Posting,
-    record_ranges::{RecordRange, record_ranges},
     replace::check_replaceable,
+    shard_ranges::{ShardRange, shard_ranges},
     store::{self, AboutCounts, Contents, CountedContents, ListKey, Paging, results::ResultRow},
     store::{CountPageBuilder, ListRecord, StoredGames, list_entries},
     tables::{TableCutter, TableEntries},
@@ -135,11 +137,11 @@ impl IndexWriter {
     ) -> Result<(MergedIndex, Finished)> {
         meter.add_total(record_count(from.postings));
         meter.add_total(from.games.len());
-        let entries_of = move |range: &RecordRange| {
+        let entries_of = move |range: &ShardRange| {
             position_entries(range, from.postings, from.with_stats, from.games.temp_dir())
         };
-        let positions = record_ranges(from.postings, range_size());
-        let positions = batches_of(positions, RECORDS_AT_ONCE, RecordRange::len, entries_of);
+        let positions = shard_ranges(from.postings, range_size());
+        let positions = batches_of(positions, RECORDS_AT_ONCE, ShardRange::len, entries_of);
         let mut records = from.games.walk();
         let records = filled_batches(move |entries| records.fill(entries, BYTES_AT_ONCE));
         let files = file_entries(from.files, from.games.len(), from.variant);
@@ -165,11 +167,11 @@ impl IndexWriter {
         meter.add_total(items);
         let mut rows = from.games.entries();
         let rows = filled_batches(move |entries| rows.fill(entries, BYTES_AT_ONCE));
-        let entries_of = move |range: &RecordRange| {
+        let entries_of = move |range: &ShardRange| {
             list_entries(range, from.records, from.games, contents.paging)
         };
-        let lists = record_ranges(from.records, range_size());
-        let lists = batches_of(lists, RECORDS_AT_ONCE, RecordRange::len, entries_of);
+        let lists = shard_ranges(from.records, range_size());
+        let lists = batches_of(lists, RECORDS_AT_ONCE, ShardRange::len, entries_of);
         let files = file_entries(from.files, games, from.variant);
         let groups = iter::once(Ok(files)).chain(rows).chain(lists);
         let last = |made: &MergedIndex| Some(last_entry(contents, made.positions));

@@ -151,14 +151,14 @@ impl Database {
 #[derive(Debug)]
 pub(super) struct Tables {
     directory: PathBuf,
-    tables: Vec<DatabaseTable>,
+    tables: Vec<ManifestTable>,
     /// The number of open tables of the process from which tables are opened for each read.
     most_open: usize,
 }
 
 /// A table with the state of its file at the time when the database was opened.
 #[derive(Debug)]
-struct DatabaseTable {
+struct ManifestTable {
     file: TableFile,
     stamp: Stamp,
     /// The open table, or `None` if the limit was reached and the table is opened when it is used.
@@ -196,7 +196,7 @@ impl Tables {
                 let source = TableSource::Open(opened, permit);
                 Arc::new(Table::new(file.clone(), path, source))
             });
-            tables.tables.push(DatabaseTable {
+            tables.tables.push(ManifestTable {
                 file: file.clone(),
                 stamp,
                 held,
@@ -231,7 +231,7 @@ impl Tables {
             .tables
             .binary_search_by_key(&number, |table| table.file.number)
             .expect("the manifest names the table");
-        let DatabaseTable { file, stamp, held } = &self.tables[at];
+        let ManifestTable { file, stamp, held } = &self.tables[at];
         if let Some(table) = held {
             return Ok(Arc::clone(table));
         }

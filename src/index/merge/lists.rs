@@ -13,7 +13,7 @@ use crate::{
     error::Result,
     index::{
         Index,
-        positions::EntryBatch,
+        entry_batches::EntryBatch,
         store::{
             Contents, LISTS, ListEntry, ListKey, Paging, list_entry,
             list_record::NAMED,

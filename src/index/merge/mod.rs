@@ -24,8 +24,7 @@ use self::{
 };
 use super::{
     Index, IndexedFile,
-    entry_batches::{batches_of, file_entries, filled_batches, last_entry},
-    positions::EntryBatch,
+    entry_batches::{EntryBatch, batches_of, file_entries, filled_batches, last_entry},
     store::Contents,
     write::{IndexWriter, MergedIndex},
 };

@@ -6,8 +6,8 @@ use super::plan::{KeyRange, LONGEST_HELD, MergeInput, MergePlan};
 use crate::{
     error::Result,
     index::{
+        entry_batches::EntryBatch,
         layout::{IdReader, joined_stats, parse_number, write_id},
-        positions::EntryBatch,
     },
     leveldb::{TableValue, TablesCursor},
     task,

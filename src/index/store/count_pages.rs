@@ -25,7 +25,7 @@ use super::{
         MONTH_BITS, MOST_GAMES, MOST_ROWS, Months, ResultRow, games_of, put_moves, take_moves,
     },
 };
-use crate::{error::Result, index::positions::EntryBatch, position::BookMove};
+use crate::{error::Result, index::entry_batches::EntryBatch, position::BookMove};
 
 /// The greatest number of rows (results of one move in one class and month) of a position that is stored in a page. A
 /// page is an entry that contains several positions. A position with more rows is stored in separate entries, one for

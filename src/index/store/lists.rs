@@ -35,8 +35,8 @@ use super::{
 use crate::{
     error::Result,
     index::{
-        positions::EntryBatch,
-        record_ranges::{RecordRange, scan_groups},
+        entry_batches::EntryBatch,
+        shard_ranges::{ShardRange, scan_groups},
     },
     leveldb::{BLOCK_SIZE, put_varint, take_size, take_varint},
     position::BookMove,
@@ -297,7 +297,7 @@ const MOST_HELD: usize = 256 << 10;
 ///
 /// Returns an error if a temporary file cannot be read or written.
 pub(in crate::index) fn list_entries(
-    range: &RecordRange,
+    range: &ShardRange,
     records: &Sealed<ListRecord>,
     games: &StoredGames,
     paging: Paging,
@@ -627,7 +627,7 @@ mod tests {
         let records = shards.seal().unwrap();
         let games = StoredGames::new(0, dir.path().to_owned());
 
-        let range = RecordRange {
+        let range = ShardRange {
             shard: all[0].shard(),
             indices: 0..1000,
         };

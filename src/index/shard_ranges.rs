@@ -13,12 +13,12 @@ const READ: usize = 1 << 12;
 /// A range of the sorted records in one shard, which one job turns into entries of an index. A shard is one of the
 /// parts into which records are divided by their keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct RecordRange {
+pub(super) struct ShardRange {
     pub shard: usize,
     pub indices: Range<usize>,
 }
 
-impl RecordRange {
+impl ShardRange {
     /// Returns the number of records in this range.
     pub(super) fn len(&self) -> usize {
         self.indices.len()
@@ -27,13 +27,13 @@ impl RecordRange {
 
 /// Divides sorted records into ranges of at most `size` records each, and returns an iterator over the ranges in the
 /// order of the records.
-pub(super) fn record_ranges<R: Record>(
+pub(super) fn shard_ranges<R: Record>(
     records: &Sealed<R>,
     size: usize,
-) -> impl Iterator<Item = RecordRange> + use<'_, R> {
+) -> impl Iterator<Item = ShardRange> + use<'_, R> {
     (0..SHARDS).flat_map(move |shard| {
         let len = len_of(records, shard);
-        (0..len).step_by(size).map(move |start| RecordRange {
+        (0..len).step_by(size).map(move |start| ShardRange {
             shard,
             indices: start..len.min(start + size),
         })
@@ -55,7 +55,7 @@ fn len_of<R: Record>(records: &Sealed<R>, shard: usize) -> usize {
 /// Returns an error if `f` fails or if a temporary file cannot be read.
 pub(super) fn scan_groups<R: Record, G: PartialEq>(
     records: &Sealed<R>,
-    range: &RecordRange,
+    range: &ShardRange,
     group_of: impl Fn(R) -> G,
     mut f: impl FnMut(R) -> Result<()>,
 ) -> Result<()> {
