@@ -157,7 +157,8 @@ impl Error {
         Error::of_file(ErrorKind::Unsuitable, path, problem)
     }
 
-    /// Creates the error for a failure of the operating system that `problem` describes: [`ErrorKind::Io`].
+    /// Creates an error of the kind [`ErrorKind::Io`] for a failure of the operating system. `problem` describes the
+    /// failure of an operation on `path`.
     pub(crate) fn failed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Io, path, problem)
     }
@@ -252,7 +253,9 @@ impl Error {
         }
     }
 
-    /// Returns the error of a format's own type that this error contains, or `None` if it contains none of type `E`.
+    /// Returns the underlying error if it has the type `E`, for example the error type of a file format. Otherwise
+    /// returns
+    /// `None`.
     ///
     /// ```
     /// use polybook::book::header::{self, HeaderError};

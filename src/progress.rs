@@ -74,7 +74,8 @@ impl Meter {
     }
 }
 
-/// The number of steps of a [`Meter`] that correspond to the whole operation of one [`Portions`].
+/// The number of steps by which a [`Meter`] advances while the progress that one [`Portions`] measures goes from 0 to
+/// 100 percent.
 const WHOLE: u64 = 1 << 20;
 
 /// The progress of an operation whose number of steps is not known in advance, such as a walk through a tree. The

@@ -176,8 +176,8 @@ impl EngineProcess {
         }
     }
 
-    /// Returns the error for an engine whose pipes are closed: that it wrote too long a line, or its exit status. If
-    /// the engine is still running, the error says `otherwise`.
+    /// Returns the error for an engine whose pipes are closed. The error says that the engine wrote too long a line, or
+    /// it contains the exit status of the engine. If the engine is still running, the text of the error is `otherwise`.
     pub(crate) fn has_ended(&mut self, otherwise: &str) -> Error {
         if self.wrote_too_long.load(Ordering::Acquire) {
             return self.fails(&format!("wrote a line of more than {LONGEST_LINE} bytes"));

@@ -282,7 +282,7 @@ fn default_filter(format: TargetFormat) -> MoveFilter {
 /// Otherwise returns `None`. `info` describes the database, `format` is the format of the output, and `kept` selects
 /// its moves.
 ///
-/// A book may then lack moves that it would keep. The numbers of games in a suite may be too low.
+/// A book made from such a database may lack moves, and the numbers of games in a suite may be too low.
 fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<String> {
     let dropped = info.dropped()?;
     let made_with = &info.move_filter;

@@ -196,8 +196,7 @@ fn given_twice() -> Usage {
     Usage("- is given twice, and there is one standard input".to_owned())
 }
 
-/// Returns the ending of a file name in lower case, without its dot. A command chooses the format of the file by this
-/// ending.
+/// Returns the extension of a file name in lower case, without its dot, or an empty text if there is no extension.
 pub fn ending(path: &Path) -> String {
     let ending = path.extension().unwrap_or_default();
     ending.to_string_lossy().to_ascii_lowercase()

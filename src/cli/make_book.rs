@@ -372,7 +372,8 @@ fn prunes_counts(args: &Args) -> bool {
     args.counts.is_some() && args.bin.is_none() && args.obs.is_none() && args.suite.is_none()
 }
 
-/// Returns the format of a suite, which the extension of its name implies. Returns an error for other extensions.
+/// Returns the format of a suite by the extension of its file name. Returns an error if the extension names no format
+/// of suites.
 fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
     let extension = path.extension().unwrap_or_default();
     match extension.to_string_lossy().to_ascii_lowercase().as_str() {

@@ -348,7 +348,8 @@ fn document(
     document
 }
 
-/// The data about the moves of a position that a table shows in addition to their games.
+/// The data of a position that its table of moves shows in addition to the results: the evaluations of the moves, and
+/// the mean thinking times if they are requested.
 struct ShownMoves<'a> {
     pos: &'a VariantPosition,
     evals: &'a MoveEvals,

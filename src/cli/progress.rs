@@ -167,7 +167,8 @@ fn draw_target() -> ProgressDrawTarget {
     )
 }
 
-/// The number of times per second that the progress bar is drawn on Windows. It is drawn as often on other systems.
+/// The number of times per second that the progress bar is drawn on Windows. The number is the same on other systems,
+/// where it is the default of the library that draws the bar.
 #[cfg(windows)]
 const DRAWS_A_SECOND: u8 = 20;
 

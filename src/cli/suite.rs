@@ -220,8 +220,8 @@ impl SuiteArgs {
         self.refuse_but_starts(suites)
     }
 
-    /// Returns an error if an option other than `--from` is given that applies only to suites. `suites` is the name of
-    /// the required output in the error message.
+    /// Returns an error if the user gave an option that applies only to suites. The option `--from` is allowed. The
+    /// error message says that the option needs `suites`.
     pub fn refuse_but_starts(&self, suites: &str) -> Result<(), Usage> {
         let options = [
             (self.plies.is_some(), "--plies"),

@@ -205,8 +205,8 @@ fn repertoire(
     Ok((Box::new(repertoire), variant, None))
 }
 
-/// Writes the tree of the source to `out`, and returns the number of moves in the tree. The tuple is the result of
-/// [`opened`].
+/// Writes the tree of a source to `out`, and returns the number of moves in the tree. The tuple contains the source,
+/// the variant whose rules apply and, if the source contains positions of only one variant, that variant.
 fn write(
     args: &Args,
     (source, variant, only): (Box<dyn Source>, Variant, Option<Variant>),

@@ -152,8 +152,8 @@ fn has_results(pgn: &str) -> bool {
         .any(|result| pgn.contains(&format!("[Result \"{result}\"]")))
 }
 
-/// Checks `file` as an opening suite. `book` is the argument that names the file. `refusal` is the error with which the file was rejected as a book. It is returned
-/// if the file is not a suite either.
+/// Checks the file `file` as an opening suite. `book` is the path that the user wrote, which differs from `file` for a
+/// pipe. `refusal` is the error that says why the file is no book. It is returned if the file is no suite.
 fn verify_suite(
     args: &Args,
     book: &Path,

@@ -122,7 +122,7 @@ struct CsvRow<'a> {
     weight: u16,
 }
 
-/// A row of the table to which a database is converted, as a JSON document.
+/// A row of a table that `convert` writes in the format JSON Lines: one JSON document for each move of a database.
 #[derive(Serialize)]
 struct JsonRow<'a> {
     /// The key of the position as 16 hex digits, for Parquet files.

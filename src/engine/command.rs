@@ -69,7 +69,8 @@ pub(super) struct Go<'a> {
 }
 
 impl<'a> Go<'a> {
-    /// Parses the arguments of the UCI command `go`. Unknown words are kept.
+    /// Parses the arguments of the UCI command `go`. Words that polybook does not know are stored, too, because they
+    /// are passed on to the second engine.
     pub(super) fn read(text: &'a str) -> Go<'a> {
         let mut go = Go::default();
         let mut is_move = false;

@@ -398,8 +398,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Continues the session after the second engine has ended. In positions that no source contains, this engine would
-    /// have played.
+    /// Continues the session after the second engine has ended. Positions that no source contains, which this engine
+    /// would have searched, are answered from now on as if the user had named no second engine.
     fn lose_second_engine(&mut self) -> Result<()> {
         let Some(mut behind) = self.behind.take() else {
             return Ok(());

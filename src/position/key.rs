@@ -313,8 +313,9 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Computes the result of [`equal_positions`](Keyed::equal_positions). `steps` contains the squares of the pawns
-    /// that may have made a double step.
+    /// Computes the result of [`equal_positions`](Keyed::equal_positions). `steps` contains the squares of the
+    /// opponent's pawns whose last move may have been a double step, so that a position can grant the right to capture
+    /// them en passant.
     #[cold]
     fn equal_positions_after(&self, steps: Bitboard) -> Vec<P> {
         // An en passant right that a legal move uses is part of the identity.
@@ -325,9 +326,9 @@ impl<P: Rules> Keyed<P> {
         steps.into_iter().filter_map(stepped).collect()
     }
 
-    /// Returns the [exact identities](Keyed::exact_identity) of all positions that have the identity of the current
-    /// one, except this identity itself. A directory of counts may store the games of one position under any of these
-    /// numbers.
+    /// Returns the other numbers under which a directory of counts may store the games of the current position. They
+    /// are the [exact identities](Keyed::exact_identity) of positions that differ from it only by an en passant right
+    /// which no legal move uses.
     #[inline]
     pub(crate) fn other_exact_identities(&self) -> Vec<u64> {
         let others = self.equal_positions();

@@ -376,8 +376,9 @@ fn with_blanks(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns a position in the spelling of the standard, as [`Variant::parse_position`] describes it. Returns `None` if the
-/// text has no board, or if its second field is not a side to move.
+/// Converts a position that is written as people write it to a FEN of the PGN standard. [`Variant::parse_position`]
+/// describes the accepted spellings. Returns `None` if the text has no board, or if its second field is not a side to
+/// move.
 fn standard_spelling(text: &str) -> Option<String> {
     let mut fields = text.split_ascii_whitespace().peekable();
     let board = fields.next()?;

@@ -131,8 +131,9 @@ fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     }
 }
 
-/// Parses a text in normalized spelling as SAN. A text that consists only of squares is parsed as a pawn move, even if
-/// another piece moves. Returns `None` if the text does not have the form of a move.
+/// Parses a move in SAN whose piece letters are English and whose marks have been removed. A move that is written only
+/// with squares, such as `g1f3`, is parsed as a pawn move, and the caller must find the piece that moves. Returns
+/// `None` if the text does not have the form of a move.
 fn parse(text: &[u8]) -> Option<San> {
     match text {
         b"0-0" | b"o-o" | b"OO" | b"oo" => return Some(San::Castle(CastlingSide::KingSide)),

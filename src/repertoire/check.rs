@@ -228,7 +228,7 @@ pub fn check(
     })
 }
 
-/// The outcome of checking one game.
+/// The outcome of comparing one game with a repertoire: the comparison, or the reason why the game was not compared.
 enum Checked {
     /// One result for each repertoire that the game was checked against.
     Lines(Vec<CheckedGame>),

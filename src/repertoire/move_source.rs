@@ -335,8 +335,8 @@ impl MoveSource {
         })
     }
 
-    /// Counts the moves of a PGN, or opens a directory of counts. `how` sets an option of the operation that counts the
-    /// moves. It is called with this operation and `true`.
+    /// Counts the moves of the PGN file `path`, or opens `path` if it is a directory of counts. For a PGN file, `how`
+    /// is the setter of an option of [`MakeBook`], and the function sets this option to `true` before it counts.
     fn count_moves(
         path: &Path,
         how: fn(MakeBook, bool) -> MakeBook,

@@ -147,7 +147,8 @@ struct Game {
 }
 
 impl Game {
-    /// Returns an estimate of the memory in bytes that the game takes until it has been compared.
+    /// Returns an estimate of the memory in bytes that the game takes until it has been compared with the games of the
+    /// reference.
     fn bytes(&self) -> usize {
         let of_moves =
             size_of::<Move>() + size_of::<ListKey>() + size_of::<Probe>() + size_of::<bool>();

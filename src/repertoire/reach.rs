@@ -94,7 +94,8 @@ pub(super) struct Edge {
     is_reversible: bool,
 }
 
-/// The share of games that are still in a repertoire after a half-move of the opponent.
+/// The coverage of a repertoire at one depth: the share of games that are still in the repertoire after a certain
+/// half-move of the opponent.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize)]
 pub struct Coverage {
     /// The number of the half-move, from 1. It is one of the opponent's.
@@ -328,8 +329,8 @@ impl ReachGraph {
         }
     }
 
-    /// Returns the index of the predecessor of the node `id` on the most likely path, and the move between the two
-    /// nodes.
+    /// Returns the index of the node before the node `id` on the most likely path to `id`, and the move between the two
+    /// nodes. `id` must not be the start of the path.
     pub(super) fn before(&self, id: u32) -> (u32, BookMove) {
         self.nodes[id as usize].parent
     }

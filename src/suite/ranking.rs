@@ -192,7 +192,8 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// Returns the error for a suite with more than [`MOST`] entries. It names `path`.
+/// Returns the error for a suite with more than [`MOST`] entries. The error names the path `path` and the number of
+/// half-moves of the lines of `suite`.
 fn too_many(path: &Path, suite: &Suite) -> Error {
     let plies = suite.plies;
     let problem = format!(

@@ -611,7 +611,8 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
 /// An upper bound on the memory, in bytes, for one game of a match. It covers a growing list and the search for pairs.
 const GAME: usize = 160;
 
-/// An upper bound on the memory, in bytes, for two players who have played each other, without their games.
+/// An upper bound on the memory in bytes for one entry of the table of pairs of players who have played each other. It
+/// does not include the games.
 const ENCOUNTER: usize = 384;
 
 /// An upper bound on the memory in bytes for one player. It does not include the two copies of the player's name.
@@ -694,8 +695,9 @@ impl MatchCounts {
         });
     }
 
-    /// Forms the pairs of games between two players, adds their results to the exits, and returns the results of the
-    /// encounter. A pair that contains an unfinished game is not counted.
+    /// Forms pairs of games between two players: games from the same opening with opposite colors. Adds the results of
+    /// the pairs to the openings, and returns the results of all pairs. A pair that contains an unfinished game is not
+    /// counted.
     fn encounter(&mut self, players: [usize; 2], games: &[EncounterGame]) -> Encounter {
         let is_self_play = players[0] == players[1];
         let mut found = paired(games, is_self_play, |game| Some((game.exit, game.round?)));

@@ -99,7 +99,7 @@ pub(super) fn remark(branch: &Branch<'_>) -> String {
     }
 }
 
-/// A position of a tree with its moves, as a JSON document.
+/// A line of the output of `tree --json`: a position of the tree and its moves, as a JSON document.
 #[derive(Serialize)]
 struct TextLine {
     key: String,
@@ -404,7 +404,8 @@ impl<W: Write> GameWriter<W> {
         self.word.push(')');
     }
 
-    /// Ends the current game.
+    /// Completes the current game: writes its result `*` and a blank line. Must be called once after the moves of each
+    /// game.
     pub(crate) fn end(&mut self) -> io::Result<()> {
         self.words("*")?;
         self.flush_word()?;

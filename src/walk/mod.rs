@@ -419,8 +419,10 @@ impl Limits {
     }
 
     /// Returns `true` if a move is within the limits. `share` is the share of the move in the total weight of the moves
-    /// of its position, in percent. A move that the source does not contain, but after which it has a move, is always
-    /// within the limits.
+    /// of its position, in percent.
+    ///
+    /// A source may lack the move although it contains the resulting position, which other moves reach. Such a move has
+    /// no weight and is always within the limits.
     fn admits(&self, mv: &TreeMove, share: f64) -> bool {
         let has_games = mv.stats.is_none() || mv.games() >= self.min_game;
         !mv.is_known || (mv.weight >= self.min_weight && share >= self.min_share && has_games)

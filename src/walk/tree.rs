@@ -315,9 +315,10 @@ impl<S: Source> TreeWalk<'_, S> {
         self.limits.choices(self.source, &node.pos, node.portion)
     }
 
-    /// Visits the move `choice` of the position `node`. Returns the position after the move if the walk continues from
-    /// this position. Returns `None` if the walk continues from this position after another move, or if a limit is
-    /// reached. `nesting` is the number of variations that contain the move.
+    /// Visits the move `choice` of the position `node`. `nesting` is the number of variations that contain the move.
+    ///
+    /// Returns the resulting position if the walk is to continue there. Returns `None` if a limit is reached, or if the
+    /// walk has reached the resulting position by other moves and continues there.
     fn meet(
         &mut self,
         node: &Rc<TreeNode>,

@@ -261,9 +261,12 @@ fn list(names: impl Iterator<Item = impl Display>) -> String {
     names.join(", ")
 }
 
-/// Renames each output that has not reached its target to another name, and returns an error that lists these names.
-/// `failure` describes the output whose rename failed, `rest` contains the outputs after it, and `placed` lists the
-/// targets that have been replaced.
+/// Keeps the finished outputs of an operation if one of them cannot be renamed to its target. Gives each of them a name
+/// that is not temporary, and returns an error that lists these names.
+///
+/// - `failure`: the output whose rename failed
+/// - `rest`: the outputs that would have been renamed after it
+/// - `placed`: the targets that have already been replaced
 fn not_placed(
     failure: CommitFailure,
     rest: impl IntoIterator<Item = Finished>,

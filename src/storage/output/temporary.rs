@@ -154,8 +154,9 @@ impl Temporary {
         Ok(made)
     }
 
-    /// Renames the temporary file to another temporary name, which `builder` chooses, as a test: some directories allow
-    /// creating files but not renaming them.
+    /// Tests whether the directory allows renaming files, by renaming the temporary file to a name that `builder`
+    /// chooses. Some directories allow only creating files. Returns an error that names `target` if the file cannot be
+    /// renamed.
     fn try_rename(&mut self, builder: &Builder<'_, '_>, target: &Target) -> Result<()> {
         let mut live = live();
         if live.is_closed {
@@ -389,9 +390,9 @@ fn left_behind(target: &Target, endings: &[&str]) -> Result<Vec<(PathBuf, bool)>
     Ok(found)
 }
 
-/// Takes over the temporary file or directory at `path` from another process, so that it can be removed or restored.
-/// `is_directory` says which of the two it is. Returns `None` if it is unknown whether the other process is still
-/// running.
+/// Takes over the temporary file or directory at `path` from a process that has ended, so that it can be removed or
+/// restored. `is_directory` is `true` for a directory. Returns the locked file, which must stay open as long as `path`
+/// is used. Returns `None` if it is unknown whether the process has ended; then the caller must leave `path` alone.
 ///
 /// # Errors
 ///

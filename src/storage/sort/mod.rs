@@ -112,7 +112,8 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
         None
     }
 
-    /// Restores a record from its packed form. `_shard` is the number of its shard, from which the omitted bits follow.
+    /// Restores a record from its packed form. The packed form omits the bits that all records of one shard have in
+    /// common, so the first argument is the number of the shard.
     #[inline]
     fn from_packed(_shard: usize, _packed: [u8; PACKED]) -> Self {
         unreachable!("no record has a packed form")
