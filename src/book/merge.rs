@@ -28,7 +28,8 @@ use crate::{
 
 /// A filter for the moves of a book, which can also scale their weights. The default keeps all moves.
 ///
-/// Every filter takes the two spellings of a castling move for one move, in positions that lines of the book reach.
+/// A book may spell castling as a move of the king by two squares or as a move of the king to the rook. In positions
+/// that lines of the book reach, a filter treats these two spellings as one move.
 ///
 /// Any filter except the default also drops illegal moves before it computes shares or selects the best moves. Illegal
 /// moves can be recognized only in positions that lines of the book reach from the starting position, because a key
@@ -289,8 +290,9 @@ impl BookMerge<'_> {
         Ok(false)
     }
 
-    /// Writes to `out` the records of `positions` that the filter and `is_kept` keep. `spelled` returns the move to
-    /// write for a record. If writing fails, the error names the path and the operation in `doing`.
+    /// Writes the records of `positions` that the filter of `self` and the function `is_kept` keep to `out`. `spelled`
+    /// returns the move of a record in the spelling to be written. If writing fails, the error contains the path and
+    /// the operation in `doing`.
     fn write_kept(
         &self,
         positions: &mut BookPositions<'_>,

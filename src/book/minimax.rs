@@ -32,8 +32,8 @@ pub struct MinimaxSummary {
     pub first_percent: u8,
 }
 
-/// A table that contains, for each move, the share of the weight that remains after minimax. The share depends on how
-/// the continuations of the move score in the counts.
+/// A table of the factors, from 0 to 1, by which the option `--minimax` multiplies the weights of moves. A move gets a
+/// low factor if its continuations score badly in the counts.
 ///
 /// Moves with fewer games than the filter requires are ignored. The value of a position is a score that its side to
 /// move can count on, from 0 to 1: the maximum over its moves of what the move is sure to score. A move is sure to
@@ -94,8 +94,9 @@ impl MinimaxShares {
         Ok(lowered)
     }
 
-    /// Returns the share, in percent, of the total weight of all moves in the starting position that remains after
-    /// weights were lowered. The starting position is the first node of `graph`.
+    /// Returns the percentage of the starting position's total weight that remains after the weights of its moves are
+    /// multiplied by their factors. The starting position is the first node of `graph`. `filter` and `weights`
+    /// determine the weights before.
     fn first_percent(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> u8 {
         let Some(node) = graph.nodes.first() else {
             return 100;
@@ -111,8 +112,8 @@ impl MinimaxShares {
         (100.0 * left as f64 / all.max(1) as f64) as u8
     }
 
-    /// Returns the lowered weight of a move. The result is at least 1, unless `weight` or the move's share is 0. A move
-    /// without an entry keeps `weight`.
+    /// Returns the weight `weight` of a move multiplied by the move's factor in the table. The result is at least 1,
+    /// unless the weight or the factor is 0. If the table does not contain the move, returns `weight`.
     pub(super) fn lowered(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
         let move_of = |(place, _): &(u128, f64)| *place;
         match self

@@ -322,7 +322,7 @@ fn repeated_anywhere(book: &FaultyBook, memory: &Memory) -> Result<FaultyRecords
     Ok(repeated)
 }
 
-/// Decodes a record, in the encoding in which records are sorted, as a big-endian number.
+/// Decodes a record from its 16 bytes in big-endian order, the form in which records are sorted.
 fn number(text: &[u8]) -> u128 {
     u128::from_be_bytes(*text.first_chunk().expect("all texts are numbers"))
 }

@@ -103,7 +103,8 @@ impl Weights {
         ])
     }
 
-    /// Returns a description of the formula for weights, which book headers store.
+    /// Returns a description of the formula by which weights are computed. The description is stored in the headers of
+    /// books.
     pub fn formula(&self) -> String {
         if self.uniform {
             return "1 for every move".to_owned();

@@ -192,7 +192,8 @@ impl Record for ClassRecord {
         self.0
     }
 
-    /// Returns the position key. Keys are hashes, so they are uniformly distributed.
+    /// Returns the number by which records are distributed among shards: the position key. Keys are hashes, so the
+    /// shards get about equally many records.
     fn rank(self) -> u64 {
         self.key()
     }
@@ -224,8 +225,8 @@ impl Fold for AddGames {
         }
     }
 
-    /// Passes the games that were added up to `out`, as records of up to 16 games in ascending order. The first record
-    /// has the fewest games. The sum of the ratings is divided in proportion to the games.
+    /// Calls `out` with the sum of the added records. One record can count at most 16 games, so the sum is divided into
+    /// several records, in ascending order. The sum of the ratings is divided in proportion to the games.
     #[inline]
     fn finish(&mut self, out: &mut impl FnMut(ClassRecord)) {
         let Some((shared, games, sum)) = self.open.take() else {

@@ -355,8 +355,8 @@ pub(crate) enum RowSource<'a> {
 }
 
 impl RowSource<'_> {
-    /// Returns `true` if the rows belong to variants of chess. Rows of variants have an identity, which is a hash that
-    /// can differ from the position key.
+    /// Returns `true` if the rows contain identities of positions in addition to position keys. Counts of variants
+    /// contain them, because two positions of a variant can have the same key.
     pub(super) fn has_identities(&self) -> bool {
         matches!(self, RowSource::Identities { .. })
     }
@@ -502,8 +502,10 @@ fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     }
 }
 
-/// Calls `f` with the rows of one shard, a 256th of the range of keys, sorted by key, move and identity. The counts are
-/// counts of variants. `keys` contains the pairs of a key and an identity, and `finder` finds the moves of an identity.
+/// Calls `f` with the rows of one shard, a 256th of the range of keys, sorted by key, move and identity. Works on
+/// counts of variants, whose moves are stored by the identity of the position. `keys` contains the key of each
+/// identity, and
+/// `finder` finds the moves of an identity.
 ///
 /// # Errors
 ///

@@ -407,8 +407,8 @@ impl Part {
         self.named(Err(CountsError::Altered))
     }
 
-    /// Compares the numbers of rows and half-moves that were read with those in `counts.json`. Does nothing if
-    /// `counts.json` does not exist.
+    /// Compares the number of rows that were read, `rows`, and the sum of their games, `games`, with the numbers in
+    /// `counts.json`. Does nothing if `counts.json` does not exist.
     ///
     /// # Errors
     ///

@@ -44,8 +44,8 @@ pub(crate) struct FindableCounts {
     shards: Vec<ShardBuckets>,
 }
 
-/// A table of the parts of one shard of sorted records, which is a 256th of the range of keys. A part contains the
-/// records whose keys share some leading bits.
+/// A table that divides the sorted records of one shard into parts. A shard contains a 256th of the range of keys, and
+/// a part contains the records whose keys share some leading bits.
 #[derive(Clone, Debug)]
 pub(super) struct ShardBuckets {
     /// The number of bits of the key, below those that select the shard, that select the part.
@@ -56,8 +56,8 @@ pub(super) struct ShardBuckets {
     pub(super) positions: u64,
 }
 
-/// A range of records in one shard, a 256th of the range of keys. If a position was counted, the range contains all its
-/// records.
+/// A range of the sorted records of one shard in which the records of a position must be, if it has any. A shard
+/// contains a 256th of the range of keys.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct RecordRange {
     key: u64,

@@ -185,9 +185,11 @@ pub(super) fn part_count(rows: u64) -> usize {
     usize::try_from(parts).map_or(SHARDS, |parts| parts.min(SHARDS))
 }
 
-/// Returns the shards whose rows belong into one of `parts` Parquet files, the file with the number `number`. A shard
-/// is a 256th of the range of keys. The shards are in ascending order of keys as signed numbers. Keys with the highest
-/// bit set are negative as signed numbers, so their shards come first.
+/// Returns the shards whose rows belong into the Parquet file with the number `number`. Counts consist of `parts`
+/// files. A shard is a 256th of the range of keys.
+///
+/// The shards are in ascending order of keys as signed numbers. Keys with the highest bit set are negative as signed
+/// numbers, so their shards come first.
 pub(super) fn shards_of_part(number: usize, parts: usize) -> impl Iterator<Item = usize> {
     let each = SHARDS / parts;
     (number * each..(number + 1) * each).map(|place| (place + SHARDS / 2) % SHARDS)

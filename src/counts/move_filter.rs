@@ -64,8 +64,7 @@ impl MoveFilter {
         self.only = self.only.or(other.only);
     }
 
-    /// Widens the filter so that it selects every move that `self` or `other` selects. It then also selects a move
-    /// whose results are the sum of several selected results.
+    /// Widens the filter so that it selects every move that `self` or `other` selects.
     pub fn widened_by(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.min(other.min_game);
         self.min_score = self.min_score.min(other.min_score);

@@ -155,7 +155,8 @@ impl Record for CountRecord {
         self.0
     }
 
-    /// Returns the key. Keys are hashes, so they are spread evenly.
+    /// Returns the number by which records are distributed among shards: the position key. Keys are hashes, so the
+    /// shards get about equally many records.
     #[inline]
     fn rank(self) -> u64 {
         self.key()
@@ -188,7 +189,7 @@ impl Record for CountRecord {
     }
 }
 
-/// A fold that adds the numbers of records with the same key and move.
+/// A [`Fold`] that merges records with the same key and move into records with the sum of their results.
 #[derive(Clone, Default, Debug)]
 pub struct SumUp {
     /// The common bits of the current records, and the sum of their numbers. `None` before the first record.

@@ -75,8 +75,8 @@ impl EvalsSource {
         }
     }
 
-    /// Returns the names that the evaluations of the input may have as their origins: `PGN`, `EPD` and `Lichess` for a
-    /// text, and the names in the store otherwise.
+    /// Returns the names of the sources from which the evaluations in the input may come. For a text, they are `PGN`,
+    /// `EPD` and `Lichess`. A store of evaluations contains its names.
     pub(super) fn origins(&self) -> Vec<&str> {
         match self {
             EvalsSource::Text(_) => vec![EPD, LICHESS, PGN],

@@ -214,7 +214,8 @@ impl EvalRecord {
     }
 }
 
-/// The size in bytes of an encoding for sorting, [`RankedBytes`].
+/// The size in bytes of [`RankedBytes`], the form of an evaluation in which evaluations are sorted. It contains one
+/// byte more than a stored record.
 pub(super) const RANKED: usize = RECORD + 1;
 
 /// The number of bytes before the score in [`RankedBytes`]. Encodings that are equal in these bytes are equally good

@@ -43,8 +43,8 @@ impl LineFormat {
     }
 }
 
-/// Reads the evaluations in a batch of lines in the given format. `origin` is the number that each evaluation gets as
-/// its origin. Skips empty lines and comments, which begin with `#`.
+/// Reads the evaluations in `text`, a batch of lines in the given format. `origin` is the number of the input's name,
+/// which is stored with each evaluation. Skips empty lines and comments, which begin with `#`.
 pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let mut start = 0;
@@ -73,9 +73,9 @@ pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRe
     read
 }
 
-/// The number from which values of the EPD operation `ce` that mean a mate are counted. Other values of `ce` are scores
-/// in centipawns. The value is `MATE` - 2N if the side to move mates in N moves, and 2N + 1 - `MATE` if the side to
-/// move is mated in N moves.
+/// The base of the values by which the EPD operation `ce` expresses mates. The value is `MATE` - 2N if the side to move
+/// mates in N moves, and 2N + 1 - `MATE` if the side to move is mated in N moves. Other values of `ce` are scores in
+/// centipawns.
 const MATE: i64 = 32768;
 
 /// The maximum number of moves to a mate that the EPD operation `ce` can express.

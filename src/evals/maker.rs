@@ -439,8 +439,8 @@ impl EvalSorter {
         Ok(())
     }
 
-    /// Calls `take` with one evaluation of each position, in ascending order of position keys. Sorts on all threads of
-    /// the current rayon pool.
+    /// Calls `take` with the best evaluation of each position, in ascending order of position keys. The best evaluation
+    /// is the deepest one. Sorts on all threads of the current rayon pool.
     ///
     /// # Errors
     ///

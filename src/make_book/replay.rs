@@ -182,8 +182,9 @@ impl<'a> Replayer<'a> {
             .or_default() += 1;
     }
 
-    /// Plays the current game from its starting position: the position in its `FEN` tag, or the usual one of its
-    /// variant.
+    /// Plays the current game and counts its moves. The game starts in the position of its `FEN` tag or, without this
+    /// tag, in the usual starting position of `variant`. `tag_result` is the result in the tags, or `None` if it cannot
+    /// be read.
     fn play_from_start(
         &mut self,
         games: &mut GameReader<'_>,

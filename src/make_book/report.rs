@@ -326,7 +326,7 @@ pub struct SuiteReport {
 /// A piece of text that every warning about filtered variants contains and no other warning contains.
 pub(super) const VARIANT_FILTERED: &str = " filtered";
 
-/// The reason why games were filtered because of their variant.
+/// A reason to leave out the games of a variant.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum FilteredVariant {
     /// The run counts a variant other than this one.

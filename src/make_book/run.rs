@@ -118,8 +118,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Passes the data of the batch `id` to the sequencer, which restores the order of batches. Then adds the counted
-    /// moves of all batches that can be processed next to the stores in which the run sums them.
+    /// Passes `outcome`, the data of the batch `id`, to the sequencer, which restores the order of batches. Then
+    /// processes all batches whose predecessors have been processed: adds their counted moves to the sums of the run.
     pub(super) fn submit(&self, id: BatchId, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(id, outcome)?;

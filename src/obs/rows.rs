@@ -189,7 +189,8 @@ const SPELLING: &str = "polybook_epd";
 /// The name of the SQL function that returns polybook's spelling of the move of an EPD, or NULL if the move is not legal.
 const MOVE_SPELLING: &str = "polybook_move";
 
-/// Defines the SQL functions that convert EPDs of `variant`, and their moves, to polybook's spelling.
+/// Defines two SQL functions that spell EPDs of `variant` and moves as polybook does. Other programs may write an en
+/// passant square that no move uses, or castling as a move of the king to the rook.
 pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC

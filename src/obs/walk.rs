@@ -23,7 +23,8 @@ use crate::{
     task::{self, Failure},
 };
 
-/// The number of positions on a thread's stack above which the thread hands half of this number to another task.
+/// The maximum number of positions on the stack of a task. If the stack becomes longer, the task hands `SHARED / 2`
+/// positions to a new task.
 const SHARED: usize = 64;
 
 /// The number of lines (sequences of moves) that a task follows at the same time. The memory accesses of their lookups

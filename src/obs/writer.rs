@@ -538,7 +538,8 @@ fn insertion(columns: &[&str], rows: usize) -> String {
 pub(super) struct Piles(Vec<Mutex<TextSorter>>);
 
 impl Piles {
-    /// Creates the sorters for `threads` threads, which share the memory budget `memory`.
+    /// Creates one sorter of encoded positions for each of `threads` threads. The sorters share the memory budget
+    /// `memory`.
     pub(super) fn new(threads: usize, memory: &Memory) -> Piles {
         let pile = |_| Mutex::new(TextSorter::new(memory.share(threads), None));
         Piles((0..threads).map(pile).collect())

@@ -52,7 +52,7 @@ pub enum GameEnd {
 /// The maximum length in bytes of a word that is examined as a termination marker, such as `1-0`.
 pub(super) const LONGEST_MARKER: usize = 64;
 
-/// A description of damage that makes the rest of a game unreadable.
+/// A fault in the text of a game, such as a comment that is not closed, after which the moves cannot be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Flaw {
     /// The kind of damage, such as "comment is not closed".
@@ -228,10 +228,11 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Reads a result in words, such as `White wins`, from `offset` to the end of the game. A termination marker may follow
-    /// the words. Returns `None` if the text is not the end of the game, otherwise the token for the end.
+    /// Reads words at the end of a game, which begin at `offset`: a result, such as `White wins`, or an unreadable
+    /// text, such as `remis`.
     ///
-    /// Other words at the end of a game, such as `remis`, are a result that cannot be read, if a move precedes them.
+    /// Returns `None` if the words are not the end of the game. Returns `Some(None)` if the words are to be skipped,
+    /// because a termination marker follows them. Otherwise, returns the token for the end of the game.
     fn read_last_words(&mut self, offset: usize) -> Option<Option<Token<'a>>> {
         let rest = &self.text[offset..];
         let rest = &rest[..rest.len().min(LONGEST_MARKER)];
@@ -424,8 +425,9 @@ impl<'a> GameReader<'a> {
         Some(Token::Move { text, offset })
     }
 
-    /// Reads a termination marker with blanks between its parts, such as `1 - 0`. Returns `None` if there is no such
-    /// marker at the current offset. The inner `Option` is the result of [`end_of_game`](GameReader::end_of_game).
+    /// Reads a termination marker with blanks between its parts, such as `1 - 0`. Returns `None` if the text at the
+    /// current offset is no such marker. Returns `Some(None)` for a marker in a variation, and otherwise the token for
+    /// the end of the game.
     fn read_spaced_marker(&mut self) -> Option<Option<Token<'a>>> {
         let (result, length, is_last) = GameResult::spaced_marker(&self.text[self.at..])?;
         let end = self.at + length;
@@ -501,9 +503,11 @@ impl<'a> GameReader<'a> {
         looks_like_move(without_marks(first_word(rest)))
     }
 
-    /// Returns `true` if the move at the current offset is certainly a move of the game, although the annotation at `offset`,
-    /// such as "with the idea", precedes it. A move number must be before the annotation, as in `2. ∆ Nf3`, or the move must
-    /// fit between two move numbers, as in `1. e4 ∆ e5 2.`.
+    /// Returns `true` if the move at the current offset is certainly a move of the game. An annotation at the offset
+    /// `offset`, such as the sign ∆ for "with the idea", precedes the move, so the move could belong to the annotation.
+    ///
+    /// The move certainly belongs to the game if a move number is before the annotation, as in `2. ∆ Nf3`, or if the
+    /// move is needed between two move numbers, as in `1. e4 ∆ e5 2.`.
     fn is_next_move(&self, offset: usize) -> bool {
         let (before, word) = last_word(&self.text[self.game..offset]);
         let first = match leading_number(word) {

@@ -233,9 +233,11 @@ pub(crate) struct ReplayedGame {
     pub ending: Ending,
 }
 
-/// Plays the moves of the current game of `games` from its starting position, like [`play`]. `step` also gets the
-/// variant of the game. If the starting position cannot be read, no move is played, and [`Ending::illegal`] contains
-/// the reason.
+/// Plays the moves of the current game of `games` from its starting position. Calls `step` before each move, with the
+/// variant of the game, the position, the move, and the offset at which the move's text ends. Stops if `step` returns
+/// `false`.
+///
+/// If the starting position cannot be read, no move is played, and [`Ending::illegal`] contains the reason.
 pub(crate) fn play_from_start(
     games: &mut GameReader<'_>,
     mut step: impl FnMut(Variant, &Keyed<VariantPosition>, Move, usize) -> Result<bool>,
@@ -260,7 +262,8 @@ pub(crate) fn play_from_start(
     })
 }
 
-/// Converts the end of a game, as the reader reports it, to an [`Ending`] without an illegal move.
+/// Converts the end of a game, as the reader reports it, to an [`Ending`]. Its field `illegal` is `None`; the caller
+/// sets it if a move could not be played.
 fn ending(end: GameEnd) -> Ending {
     let (marker, flaw) = match end {
         GameEnd::Complete(marker) => (marker, None),

@@ -81,7 +81,7 @@ impl UnknownVariants {
         }
     }
 
-    /// Adds the numbers of games in `other`.
+    /// Adds the numbers of games in `other` to those of `self`, variant by variant.
     pub fn join(&mut self, other: UnknownVariants) {
         for (name, games) in other.games {
             self.add(name, games);

@@ -376,8 +376,8 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Removes the last position from the current line. If the line ends there because no reply has a continuation in
-    /// the book, writes the line.
+    /// Leaves the last position of the current line and removes it from the line. First writes the line if it ends with
+    /// this position, because the book has no answer to any reply of the opponent.
     fn leave(&mut self) -> Result<()> {
         let Some(node) = self.path.pop() else {
             return Ok(());

@@ -152,7 +152,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns warnings about games or positions that are missing in the counts that are inputs of the run.
+    /// Returns warnings about input counts that lack games or positions.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         let pruned = self.pruned.map(|pruned| pruned.to_string());
         pruned.into_iter().chain(self.cut_differently())
@@ -223,8 +223,9 @@ impl<'a> Inputs<'a> {
         self.all.iter().map(|input| input.size()).sum()
     }
 
-    /// Returns the origin of everything that was counted: the names of the inputs, the numbers of games, and the
-    /// options. `games` contains the numbers of games. They are left out if input counts do not state their numbers.
+    /// Returns the provenance of the outputs: the names of the inputs, the numbers of games in `games`, and the
+    /// options. If an input is a directory of counts that does not state its numbers of games, the provenance lacks
+    /// these numbers.
     pub(super) fn provenance(&self, run: &MakeBook, games: GameCounts) -> Provenance {
         let names = |(counted, named): (Option<CountsDescription<'_>>, &Input)| {
             let Some(counted) = counted else {
@@ -373,7 +374,7 @@ pub(super) trait RunInput: Send + Sync {
         None
     }
 
-    /// Returns the input for merging in the order of its keys if it is sorted counts. Returns `None` if it is games or
+    /// Returns `self` as an input that can be merged in the order of its keys. Returns `None` for games and for
     /// unsorted counts.
     fn ordered(&self) -> Option<&dyn OrderedInput> {
         None

@@ -358,8 +358,9 @@ impl LaterPositions {
         }
     }
 
-    /// Returns `true` if the position with the identity `identity` has been added. `added` must contain exactly the
-    /// positions that have been added, because a short game is searched in `added`.
+    /// Returns `true` if the position with the identity `identity` has been added to the set. `added` must contain the
+    /// identities of all added positions: the set itself stores only the positions of long games, and `added` is
+    /// searched for those of short ones.
     fn has(&self, identity: u64, added: &[u64]) -> bool {
         let (word, bit) = LaterPositions::bit(identity);
         self.bloom[word] & bit != 0

@@ -260,8 +260,8 @@ pub struct TagText {
 }
 
 impl TagText {
-    /// Returns `true` if a tag with the name of the condition contains its text. Case is ignored in names and in
-    /// values.
+    /// Returns `true` if one of `tags` has the name of the condition, and its value contains the text of the condition.
+    /// Case is ignored in names and in values.
     pub fn is_in(&self, tags: &Tags<'_>) -> bool {
         tags.iter()
             .filter(|tag| tag.name.eq_ignore_ascii_case(self.name.as_bytes()))
