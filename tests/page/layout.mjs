@@ -156,6 +156,38 @@ const tests = {
     await context.close();
   },
 
+  async "the board is a thumbnail next to the heading in the lists of a phone, until it is pressed"() {
+    for (const size of ["390x844", "320x640"]) {
+      const { page, context, faults } = await open(browser, url, "/?view=openings&play=e2e4", { viewport: window(size), ...phone });
+      await followed(page);
+      const box = (selector) => page.locator(selector).boundingBox();
+      const [small, heading, count] = await Promise.all(["#board", "#heading h2", "#heading .phone-count"].map(box));
+      assert.deepEqual([small.width, small.height], [112, 112]);
+      assert.ok(heading.x >= small.x + small.width && heading.y < small.y + small.height);
+      assert.ok(count.x >= heading.x && count.x + count.width <= heading.x + heading.width);
+      await accessible(page, `a thumbnail in ${size}`);
+      await page.evaluate(() => scrollTo(0, 300));
+      assert.ok((await box("#board")).y < 0, "the thumbnail is not sticky");
+      await page.evaluate(() => scrollTo(0, 0));
+      await page.click("#enlarge");
+      const whole = (await box("#board")).width;
+      assert.ok(whole >= 320);
+      assert.equal(await page.locator("#enlarge").isVisible(), false);
+      // The board stays whole while the position changes, and is a thumbnail in another list.
+      await page.click("#dock [data-act=back]");
+      await followed(page);
+      assert.equal((await box("#board")).width, whole);
+      await page.click("#views >> text=Trends");
+      await followed(page);
+      assert.equal((await box("#board")).width, 112);
+      await page.click("#views >> text=Moves");
+      await followed(page);
+      assert.equal((await box("#board")).width, whole);
+      assert.deepEqual(faults, []);
+      await context.close();
+    }
+  },
+
   async "a focused element is not below the board or the buttons of a phone"() {
     const { page, context } = await open(browser, url, "/", { viewport: window("390x844"), ...phone });
     await followed(page);

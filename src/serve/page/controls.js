@@ -8,7 +8,7 @@ import { board, menu, notice, searchField, widest } from "./elements.js";
 import { listen } from "./keys.js";
 import { openMe } from "./medialog.js";
 import { changeFilters, go, goHome, leave, play, refresh, walk } from "./navigation.js";
-import { table } from "./panelview.js";
+import { enlargeBoard, table } from "./panelview.js";
 import { goToRead } from "./readtext.js";
 import { edit } from "./recovery.js";
 import { toggleLast } from "./repertoireview.js";
@@ -46,6 +46,7 @@ export function connectControls() {
       acts[act]?.();
     });
   }
+  on(byId("enlarge"), "click", enlargeBoard);
   closeOnPressOutside();
   on(board, "play", (event) => play(/** @type {CustomEvent<string>} */ (event).detail));
   // The wheel does not play new moves: a turn by mistake must not change the line.

@@ -6,7 +6,7 @@ import { drawArrows, drawBoard } from "./boardview.js";
 import { showChips } from "./chips.js";
 import { openFilters } from "./dialogs.js";
 import { b, button, byId, div, fill, icon, make, p } from "./dom.js";
-import { say, searchField, widest } from "./elements.js";
+import { board, say, searchField, widest } from "./elements.js";
 import { explain } from "./explain.js";
 import { counted, number, plyNumber, sum } from "./format.js";
 import { markEvaluation, markMove, showEvaluations, showGameHeading, showGameMoves, showLastShared } from "./game.js";
@@ -218,11 +218,31 @@ export function drawViews() {
   const gaps = session.report ? (currentGaps()?.total ?? "") : undefined;
   const has = { trends: !trendsAreBelow(), openings: !hasOnlyCounts(), gaps };
   const isPreparing = Boolean(session.prepared);
+  const tab = chosenView(session.view.tab, has);
+  drawThumbnail(session.opened ? "" : isPreparing ? "prepare" : tab);
   document.body.classList.toggle("prepares", isPreparing);
   document.body.classList.toggle("prepares-start", Boolean(session.prepared?.lines));
   document.body.classList.toggle("with-trends", !has.trends && !isPreparing);
   document.body.classList.toggle("without-games", hasOnlyCounts());
-  showViews(byId("views"), chosenView(session.view.tab, has), has, (tab) => void go({ tab }, { push: true }));
+  showViews(byId("views"), tab, has, (tab) => void go({ tab }, { push: true }));
+}
+
+/**
+ * Makes the board a thumbnail on phones in a view that is not about moves, until the user presses it or chooses another view.
+ * @param {string} list The name of the view, or an empty string if the board is always whole.
+ */
+function drawThumbnail(list) {
+  const { body } = document;
+  if (body.dataset.list === list) return;
+  body.dataset.list = list;
+  body.classList.toggle("with-thumbnail", list !== "");
+}
+
+/** Shows the whole board in place of its thumbnail. */
+export function enlargeBoard() {
+  document.body.classList.remove("with-thumbnail");
+  board.tabIndex = -1;
+  board.focus({ preventScroll: true });
 }
 
 /** Returns true if the trends are below the moves: in the widest windows, and in place of the games of counts. */
