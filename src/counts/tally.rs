@@ -345,7 +345,7 @@ impl Tally {
     /// - `memory`: the memory budget of the returned counts
     /// - `ranges`: the number of ranges of equal size into which the shards are divided
     /// - `fewest`: positions are dropped if none of their moves was played so often; [`Counts::rare`] returns the number of
-    /// dropped positions
+    ///   dropped positions
     /// - `open`: returns the sorted sources for a range of shards
     /// - `watch`: called from time to time with the number of bytes in temporary files; its errors end the function
     ///
