@@ -123,7 +123,8 @@ pub fn edit_book(
 }
 
 /// Copies the records of a book to `out`, and replaces those of edited positions by the records in `positions`. Returns
-/// the number of records, without the header. Errors name `path`.
+/// the number of records, without the header. `path` is the path of the output, which errors name. `meter` advances
+/// with each record.
 ///
 /// `without_null` leaves out the records with the key 0, which contain the old header, for callers that write a new
 /// header.
@@ -647,7 +648,8 @@ fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
     exact.iter().map(weight).collect()
 }
 
-/// Returns the moves whose shares of the sum of `weights` differ too much from their intended shares in `exact`.
+/// Returns the moves of `exact` whose shares of the sum of `weights` differ from their intended shares by
+/// more than [`CLOSE`]. The limit is lower for small shares that the user has set.
 fn misses_of_shares<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
     let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();

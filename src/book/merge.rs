@@ -84,9 +84,15 @@ impl Filter {
     /// [`normalize`](Filter::normalize) is set. The records must be sorted by weight, heaviest first.
     fn apply(&self, entries: &mut Vec<Entry>) {
         let sum: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
+        // Weights that were scaled to the largest possible weight are rounded down, so a share may be too low by one unit.
+        let is_scaled = entries
+            .first()
+            .is_some_and(|first| first.weight == u16::MAX);
         entries.retain(|entry| {
             // If no move has a weight, all shares are 0.
-            let has_share = f64::from(entry.weight) * 100.0 >= self.min_share * sum.max(1) as f64;
+            let rounded = f64::from(u8::from(is_scaled && entry.weight > 0));
+            let weight = f64::from(entry.weight) + rounded;
+            let has_share = weight * 100.0 >= self.min_share * sum.max(1) as f64;
             entry.weight >= self.min_weight && has_share
         });
         entries.truncate(self.best.unwrap_or(usize::MAX));
@@ -318,8 +324,9 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Returns the keys of the positions on the lines of White and of Black that are reached in fewer than
-    /// [`max_ply`](Filter::max_ply) plies. Lines start from the starting position of `variant`.
+    /// Returns the keys of the positions on the lines of White, and those on the lines of Black. On a line of one side,
+    /// this side plays moves of the book, and the opponent plays moves that the book answers. Lines start from the
+    /// starting position of `variant` and have fewer than [`max_ply`](Filter::max_ply) plies.
     fn on_lines(&self, book: &Book, variant: Variant, meter: &Meter) -> Result<[SpillingSet; 2]> {
         let mut done = [Portions::new(meter), Portions::new(meter)];
         let moves = PlayableMoves::within(book, meter, self.memory.bytes / 4)?;
@@ -763,6 +770,18 @@ mod tests {
             ),
             [0]
         );
+    }
+
+    #[test]
+    fn a_share_that_scaling_has_rounded_down_is_kept() {
+        let filter = Filter {
+            min_share: 10.0,
+            normalize: true,
+            ..Filter::default()
+        };
+        let once = weights(&filter, &[8, 1, 1]);
+        assert_eq!(once, [65_535, 8191, 8191]);
+        assert_eq!(weights(&filter, &once), once);
     }
 
     proptest! {

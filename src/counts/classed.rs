@@ -41,8 +41,8 @@ const MOST_CLASSES: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 /// may end in a position from which it moved earlier, and such an ending has no row.
 const MOST_WITHOUT_ENDS: u64 = 10_000;
 
-/// Counts directories (tables of the results of moves) that are merged while they are read. The games of rows with
-/// equal position, move and class (speed, rating group and month) are added up.
+/// Several directories of counts, which are tables of the results of moves, merged while they are read. The games of
+/// rows with equal position, move and class (speed, rating group and month) are added up.
 #[derive(Debug)]
 pub(crate) struct ClassedCounts {
     /// The classes of the sums. Each directory distinguishes at least these classes.

@@ -195,9 +195,9 @@ pub(super) fn shards_of_part(number: usize, parts: usize) -> impl Iterator<Item 
     (number * each..(number + 1) * each).map(|place| (place + SHARDS / 2) % SHARDS)
 }
 
-/// Returns the shards whose rows belong into one of `parts` Parquet files, the file with the number `number`. The
-/// shards are returned as ranges, in ascending order of keys as signed numbers. Each range lies in one half of the
-/// unsigned keys.
+/// Returns the ranges of shards whose rows belong into the Parquet file with the number `number`. Counts consist of
+/// `parts` files, sorted by keys as signed numbers. A file that contains keys on both sides of zero therefore gets two
+/// ranges of shards.
 pub(super) fn ranges_of_part(number: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
     let shards: Vec<usize> = shards_of_part(number, parts).collect();
     let ranges = shards.chunk_by(|a, b| a + 1 == *b);

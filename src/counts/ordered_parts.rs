@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{error::Result, storage::sort::SHARDS};
 
-/// The maximum number of rows in a row group that can be read by ranges of keys. A part of one row group of each
-/// directory is in memory, so the limit bounds the memory.
+/// The maximum number of rows in a row group (a unit of Parquet files) for reading a file by ranges of keys. Up to one
+/// row group of each directory is in memory, so the limit bounds the memory.
 const MOST_OF_GROUP: u64 = 1 << 17;
 
 /// The sorted Parquet files of a directory of counts, in ascending order of keys. No two files share position keys.
@@ -348,9 +348,10 @@ impl<'a> OrderedRows<'a> {
         })
     }
 
-    /// Reads the next batch of rows, some of which are in the range of keys. Calls `take` with the batch and the
-    /// indices of the rows in the range. `take` returns the number of half-moves that these rows count. Returns `None`
-    /// at the end of the range of keys.
+    /// Reads the next batch of rows that contains rows in the range of keys. Calls `take` with the batch and the
+    /// indices of its rows in the range; `take` must return the number of half-moves that these rows count. Returns the
+    /// progress, or
+    /// `None` at the end of the range.
     fn next_with(
         &mut self,
         mut take: impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,

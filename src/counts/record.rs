@@ -293,7 +293,8 @@ impl LargeCounts {
         self.0.is_empty()
     }
 
-    /// Adds the results in `batch` that were stored as plain numbers because they would need too many records.
+    /// Adds the results of moves in `batch` that were stored as plain numbers, because more than 16 records would be
+    /// needed for their games.
     pub(super) fn extend(&mut self, batch: &CountBatch) {
         for (record, stats) in &batch.large {
             let kind = (record.key(), record.book_move().0);
@@ -301,8 +302,8 @@ impl LargeCounts {
         }
     }
 
-    /// Returns `true` if large results are stored here for a move of a position. `position` contains all records of the
-    /// position.
+    /// Returns `true` if a move of a position has results in this map. `position` contains all records of the position,
+    /// of which each names a move.
     pub(super) fn has_any(&self, position: &[CountRecord]) -> bool {
         let kind = |record: &CountRecord| (record.key(), record.book_move().0);
         !self.is_empty()

@@ -150,8 +150,8 @@ pub(super) struct ColumnBatch {
 }
 
 impl GroupReader {
-    /// Opens the row group with index `group`, whose first row has the number `row` in the file, with the columns of
-    /// the properties in `by`.
+    /// Opens the row group with index `group`, whose first row has the number `row` in the file. `by` says by which
+    /// properties of games (speed, rating and month) the file counts, and so which columns it must have.
     ///
     /// # Errors
     ///

@@ -264,8 +264,8 @@ impl Sidecar {
         Ok(sidecar)
     }
 
-    /// Checks that the numbers are consistent, and so small that sums over many directories cannot overflow. Also
-    /// checks that every file name is a name within the directory.
+    /// Checks the content of `counts.json`: the numbers of rows and games must be consistent, and so small that sums
+    /// over many directories cannot overflow. Each file name must be a name within the directory.
     fn check(&self) -> Result<(), CountsError> {
         for listed in self.parts.iter().chain(&self.starts) {
             let is_name = Path::new(&listed.file)
@@ -456,7 +456,12 @@ pub(super) fn read_starts(
     Ok(Ok((row, sum)))
 }
 
-/// Creates a [`Start`] from the values of a row. `row` is the number of the row, for error messages.
+/// Creates a [`Start`], a starting position with the number of its games, from the values of a row. `row` is the number
+/// of the row, for error messages.
+///
+/// # Errors
+///
+/// Returns an error if `epd` is too long or not UTF-8, or if `games` is negative.
 fn start(epd: &[u8], games: i64, row: u64) -> Result<Start, CountsError> {
     let games = u64::try_from(games).map_err(|_| CountsError::Value {
         column: GAMES,

@@ -43,8 +43,8 @@ impl Tally {
         }
     }
 
-    /// Adds records of counts. This is the fastest way to count; [`add_batch`](Tally::add_batch) accepts larger numbers
-    /// of games.
+    /// Adds records of counts. This is the fastest way to count. A record can count only some 32,000 games;
+    /// [`add_batch`](Tally::add_batch) accepts any number of games.
     ///
     /// # Errors
     ///

@@ -67,7 +67,8 @@ pub struct CountsSummary {
     pub pruned: Option<Pruned>,
 }
 
-/// The data that a directory of counts contains in addition to its rows, and the settings for writing the rows.
+/// The content of a directory of counts other than its rows: the starting positions and the description of the games.
+/// Also contains the settings for writing the rows.
 pub(crate) struct CountsContent<S> {
     /// The approximate number of rows, or of half-moves in counts by class. It decides into how many parts the counts
     /// are divided.
@@ -487,7 +488,8 @@ impl Pruner {
         }
     }
 
-    /// Adds the next row of a sorted sequence. Calls `out` with every buffered row that is now known to be kept.
+    /// Adds the next row of a sorted sequence. Buffers the rows of a position until their games add up to the required
+    /// minimum. Then calls `out` with the buffered rows and with each further row of the position.
     ///
     /// # Errors
     ///

@@ -432,8 +432,8 @@ struct EngineInfo {
 }
 
 impl EngineInfo {
-    /// Updates the values from an `info` line. Ignores lines of other kinds, variations other than the best one, and
-    /// scores that are only bounds.
+    /// Updates the depth, the nodes and the score from an `info` line of the engine. Ignores lines of other kinds,
+    /// lines about variations other than the best one, and scores that are only bounds.
     fn read(&mut self, line: &str) {
         let mut words = line.split_ascii_whitespace();
         if words.next() != Some("info") {

@@ -15,8 +15,8 @@ use crate::{
 /// The text with which an evaluation in a comment of a game begins.
 const EVAL: &[u8] = b"[%eval";
 
-/// Reads the evaluations in the comments of a batch of games in PGN. `origin` is the number that each evaluation gets
-/// as its origin. Games without an evaluation are counted, but their moves are not played.
+/// Reads the evaluations in the comments of `text`, a batch of games in PGN. `origin` is the number of the input's
+/// name, which is stored with each evaluation. Games without an evaluation are counted, but their moves are not played.
 pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let finder = memmem::Finder::new(EVAL);

@@ -24,7 +24,7 @@ use crate::{
 /// The approximate size in bytes of a batch, the unit of text that one thread reads.
 const BATCH_SIZE: usize = 1 << 19;
 
-/// The number of bytes at the start of a text by which its format is detected.
+/// The number of bytes at the start of a text that are examined to detect its format.
 const DETECTION_SIZE: u64 = 1 << 16;
 
 /// An input with evaluations: a text, such as a PGN or EPD file, or a store of evaluations.

@@ -218,8 +218,8 @@ impl EvalRecord {
 /// byte more than a stored record.
 pub(super) const RANKED: usize = RECORD + 1;
 
-/// The number of bytes before the score in [`RankedBytes`]. Encodings that are equal in these bytes are equally good
-/// evaluations of the same position.
+/// The number of bytes before the score in [`RankedBytes`]. These bytes contain the position key, the depth, the nodes
+/// and the origin. Two evaluations with equal bytes are equally deep, so neither is better than the other.
 pub(super) const RANK: usize = 19;
 
 /// A record of an evaluation in an encoding whose bytes can be [sorted](EvalRecord::to_ranked).
@@ -248,7 +248,7 @@ pub struct Score(i16);
 /// The maximum absolute value of a score in centipawns. Integers with greater absolute values represent mates.
 const MOST: i16 = 32000;
 
-/// The value from which the number of moves to a mate is subtracted to get the integer that represents the score.
+/// The base of the integers that represent mates: mate in N moves is `MATE` - N.
 const MATE: i32 = 1 << 15;
 
 /// The maximum number of moves to a mate that a score can express.

@@ -186,8 +186,8 @@ struct LichessLineScore {
 
 /// Reads a line of the file of evaluations that Lichess publishes. Returns a record of the position with its deepest
 /// evaluation, or `None` if the line contains no evaluation. If the evaluation has several variations, the score is
-/// that of the first one, which is the best. `origin` is the number that the evaluation gets as its origin. The error
-/// is a message that says what cannot be read.
+/// that of the first one, which is the best. `origin` is the number of the input's name, which is stored with the
+/// evaluation. The error is a message that says what cannot be read.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
     let pos = parse_fen(&line.fen).map_err(problem_of)?;

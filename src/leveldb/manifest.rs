@@ -148,8 +148,8 @@ impl Version {
         Ok(())
     }
 
-    /// Removes one field of an edit, such as a new table, from the front of `rest` and applies it. Returns `None` if
-    /// the field is malformed or unknown.
+    /// Removes one field from the front of `rest`, the rest of a version edit of LevelDB, and applies it. A field
+    /// states a change of the database, such as a new table. Returns `None` if the field is malformed or unknown.
     fn apply_field(&mut self, rest: &mut &[u8]) -> Option<()> {
         match take_varint(rest)? {
             tag::COMPARATOR => self.comparator = Some(take_string(rest)?.to_vec()),

@@ -631,8 +631,8 @@ impl Table {
         Ok(())
     }
 
-    /// Reads only the beginning of the block at `handle`, if the decompressed block has more than `longest` bytes and
-    /// more than two Snappy chunks. Returns `None` if the block is shorter.
+    /// Reads only the beginning of the block at `handle`, without its last value. Returns `None` if the decompressed
+    /// block has at most `longest` bytes or at most two Snappy chunks; such a block should be read whole.
     ///
     /// Only the last value of a block can be long, because a block ends with the entry that makes it larger than
     /// [`BLOCK_SIZE`](super::BLOCK_SIZE).

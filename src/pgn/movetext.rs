@@ -271,7 +271,8 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Returns the token for the end of a game after a result that cannot be read.
+    /// Records that the current game ends with a result that cannot be read, and returns the token for the end of the
+    /// game.
     fn end_without_result(&mut self) -> Token<'a> {
         self.has_unreadable_marker = true;
         Token::End(GameEnd::Complete(None))

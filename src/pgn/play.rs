@@ -154,7 +154,7 @@ pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
     }
 }
 
-/// Information about how the moves of a game ended: its result, and the reason why not all moves could be played.
+/// The result at the end of a game's moves and, if not all moves could be played, the reason.
 #[derive(Default)]
 pub(crate) struct Ending {
     /// The result that the termination marker gives, or `None` if the game has no marker or is broken.

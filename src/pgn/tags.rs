@@ -166,9 +166,9 @@ impl<'a> Tags<'a> {
         name != b"Event" && self.get(name).is_none()
     }
 
-    /// Returns `true` if `tag`, which follows the tags of a game, belongs to the next game. One of the first tags must
-    /// have the same name. In addition, `tag` must follow a blank line (`blank_line`), be named `Event`, or have a new
-    /// value for a tag of the seven-tag roster.
+    /// Returns `true` if `tag`, which follows these tags of a game, is the first tag of the next game. A game rarely
+    /// has two tags of one name, so one of the first tags must have the name of `tag`. In addition, `tag` must follow a
+    /// blank line (`blank_line`), be named `Event`, or have a new value for a tag of the seven-tag roster.
     pub(super) fn end_before(&self, tag: Tag<'_>, blank_line: bool) -> bool {
         let in_roster = matches!(
             tag.name,

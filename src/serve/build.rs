@@ -242,8 +242,9 @@ fn memory(directory: &Path) -> Memory {
     }
 }
 
-/// Counts games as `counting` describes, into a subdirectory of `directory`. Returns the counts as a source of moves,
-/// and the number of counted games. `what` names the product in error messages. Setting `stop` cancels the run.
+/// Executes the run of `counting` and writes the counts to a subdirectory of `directory`. Returns the counts as a
+/// source of moves, and the number of counted games. `what` is the word for the output in error messages, such as
+/// `repertoire`. Setting `stop` cancels the run.
 fn counted(
     mut counting: Counting,
     what: &str,

@@ -19,7 +19,8 @@ use tokio::{
 
 use super::{Refusal, content::Content};
 
-/// The maximum time that a request waits for a permit: its share of a resource of the server that clients share.
+/// The maximum time that a request waits for a permit to use a limited resource of the server, such as a thread that
+/// reads games.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The maximum size, in bytes, of a response that is sent without acquiring a permit from the semaphore that limits the

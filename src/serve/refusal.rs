@@ -9,7 +9,7 @@ use axum::{
 
 use crate::error::{self, Error};
 
-/// The message for a request that cannot read the texts of games within ten seconds.
+/// The error message for a request if reading the texts of its games takes more than ten seconds.
 const TOO_SLOW: &str =
     "reading these games takes too long: ask for fewer of them, or serve an unpacked PGN";
 

@@ -75,8 +75,8 @@ struct RepertoireReport<'a> {
 }
 
 impl ServedRepertoire {
-    /// Creates a served repertoire for `color`. It is named after the file at `path`, without extensions, and `known`
-    /// contains its moves.
+    /// Creates a served repertoire for `color` with the moves in `known`. Its name is that of the file at `path`,
+    /// without extensions. The path is also used to notice that the file was changed.
     ///
     /// # Errors
     ///

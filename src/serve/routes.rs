@@ -250,7 +250,9 @@ async fn of_texts(
 const SUGGESTED: u32 = 8;
 
 impl AppState {
-    /// Returns the names of players, events or openings that best match a text.
+    /// Answers `/suggest`: returns the names of players, events or openings that best match a text. The parameters
+    /// `field`,
+    /// `text`, `limit` and `source` are in the query of the request, which `key` contains.
     pub(super) fn suggest(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let own = ["field", "text", "limit", "source"];
         let parameters = Parameters::parse_only(&key.query, &own)?;
@@ -292,7 +294,8 @@ impl AppState {
         self.cached(key, Content::json(&scores)?)
     }
 
-    /// Returns the openings of the games that reach a position.
+    /// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path
+    /// and the query of the request.
     pub(super) fn openings(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Openings)?.query;
         let openings = self.explorer.openings(&query.line, &query.filters)?;

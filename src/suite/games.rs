@@ -392,7 +392,8 @@ impl LineEnd {
     }
 }
 
-/// The fields of an encoded line, and the numbers of games in which the line was played.
+/// A line of a suite in its encoded form, split into its fields, with the numbers of games in which the line was
+/// played.
 struct CountedLine<'a> {
     /// All bytes except the result. Two lines are equal if these bytes are equal.
     bytes: &'a [u8],
@@ -403,7 +404,7 @@ struct CountedLine<'a> {
 }
 
 impl<'a> CountedLine<'a> {
-    /// Splits the bytes of a [`GameLine`] into fields. The numbers of games in the result count one game.
+    /// Splits the bytes of a [`GameLine`], the encoded line of one game, into fields. The result counts this game.
     fn of_game(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
         let mut results = GameStats::default();

@@ -192,9 +192,9 @@ impl<S: Source> LineSearch<'_, S> {
         }
     }
 
-    /// Searches, from all starting positions, for lines whose number of games is in the current range. May stop at each
-    /// starting position after `wanted` lines have been found from it. Returns `false` if the search stopped early
-    /// because it had examined [`MOST_LOOKED_AT`] lines.
+    /// Searches for lines whose number of games is in the range of the current pass, one starting position after the
+    /// other. May stop at a starting position after `wanted` lines. Returns `false` if the search stopped early because
+    /// it had examined [`MOST_LOOKED_AT`] lines.
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;
@@ -251,8 +251,9 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Pushes the continuations of `line` to the stack, sorted so that the one with the smallest text is popped first.
-    /// Skips moves that repeat a position, and lines whose number of games is below the current range.
+    /// Pushes the continuations of `line`, the lines that are one move longer, to the stack. They are popped in the
+    /// order of their texts. Skips moves that repeat a position, and lines with fewer games than the current pass
+    /// searches for.
     fn push_continuations(&mut self, line: &SuiteLine, stack: &mut Vec<SuiteLine>) -> Result<()> {
         let moves = self.of.source.moves(&line.pos)?;
         let portion = line.portion / moves.len() as f64;
@@ -475,7 +476,7 @@ struct Level {
     texts: TextSorter,
 }
 
-/// The length of the move counters in an encoded path, in bytes.
+/// The number of bytes that the half-move clock and the move number take in an encoded path.
 const COUNTERS: usize = 8;
 /// The length of the weight and the portion in an encoded path, in bytes.
 const NUMBERS: usize = 16;
@@ -503,7 +504,8 @@ impl Level {
         self.texts.push(&text)
     }
 
-    /// Calls `f` with each position of the level and all paths to it. `rules` is any position of the same variant.
+    /// Calls `f` with each position that is reached after the same number of half-moves, and with all paths to it.
+    /// `rules` is any position of the same variant, from which the positions are decoded.
     fn for_each(
         &mut self,
         rules: &VariantPosition,

@@ -34,8 +34,9 @@ pub struct Reachable {
     pub black: u64,
 }
 
-/// Counts the positions that each side can reach with any moves of its own, exactly as `polyglot info-book -exact`
-/// counts them. Spills positions to temporary files if they exceed `memory`. `meter` shows the progress.
+/// Counts, for each side, the positions of a book that the side can reach if it plays any legal moves and its opponent
+/// plays moves that the book answers. The numbers equal those of `polyglot info-book -exact`. Positions that exceed
+/// `memory` are written to temporary files. `meter` shows the progress.
 ///
 /// # Errors
 ///

@@ -147,7 +147,8 @@ pub(super) struct PlayableMoves<'a> {
 }
 
 impl<'a> PlayableMoves<'a> {
-    /// Creates the source like [`within`](PlayableMoves::within), with a filter of at most [`KeyFilter::MOST`] bytes.
+    /// Creates a source of the moves of a book, like [`within`](PlayableMoves::within). The filter that recognizes keys
+    /// without records takes at most [`KeyFilter::MOST`] bytes of memory.
     fn new(book: &'a Book, meter: &Meter) -> Result<PlayableMoves<'a>> {
         PlayableMoves::within(book, meter, KeyFilter::MOST)
     }

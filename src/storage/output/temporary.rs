@@ -253,7 +253,7 @@ impl Temporary {
 
     /// Releases the file or directory, so that it is no longer removed when the value is dropped. Returns its path, and
     /// a handle that marks the file or directory as in use. The caller must hold the handle until the file or directory
-    /// has been renamed.
+    /// has been renamed. The handle is `None` on Windows, which does not rename open files.
     pub(super) fn keep(mut self) -> (PathBuf, Option<File>) {
         live().paths.remove(&self.path);
         // Windows does not rename a file or directory that is open.
@@ -331,8 +331,8 @@ pub(super) fn restore(target: &Target) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes the temporary files and directories that killed processes with the same target have left. `is_own` is `Some`
-/// if the target is a directory, and decides which files of an abandoned directory may be removed.
+/// Removes the temporary files and directories that were left by killed processes with the same target. For a target
+/// that is a directory, `is_own` decides which files of an abandoned directory may be removed. It is `None` for a file.
 ///
 /// # Errors
 ///

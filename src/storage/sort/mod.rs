@@ -85,7 +85,8 @@ impl Default for Memory {
 /// precedes every record of the next shard.
 pub(crate) const SHARDS: usize = 256;
 
-/// The size in bytes of the packed form of a 128-bit record, in which unsorted records are kept to save memory.
+/// The size in bytes of the packed form of a 128-bit record. The packed form omits bits that are always zero or that
+/// the number of the record's shard determines. Unsorted records are packed to save memory.
 pub(crate) const PACKED: usize = 10;
 
 /// A record of 128 bits that can be sorted and folded, which means that records of the same key are merged into one.
@@ -141,8 +142,8 @@ pub(crate) trait Fold: Default {
     /// The type of the records that are folded.
     type Record;
 
-    /// Processes the next record of a sequence in ascending order, and passes records that are complete to `out`. The
-    /// total number of records passed never exceeds the number of records taken.
+    /// Takes the next record of an ascending sequence. Calls `out` with the merged records that no later record of the
+    /// sequence can change. The number of records passed to `out` never exceeds the number of records taken.
     fn take(&mut self, record: Self::Record, out: &mut impl FnMut(Self::Record));
 
     /// Passes the remaining records to `out`. Must be called after the last record of the sequence.

@@ -188,7 +188,7 @@ pub(crate) struct Shards<R> {
 }
 
 /// Returns the maximum number of records that each shard of a store may hold in memory. A quarter of the budget
-/// `memory` is reserved for sorting.
+/// `memory` is reserved for sorting, and the rest is divided equally among the [`SHARDS`] shards.
 fn quota(memory: &Memory) -> usize {
     (memory.bytes / size_of::<u128>() / 4 * 3 / SHARDS).max(SMALLEST_QUOTA)
 }
@@ -479,8 +479,8 @@ pub(crate) struct Dropped {
     pub records: u64,
 }
 
-/// The state of merging one range of shards: it folds sorted records, and writes the groups that the predicate `keeps`
-/// accepts. A group consists of all records of one rank.
+/// The state of a merge of one range of shards. It merges sorted records of the same key, forms a group of all records
+/// of one rank (such as the moves of one position), and writes the groups that the predicate `keeps` accepts.
 struct Groups<'a, R: Record, K> {
     keeps: &'a K,
     /// The current shard and the shards after it.
