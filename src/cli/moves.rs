@@ -265,8 +265,8 @@ fn total_score(answer: &Answer) -> Option<f64> {
     })
 }
 
-/// Returns a move in UCI notation, in which castling is the king's move. The explorer writes castling as the king
-/// capturing its rook instead.
+/// Returns a move in standard UCI notation, which writes castling as a move of the king by two squares, such as `e1g1`.
+/// `played` contains the notation of Lichess's API, which writes castling as a move of the king to its rook.
 fn uci_of(pos: &VariantPosition, played: &PlayedMove) -> String {
     let mv = read_move(pos, played.san.as_bytes());
     mv.map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv))

@@ -277,7 +277,8 @@ impl Convert {
     }
 }
 
-/// A source for a walk. It returns the moves of a database that pass a move filter, with their results.
+/// A source of moves for walking through a database. It returns those moves of a position that a [`MoveFilter`]
+/// selects, with their results.
 struct CountedMoves<'a> {
     finder: Finder<'a>,
     filter: MoveFilter,

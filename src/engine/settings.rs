@@ -42,7 +42,7 @@ impl Play {
 }
 
 impl Fallback {
-    /// All replies to a position that no source contains, with the names by which users select them.
+    /// All ways to answer `go` in a position that no source contains, with the names by which users select them.
     pub const NAMES: [(&str, Fallback); 2] =
         [("none", Fallback::None), ("random", Fallback::Random)];
 }
@@ -326,7 +326,8 @@ const PREFIX: &str = "Book ";
 /// The text that UCI uses for an empty string.
 const EMPTY: &str = "<empty>";
 
-/// An option of polybook, with its name in the current session.
+/// A UCI option of polybook. Its name gets a prefix if the second engine has an option with the same name but another
+/// meaning.
 pub(super) struct SessionOption {
     pub name: String,
     definition: &'static Definition,

@@ -340,7 +340,7 @@ fn position_after(line: &Line, mv: BookMove) -> VariantPosition {
     next
 }
 
-/// Returns a line without moves that starts at the position after playing the legal move `mv` at the end of `line`.
+/// Returns an empty line that starts at another position: the last position of `line`, after the legal move `mv`.
 fn line_after(line: &Line, mv: BookMove) -> Line {
     Line::at(line.variant(), position_after(line, mv))
 }

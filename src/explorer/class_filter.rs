@@ -7,7 +7,8 @@ use crate::{
     pgn::{RatingGroup, Speed},
 };
 
-/// The greatest length of the periods (all time, years or months) whose results of moves are processed as one row.
+/// The unit of time by which an answer divides results: all time together, years, or months. Results of a longer period
+/// must not be summed up in one row.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Split {
     Nowhere,

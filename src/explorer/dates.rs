@@ -30,8 +30,8 @@ impl DateRange {
         }
     }
 
-    /// Returns `true` if the game may have been played in the range. `date` is the date of the game as a number that
-    /// [`date_number`] returns.
+    /// Returns `true` if a game with the date `date` may have been played in the range. Parts of the date can be
+    /// unknown; then one possible day is enough. [`date_number`] returns the number of a date.
     #[inline]
     pub(super) fn contains(self, date: u32) -> bool {
         (self.first <= latest(date)) & (earliest(date) <= self.last) & (self.smallest <= date)

@@ -323,9 +323,9 @@ impl<'a> SourceFilter<'a> {
         passes.contains(&true)
     }
 
-    /// Applies the remaining filters, game by game, to the games that are marked in `passes`. Clears the marks of games
-    /// that do not pass. `first` is the id of the game to which the first mark belongs. Returns `true` if any game
-    /// passes.
+    /// Applies the filters, one game after the other, to the games that are marked in `passes`, which are games of the
+    /// player if the filters name one. Clears the marks of games that do not pass. `first` is the id of the game to
+    /// which the first mark belongs. Returns `true` if any game passes.
     fn filter_few(&self, first: usize, passes: &mut [bool]) -> bool {
         let mut are_any = false;
         for (at, passes) in passes.iter_mut().enumerate().filter(|(_, passes)| **passes) {

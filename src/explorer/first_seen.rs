@@ -139,8 +139,8 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Returns the earliest day by which at least one of the games in `list` was certainly played. The day is a date
-    /// number. `subject` is the key of the list.
+    /// Returns the first day on which it is certain that a game in `list` had been played: the minimum, over the games,
+    /// of the last day that the date of the game allows. The day is a date number. `subject` is the key of the list.
     fn first_day(&self, source: &OpenIndex, subject: ListKey, list: &List<'_>) -> Result<u32> {
         if list.chunked.is_some() {
             if let Some(day) = task::lock(&self.first_days).get(&subject) {

@@ -33,8 +33,8 @@ const FEW_PARTS: usize = 32;
 /// The least number of parts that a thread filters at a time. The parts belong to the list of games of a position.
 const PARTS_AT_ONCE: usize = 16;
 
-/// The ratio that decides how a part of a list is filtered. If the range of its ids is more than this many times its
-/// length, filters are applied game by game, and not to whole columns.
+/// A part of a list with `n` games is sparse if the range of their ids has more than `SPARSE * n` ids. The games of a
+/// sparse part are filtered one by one, and not by whole columns of values.
 const SPARSE: usize = 4;
 
 /// The rows that a [`Collector`] accepts in place of single games. A row contains the results of one move, summed up
@@ -371,9 +371,9 @@ struct Scratch {
 }
 
 impl Scratch {
-    /// Filters the games of `part`, a part of a list, and stores those that pass at the front of `games`. Returns their
-    /// number. Returns `None` if the part is malformed, or if it contains an id that belongs to no game or is not less
-    /// than `end`.
+    /// Applies `filter` to the games of `part`, a part of a position's list of games, and stores the passing games at
+    /// the front of the field `games`. Returns the number of passing games. Returns `None` if the part is malformed, or
+    /// if it contains an id that belongs to no game or is not less than `end`.
     fn select(&mut self, filter: &SourceFilter<'_>, part: &List<'_>, end: u32) -> Option<usize> {
         let first = part.first_id()?;
         let end = filter.games().min(end as usize);

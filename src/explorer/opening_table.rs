@@ -168,7 +168,8 @@ struct Average {
 }
 
 impl Average {
-    /// Adds a game in which the player of the query has the color `player`. Unfinished games are ignored.
+    /// Adds the points of a game to the average of the player. `player` is the player's color. Unfinished games are
+    /// ignored.
     fn add(&mut self, summary: &GameSummary, player: Color) {
         if summary.has_result() {
             self.finished[player as usize] += 1;

@@ -24,7 +24,7 @@ pub struct Overview {
     pub sources: Vec<SourceOverview>,
 }
 
-/// A description of a source, which is one of the indexes that an explorer opened.
+/// A description of one of the indexes that an explorer has opened, its sources.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceOverview {

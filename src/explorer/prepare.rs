@@ -23,7 +23,8 @@ use crate::{
     position::{BookMove, identity},
 };
 
-/// The number of years before the year of the opponent's last game whose games are recent.
+/// The number of recent years. Games are recent if their year is at most `RECENT_YEARS` before the year of the
+/// opponent's last game.
 const RECENT_YEARS: u16 = 2;
 
 /// The minimum number of games in which the player must have played a move for the move to count as the player's

@@ -407,8 +407,8 @@ fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     Ok(table)
 }
 
-/// Returns the number and the dates of the games that reached the position after the moves `uci` and continued from
-/// there. The result has one element for each source (an index of the explorer) that has such games.
+/// Returns, for each source that contains such games, the number and the dates of the games in which a move was played
+/// in the position after the moves `uci`. A source is one of the explorer's indexes.
 fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<Facts>> {
     let line = Line::parse(Variant::Standard, None, uci).expect("the table has legal moves");
     let mut query = Query::new(line, View::Lichess);

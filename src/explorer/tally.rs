@@ -251,8 +251,8 @@ impl AddAssign for MoveTally {
     }
 }
 
-/// The rank of a game in a list: a sort key, the game's number, and the move that it played. Lists are sorted by rank
-/// in descending order.
+/// The rank of a game in a list: the value by which the list is sorted, such as the date, the game's number, and the
+/// move that was played in the position. Lists are sorted by rank in descending order.
 pub(super) type Rank = (u64, u64, BookMove);
 
 /// Returns the rank of a game in a list that is sorted by rating, then by date. The rating of a game is the mean of the

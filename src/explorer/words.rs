@@ -114,7 +114,8 @@ pub(super) struct WordIndex {
 }
 
 impl WordIndex {
-    /// Builds the index from collected words. All numbers of texts must be less than `count`.
+    /// Builds the index, which maps each word to the texts that contain it. `words` contains the words with the numbers
+    /// of their texts, all of which must be less than `count`.
     pub(super) fn new(mut words: Words, count: usize) -> WordIndex {
         let mut places = std::mem::take(&mut words.places);
         places.par_sort_unstable_by(|a, b| (words.word(*a), a.2).cmp(&(words.word(*b), b.2)));

@@ -168,8 +168,8 @@ impl Entries {
         Value::Held(&self.bytes[key_end..value_end])
     }
 
-    /// Adds up the sizes of keys and values of the entries `some`, a range of entry numbers. Returns the number of the
-    /// entry at which the sum reaches `size` bytes. If it does not reach `size`, returns the sum as an `Err`.
+    /// Adds up the sizes of the keys and values of the entries with the numbers `some`. Returns the number of the entry
+    /// with which the sum reaches `size` bytes. If the sum does not reach `size`, returns the sum as an `Err`.
     pub(super) fn reach(&self, some: Range<usize>, size: usize) -> Result<usize, usize> {
         let mut sum = 0;
         for number in some {

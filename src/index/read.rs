@@ -470,7 +470,8 @@ fn no_database(path: &Path) -> Error {
     Error::foreign(path, problem)
 }
 
-/// Returns the error message for a LevelDB database that is not an index, because it does not state a number of games.
+/// Returns the error message for a LevelDB database that contains no number of games and therefore is not an index. The
+/// message says whether `database` is empty.
 fn no_total(database: &Database) -> &'static str {
     if database.is_empty() {
         "is an empty LevelDB database: make the index again"

@@ -72,7 +72,7 @@ pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
     Ok(matches!(content(path.as_ref())?, TargetContent::Index(_)))
 }
 
-/// The content of a path at which an index is to be written.
+/// The file or directory that exists at the path at which an index is to be written.
 enum TargetContent {
     /// An index, which consists of these files.
     Index(Vec<OsString>),

@@ -532,8 +532,8 @@ fn insertion(columns: &[&str], rows: usize) -> String {
     format!("INSERT OR ROLLBACK INTO Book ({names}) VALUES {rows}")
 }
 
-/// A set of sorters for encoded positions. There is one sorter for each thread, and any number of threads may add
-/// positions at the same time.
+/// A set of sorters for encoded positions. Any thread may add positions to any sorter; a mutex protects each sorter.
+/// Threads rarely wait, because the set has one sorter for each thread of the run.
 #[derive(Debug)]
 pub(super) struct Piles(Vec<Mutex<TextSorter>>);
 

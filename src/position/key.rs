@@ -339,9 +339,9 @@ impl<P: Rules> Keyed<P> {
         others.into_iter().map(exact).collect()
     }
 
-    /// Returns the [exact identities](Keyed::exact_identity) of all positions that have the identity of the current
-    /// one, with this identity first. A directory of counts may store the games of one position under any of these
-    /// numbers.
+    /// Returns the numbers under which a directory of counts may store the games of the current position. The first one
+    /// is the [identity](Keyed::identity). The others are the [exact identities](Keyed::exact_identity) of positions
+    /// that differ from it only by an en passant right which no legal move uses.
     pub fn exact_identities(&self) -> impl Iterator<Item = u64> {
         once(self.identity()).chain(self.other_exact_identities())
     }

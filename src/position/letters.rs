@@ -135,7 +135,8 @@ impl PieceLetters {
 /// The English letters for knight, bishop, rook, queen and king, in this order.
 const ENGLISH: &[u8; 5] = b"NBRQK";
 
-/// The maximum length in bytes of a move whose piece letters are translated.
+/// The maximum length in bytes of a word that is read as a move with the piece letters of another language. Longer
+/// words are not translated.
 const LONGEST: usize = 32;
 
 /// Writes the code of the language.

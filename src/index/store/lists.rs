@@ -467,8 +467,8 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Adds an entry of another index, a page or a chunk, without changes. Does not count the positions in a page; call
-    /// [`count_lists`](ListBuilder::count_lists) for that.
+    /// Copies an entry of another index without changes. The entry is a page, which contains several lists, or a chunk
+    /// of a long list. Does not count the positions in a page; call [`count_lists`](ListBuilder::count_lists) for that.
     pub(in crate::index) fn copy_entry(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.end_list()?;
         self.end_page();

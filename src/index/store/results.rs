@@ -256,7 +256,7 @@ impl Months {
     /// each of them covers the whole period.
     pub(super) const NONE: Months = Months { first: 0, count: 1 };
 
-    /// Returns the range of the known months of `rows`.
+    /// Returns the range of the known months of `rows`, or [`Months::NONE`] if no month is known.
     pub(super) fn of(rows: &[ResultRow]) -> Months {
         let known = rows
             .iter()
@@ -303,8 +303,8 @@ impl Months {
 }
 
 /// Encodes the rows of a position, which must be sorted by move, and appends them to `out`. `months` is the range of
-/// months that the rows cover. `of_games` says whether the index contains games, because its rows then store more than
-/// rows of counts.
+/// months that the rows cover. `of_games` must be `true` for an index of games, whose rows contain more data than those
+/// of an index of counts.
 pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out: &mut BitWriter) {
     let moves = rows.chunk_by(|a, b| a.mv == b.mv).count();
     out.put_golomb(moves as u64 - 1, 0);

@@ -42,7 +42,8 @@ pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
     all.map(move |options| max_ply(options).unwrap_or(MakeBook::DEFAULT_MAX_PLY))
 }
 
-/// Returns the smallest of the values of `--max-ply`, or `None` if none is below the default.
+/// Returns the smallest of the values of `--max-ply` with which the input counts were made. Returns `None` if all of
+/// them were made with the default value.
 pub(super) fn ended_at(last_plies: impl IntoIterator<Item = usize>) -> Option<usize> {
     let first = last_plies.into_iter().min();
     first.filter(|ply| *ply < MakeBook::DEFAULT_MAX_PLY)
