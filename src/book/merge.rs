@@ -125,9 +125,11 @@ impl Filter {
 ///
 /// `policy` determines how the moves of a position that several books contain are combined. If the sum of a move's
 /// weights exceeds 65535, all weights of the position are scaled down together. The field `learn` of a move comes from
-/// the first book that contains the move. Castling as the king's two steps and as king takes rook is the same move, in
-/// positions that lines of the books reach from the starting position. The header of the result lists the variants of all books. `meter` advances by
+/// the first book that contains the move. The header of the result lists the variants of all books. `meter` advances by
 /// one for each record.
+///
+/// A book may spell castling as a move of the king by two squares or as a move of the king to the rook. In positions
+/// that lines of the books reach from the starting position, these two spellings are treated as one move.
 ///
 /// # Errors
 ///

@@ -156,8 +156,9 @@ fn locate_differences<'a>(
     found.filter(|found| !matches!(found, Ok((difference, _)) if difference.moves.is_empty()))
 }
 
-/// Returns the JSON document of the differences in one position. The field `san` of a move is null if the position is
-/// unknown or the move is not legal.
+/// Returns the JSON document of the differences between two books in one position, with the evaluations of the moves.
+/// The field `san` of a move is null if the move is not legal, or if no line of the books reaches the position, so that
+/// only its key is known.
 fn document((difference, pos, evals): ShownDifference) -> Value {
     let pos = pos.as_ref();
     let of_records = |records: Option<MoveRecords>| {

@@ -151,8 +151,8 @@ struct FoundGame<'a> {
     file: &'a Path,
 }
 
-/// Replaces an error with one that asks for an explorer's index if one of the indexes has the format of polyglot's
-/// fork. Returns other errors unchanged.
+/// Replaces an error with one that asks for an explorer's index, if one of the indexes in `args` was made with
+/// `make-book --leveldb` and therefore cannot answer the query. Otherwise returns the error unchanged.
 fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     let is_plain = |path: &PathBuf| {
         let index = Index::open(path);

@@ -166,7 +166,8 @@ pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Returns the path of the temporary copy of an argument, or `None` if it has not been copied yet.
+/// Returns the path of the temporary copy of the file `argument`, or `None` if the file has no copy. Pipes and standard
+/// input are copied so that they can be read several times.
 fn known_copy(argument: &Path) -> Option<PathBuf> {
     let copies = copies();
     let mut known = copies.iter();

@@ -154,7 +154,8 @@ pub enum CountsError {
     NoIdentity,
 }
 
-/// Returns advice for counts of a layout version that this polybook does not read: older or newer.
+/// Returns advice for counts whose layout has the version `version`, which this version of polybook cannot read. The
+/// advice depends on whether the counts are older or newer.
 fn other_version(version: &u32) -> &'static str {
     match *version < VERSION {
         true => "count the games again",

@@ -233,8 +233,8 @@ impl Fold for SumUp {
 /// are stored as plain numbers instead.
 const MOST_RECORDS: u64 = 16;
 
-/// The maximum number of moves whose results are stored as plain numbers. The largest collections have a few thousand
-/// such moves.
+/// The maximum number of moves with more games than 16 records can count. The largest collections have a few thousand
+/// such moves, which are stored in a map.
 const MOST_LARGE: usize = 1 << 18;
 
 /// A batch of results of moves, which is added to a [`Tally`](super::Tally) at once. Its size depends on the number of

@@ -121,7 +121,8 @@ impl MakeBook {
         })
     }
 
-    /// Opens the outputs, so that a run whose output cannot be written fails before it reads games.
+    /// Creates the outputs of all plans, in the order of `plans`, within the memory budget `budget`. A run whose output
+    /// cannot be written therefore fails before it reads games.
     fn begin<'a>(&self, plans: Vec<Plan<'a>>, budget: &Budget) -> Result<Vec<Box<dyn Sink + 'a>>> {
         let outputs: Vec<&Path> = plans.iter().map(|plan| plan.path).collect();
         let inputs: Vec<&Path> = self.inputs.iter().map(Input::path).collect();

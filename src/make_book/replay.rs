@@ -402,8 +402,9 @@ impl<'a> Replayer<'a> {
         })
     }
 
-    /// Completes the candidate for the current game: exchanges its totals, which are those of the batch before the
-    /// game, with the totals of the game. Also stores the numbers of records that the game added.
+    /// Completes the entry of the current game in the list of possible duplicates. `candidate` contains the totals of
+    /// the batch before the game; they are replaced by the totals of the game alone. Also stores the numbers of records
+    /// that the game has added, so that they can be removed if the game is a duplicate.
     fn end_candidate(&mut self, mut candidate: PossibleDuplicate) {
         let Outcome {
             totals,

@@ -80,7 +80,8 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns the number of batches of games that have been processed, in the order of the inputs.
+    /// Returns the number `n` such that the first `n` batches of games, in the order of the inputs, have been
+    /// processed.
     pub(super) fn in_order(&self) -> u64 {
         self.in_order
     }

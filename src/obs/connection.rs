@@ -164,7 +164,8 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(PathBuf::from(std::ffi::OsString::from_vec(address)), flags)
 }
 
-/// Opens a database read-only. No other program may have the database open.
+/// Opens a database read-only and without locks. The caller must make sure that no other program has the database open,
+/// because changes during the reading would not be noticed.
 #[cfg(windows)]
 pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -40,7 +40,7 @@ const READ: [&str; 10] = [
     CHECKSUM,
 ];
 
-/// The greatest number of bytes that are read of a value in the table `Info`.
+/// The maximum length in bytes of a value in a database's table `Info`. The rest of a longer value is not read.
 const LONGEST_VALUE: usize = 1 << 16;
 
 /// The maximum length, in bytes, of the list of input names and of the option text, each a value in the table `Info`.

@@ -443,7 +443,9 @@ pub(super) struct Gatherer<'a> {
 }
 
 impl Gatherer<'_> {
-    /// Adds a row. Rows are inserted in the order in which they are added.
+    /// Adds a row: the results `stats` of the move `mv`, in UCI notation, in the position `epd`. `active` is the value
+    /// of the column `Active`, which is 1 for moves that a book may play. Rows are inserted in the order in which they
+    /// are added.
     ///
     /// # Errors
     ///
@@ -582,7 +584,7 @@ impl SortedRows {
     }
 }
 
-/// The greatest number of bytes of a number in an encoded position.
+/// The maximum number of bytes that a number of games takes in an encoded position.
 const LONGEST_NUMBER: usize = 10;
 
 /// An encoder of positions with their moves and results. Its buffers are reused.

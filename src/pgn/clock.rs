@@ -45,7 +45,7 @@ impl TimeSaid {
 
 impl Clocks {
     /// Creates the clocks of a game before its first move. The base time and the increment come from the `TimeControl`
-    /// tag.
+    /// tag. If the tag is missing or unreadable, the times of moves are known only from comments that contain them.
     pub fn new(tags: &Tags<'_>) -> Clocks {
         let control = tags.get(b"TimeControl").and_then(time_control);
         let control = control.map(|(base, increment)| (base, [increment; 2]));

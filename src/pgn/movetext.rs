@@ -542,8 +542,8 @@ fn leading_number(word: &[u8]) -> Option<(u32, &[u8])> {
     Some((number, &word[digits..]))
 }
 
-/// Returns the length of the signs of Unicode before the move that a word such as `□Nf3` contains, or 0 if the word is of
-/// another form.
+/// Returns the length in bytes of the Unicode signs before the move in a word such as `□Nf3`. Returns 0 if the word
+/// does not consist of such signs and a move.
 fn signs_before_move(word: &[u8]) -> usize {
     let text = word.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let is_sign = |sign: char| {

@@ -267,8 +267,8 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// A table of the bytes at which skipping moves must stop: bytes that can end a game, or that begin a comment or
-/// variation, whose text may look like the end of a game.
+/// A table of the bytes that must be examined when moves are skipped: bytes that can end a game, and bytes that begin a
+/// comment or a variation. The text of a comment may look like the end of a game, so it must be skipped as a whole.
 const ENDS_OR_HIDES: [bool; 256] = {
     let mut table = [false; 256];
     let bytes = b"{(;%*[-/:\xef\xe2\xc2\xbd\x96\x97";

@@ -102,7 +102,7 @@ pub struct Gaps {
     pub added: Added,
 }
 
-/// Answers to opponent's moves that are added to a repertoire.
+/// The answers that `gaps --add` adds to a repertoire, each to a move of the opponent without an answer.
 #[derive(Debug, Default)]
 pub struct Added {
     /// The position and the answer, by the identity of the position.

@@ -188,11 +188,11 @@ impl CachedIndex {
     }
 }
 
-/// Returns the value of `opened`. If it is the error for a damaged or incomplete index, returns `None` instead.
+/// Converts the error for a damaged or incomplete index to `None`. Returns a value as `Some`.
 ///
 /// # Errors
 ///
-/// Returns any other error of the operating system.
+/// Returns an error of the operating system unchanged, because it does not mean that the index is damaged.
 fn unless_damaged<T>(opened: Result<T>) -> Result<Option<T>> {
     match opened {
         Err(Error::Io { source, .. }) if is_absent(&source) => Ok(None),

@@ -123,8 +123,8 @@ impl Clients {
         permit.expect("nobody closes the semaphore")
     }
 
-    /// Registers the client of an accepted connection. `permit` is the permit for the connection, and `stream` is its
-    /// stream. Returns the client, and the stream for use in another runtime.
+    /// Registers the client of an accepted connection. `permit` is a permit of the server's semaphore of connections,
+    /// which the client holds. Returns the client, and the stream for use in another runtime.
     ///
     /// Returns `None` if the address has too many connections, or if the operating system cannot open another file.
     pub(super) fn enter(

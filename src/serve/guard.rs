@@ -159,8 +159,9 @@ fn is_costly(uri: &Uri) -> bool {
         || form_urlencoded::parse(query).any(|(name, _)| COSTLY_PARAMETERS.contains(&&*name))
 }
 
-/// Returns `true` if the `Host` header of a request names this machine. Browsers send `Sec-Fetch-Site` with all
-/// requests to this machine. A request to this machine without that header thus does not come from a browser.
+/// Returns `true` if the `Host` header of a request names this machine, as in `localhost:8040`. Browsers send the
+/// header
+/// `Sec-Fetch-Site` with each request to such a name, so a request without it comes from another program.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)

@@ -252,7 +252,7 @@ impl AppState {
         })
     }
 
-    /// Returns the current states of the files of the sources that `filters` select.
+    /// Returns the states (identity, size and modification time) of the PGN files of the sources that `filters` select.
     ///
     /// # Errors
     ///

@@ -122,15 +122,16 @@ pub fn update(
 ///
 /// # Errors
 ///
-/// Returns an error in the cases in which [`update`] with a new comment returns one.
+/// Returns the errors of [`update`] for a new comment: if the file cannot be read or written, if it is not a book, if
+/// its header is malformed, or if the checksum in the header does not match the records.
 pub fn remove(path: impl AsRef<Path>) -> Result<()> {
     let out = AtomicFile::create(path.as_ref())?;
     refuse_changed(path.as_ref())?;
     rewrite(&[], path.as_ref(), out)
 }
 
-/// Returns an error if the checksum of the book at `path` does not match its records, because dropping the checksum
-/// would hide the damage.
+/// Returns an error if the header of the book at `path` contains a checksum that does not match the records. Called
+/// before a change that removes the checksum, after which the damage could not be detected.
 fn refuse_changed(path: &Path) -> Result<()> {
     refuse_other(path)?;
     Book::open(path)?.refuse_changed()

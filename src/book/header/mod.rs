@@ -26,7 +26,7 @@ pub use self::file::{DEFAULT_COMMENT, read, read_raw, remove, update};
 use super::records::Entry;
 use crate::storage::checksum::{Checksum, InvalidChecksum};
 
-/// The maximum length of a header, including its null byte, that every program can read, in bytes.
+/// The maximum length in bytes of a header, including its null byte, that every program can read.
 pub const PORTABLE_LENGTH: usize = 2048;
 
 /// An error in a header, or in the values from which a header is created.
@@ -214,7 +214,7 @@ fn is_variant(name: &str) -> bool {
             .all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase())
 }
 
-/// The maximum length of a header that is read, in bytes: 1 MiB.
+/// The maximum length in bytes of a book's header that polybook reads: 1 MiB. A longer header is an error.
 pub const LONGEST: usize = 1 << 20;
 
 /// Encodes the text of a header as records with the key 0, which must precede all other records of a book.
@@ -273,7 +273,8 @@ impl NullRecords {
         rest.iter().any(|byte| *byte != 0)
     }
 
-    /// Returns the text of the header, which ends at the first null byte.
+    /// Returns the text of the header. The text is stored in the null records, the records with the key 0 at the start
+    /// of a book, and ends at the first null byte.
     ///
     /// # Errors
     ///

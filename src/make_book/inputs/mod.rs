@@ -32,7 +32,8 @@ use crate::{
 const BETWEEN_OPTIONS: &str = " | ";
 
 /// Returns the values of `--max-ply`, the maximum number of counted half-moves per game, in the option text `options`.
-/// Counts that were made with different options list several sets of options. There is one value for each set.
+/// The text of counts that were merged from counts with different options contains several sets of options. The
+/// iterator returns one value for each set, and the default value for a set without the option.
 pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
     let max_ply = |options: &str| {
         let number = options.strip_prefix("--max-ply ")?;
@@ -99,8 +100,8 @@ impl<'a> Inputs<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if input counts are not grouped by a property that the options request, or if input counts are
-    /// grouped differently and the options request nothing.
+    /// Returns an error if input counts are not grouped by a property that the options request. Also returns an error
+    /// if the options request nothing, and the input counts are not all grouped by the same properties.
     fn classes_of_all(&self, run: &MakeBook) -> Result<Grouping> {
         if run.counts.is_none() && run.explorer.is_none() {
             return Ok(Grouping::default());

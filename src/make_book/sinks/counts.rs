@@ -337,7 +337,7 @@ struct LaterPositions {
 }
 
 impl LaterPositions {
-    /// Creates an empty set for a game of `plies` half-moves.
+    /// Creates an empty set of positions for a game of `plies` half-moves.
     fn new(plies: usize) -> LaterPositions {
         LaterPositions {
             bloom: [0; 16],
