@@ -145,8 +145,8 @@ impl<T> Taker<T> {
     }
 }
 
-/// Starts a thread that produces items, like [`start`], but in a scope, so that the thread may borrow data. The thread
-/// ends when the returned feed is dropped.
+/// Starts a thread that produces items, like [`start`], but in a scope, so that the thread may borrow data. At most
+/// `ahead` items wait in the queue. The thread ends when the returned feed is dropped.
 pub(crate) fn start_in<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     name: &str,

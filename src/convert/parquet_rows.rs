@@ -19,8 +19,8 @@ use crate::{
 /// The names of the columns that contain texts. All other columns contain numbers.
 const TEXTS: [&str; 3] = ["fen", "san", "uci"];
 
-/// The name of the column that contains 16-bit moves. It has 32 bits, as in counts, because polars and Arrow join only
-/// columns of equal types.
+/// The name of the column that contains the 16-bit numbers of moves. The type of the column is a 32-bit integer,
+/// because the columns of counts have this type, and polars and Arrow join only columns of equal types.
 const MOVE: &str = "move";
 
 /// A column, with its values in the current row group.

@@ -39,8 +39,8 @@ pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
     read
 }
 
-/// Reads the evaluations in the comments of the game `text`, and adds them to `read`. `origin` is the number that each
-/// evaluation gets as its origin.
+/// Reads the evaluations in the comments of the game `text`, and adds them to `read`. `origin` is the number of the
+/// input's name, which is stored with each evaluation.
 ///
 /// # Errors
 ///

@@ -81,8 +81,8 @@ const MATE: i64 = 32768;
 /// The maximum number of moves to a mate that the EPD operation `ce` can express.
 const LONGEST: i64 = 383;
 
-/// Reads an evaluation from an EPD. Returns `None` if the EPD has none. `origin` is the number that the evaluation gets
-/// as its origin. The error is a message that says what cannot be read.
+/// Reads an evaluation from an EPD. Returns `None` if the EPD contains no evaluation. `origin` is the number of the
+/// input's name, which is stored with the evaluation. The error is a message that says what cannot be read.
 fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let (position, operations) = after_words(line, 4);
     let pos = parse_fen(position).map_err(problem_of)?;
@@ -132,7 +132,8 @@ pub(super) fn quoted(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_debug).collect()
 }
 
-/// Splits a line after its first `words` words. Returns the two parts.
+/// Splits a line after its first `words` words, and returns the two parts. If the line has fewer words, the second part
+/// is empty.
 fn after_words(line: &str, words: usize) -> (&str, &str) {
     let mut rest = line;
     for _ in 0..words {

@@ -405,8 +405,8 @@ const SHARDS: usize = 16;
 /// The size of a position key in bytes.
 const KEY: usize = 8;
 
-/// A sorter that chooses one evaluation for each position. Evaluations that exceed its memory budget are spilled to
-/// temporary files.
+/// A sorter of evaluations by position that keeps the deepest evaluation of each position. Evaluations that exceed its
+/// memory budget are written to temporary files.
 pub(super) struct EvalSorter {
     shards: Vec<Mutex<TextSorter>>,
 }

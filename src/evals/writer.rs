@@ -41,7 +41,8 @@ pub enum EvalsFormat {
 ///
 /// # Errors
 ///
-/// Returns an error if the output cannot be created, or if `path` is another file and `force` is `false`.
+/// Returns an error if the output cannot be created. Also returns an error if `force` is `false`, and `path` is a file
+/// that polybook has not written or that somebody has changed.
 pub(super) fn begin(
     path: &Path,
     format: EvalsFormat,

@@ -21,7 +21,8 @@ use crate::{
     task,
 };
 
-/// A lookup of the games that reached given positions. It is prepared once and then used for many positions.
+/// A lookup that finds out whether, and since which day, games have reached given positions. It is prepared once and
+/// then used for many positions.
 pub(crate) struct FirstSeen<'a> {
     filters: SourceFilters<'a>,
     /// The results of [`first_day`](FirstSeen::first_day) for spilled lists, which are long. There are few of them, and

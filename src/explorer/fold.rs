@@ -91,7 +91,7 @@ pub(super) struct PassingGames<'a> {
 }
 
 impl PassingGames<'_> {
-    /// Returns the number of games in the part that pass the filters.
+    /// Returns the number of games that pass the filters, in one part of a position's list of games.
     pub(super) fn len(&self) -> u64 {
         self.games.len() as u64
     }

@@ -261,7 +261,8 @@ fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> Rank {
     }
 }
 
-/// Returns the rank of a game in a list that is sorted by game number: the lower the number, the higher the rank.
+/// Returns the rank of a game in a list that is sorted by game number: the lower the number, the higher the rank. `mv`,
+/// the move that was played in the position, is a part of every rank but does not affect this order.
 fn by_number(number: u64, mv: BookMove) -> Rank {
     (0, u64::MAX - number, mv)
 }

@@ -216,8 +216,9 @@ impl Explorer {
         self.sources.min_game(filters)
     }
 
-    /// Returns the number of half-moves after which counting stopped in the sources that `filters` selects, or the
-    /// smallest number if they differ. Returns `None` if all half-moves were counted.
+    /// Returns the number of half-moves of each game that were counted in the sources that `filters` selects, if the
+    /// sources were made with `--max-ply`. If the numbers of the sources differ, returns the smallest one. Returns
+    /// `None` if all sources contain all half-moves.
     pub fn max_ply(&self, filters: &Filters) -> Option<usize> {
         let selected = self.sources.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::max_ply).min()

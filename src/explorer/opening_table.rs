@@ -426,9 +426,9 @@ fn rounded(number: f64) -> f64 {
 /// Returns the range, in percent, that contains the true score of an opening with a probability of about 80 percent.
 /// Returns `None` if no game has a result.
 ///
-/// `expected` is the number of points in these games with the average score. [`ADDED_GAMES`] fictitious games with the
-/// average score pull the range of few games towards the average. For the variance, each fictitious game counts as half
-/// a win and half a loss.
+/// `expected` is the number of points that the average score of the player would give in these games. [`ADDED_GAMES`]
+/// imaginary games with the average score are added, so that the range of an opening with few games is close to the
+/// average. For the variance, each imaginary game counts as half a win and half a loss.
 fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
     let finished = sum.finished() as f64;
     if finished == 0.0 {

@@ -510,9 +510,9 @@ impl Preparing<'_> {
         moves.into_iter().map(prepared).collect()
     }
 
-    /// Returns the lines that the player should look at first. The lines with the largest expected loss of points come
-    /// first, followed by the most likely lines without an answer. Gaps have at most half of the places, unless too few
-    /// lines have a loss.
+    /// Returns the lines that the player should prepare first. The lines with the largest expected loss of points come
+    /// first. They are followed by the most likely gaps, which are lines to which the player has no answer. At most
+    /// half of the lines are gaps, unless too few lines have a loss.
     fn lines(&self) -> Result<Vec<PreparedLine>> {
         let mut met = self.met_lines()?;
         let most = self.query.lines;

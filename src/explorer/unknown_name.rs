@@ -103,7 +103,8 @@ fn groups(filters: &Filters) -> [(&[String], NameRole); 3] {
     ]
 }
 
-/// A search for names in the sources that the filters select. Sets of numbers are made at most once for each role.
+/// A search for names in the sources that the filters select. For each role of names (players or events), it finds at
+/// most once which names occur in games.
 struct NameSearch<'a> {
     sources: Vec<&'a OpenIndex>,
     how: NameMatch,

@@ -224,8 +224,9 @@ impl WordIndex {
         }
     }
 
-    /// Lowers the number of typing errors for each text that contains a word similar to `word`: with at most `most`
-    /// letters omitted, added, replaced or transposed. `of_word` contains the number of typing errors for each text.
+    /// Finds the texts that contain a word similar to `word`, from which at most `most` letters are omitted, added,
+    /// replaced or transposed. For each of them, sets the number in `of_word`, which is indexed by text, to the number
+    /// of these errors if it is smaller.
     fn mark_mistyped(&self, word: &str, most: u8, of_word: &mut [u8]) {
         static BUILDERS: [OnceLock<LevenshteinAutomatonBuilder>; 2] =
             [const { OnceLock::new() }; 2];

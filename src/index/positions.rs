@@ -133,8 +133,8 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Appends a game id to the entry of the current position. Spills the ids to a temporary file if they are too long
-    /// for memory.
+    /// Appends a game id to the entry of the current position. If the ids of the position exceed the memory, writes
+    /// them to a temporary file.
     #[inline]
     fn add_id(&mut self, id: u32) -> Result<()> {
         let bytes = self.batch.entries.open_bytes();

@@ -542,8 +542,8 @@ impl IndexCheck<'_> {
         Ok(entries + periods)
     }
 
-    /// Completes the check: compares the numbers of games, positions and entries that were counted with the numbers
-    /// that the index states.
+    /// Completes the check of the index: compares the numbers of games, positions and entries that were counted with
+    /// the numbers that the index states, and records a fault for each difference.
     fn finish(mut self) -> Result<()> {
         self.close_positions(b"x");
         let (games, positions) = (self.found.games, self.found.positions);

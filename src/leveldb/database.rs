@@ -303,7 +303,7 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     Ok(memtable)
 }
 
-/// The names of files that are the same in every LevelDB database.
+/// The names of the files that every LevelDB database may contain in addition to numbered files.
 const OWN_NAMES: [&str; 4] = ["CURRENT", "LOCK", "LOG", "LOG.old"];
 
 /// Returns `true` if `name` is a name that LevelDB may give to a file of a database.

@@ -77,9 +77,9 @@ fn line(branch: &Branch<'_>) -> String {
     format!("{:indent$}{number} {san}{eval}  {remark}{mark}", "")
 }
 
-/// Formats the statistics of a move: `weight 12, 8.5%`, or from the view of the side that moves, wins, draws and
-/// losses: `+8 =20 -14, 30.0%`. Unfinished games follow, as in `+8 =20 -14 *3, 32.1%`. A reply that the source of moves
-/// does not contain gets `any reply`.
+/// Formats the weight or the results of a move, followed by its share in the position: `weight 12, 8.5%`, or the wins,
+/// draws and losses of the side that moves, as in `+8 =20 -14, 30.0%`. The number of unfinished games follows the
+/// losses, as in `+8 =20 -14 *3, 32.1%`. The text is `any reply` for a move that the source of moves does not contain.
 pub(super) fn remark(branch: &Branch<'_>) -> String {
     let mv = branch.mv;
     let share = format!("{:.1}%", branch.share);

@@ -78,8 +78,8 @@ impl PositionStats {
             && self.moves.is_sorted_by(|a, b| a < b)
     }
 
-    /// Appends the four entries of the statistics to `out`, sorted by key. `number` is the position key in decimal,
-    /// with which the keys of the entries begin.
+    /// Appends the four entries of a position's statistics (draws, games, moves and White's score) to `out`, sorted by
+    /// key. Each key begins with `number`, the position key in decimal digits.
     pub(in crate::index) fn write(&self, number: &[u8], out: &mut Entries) {
         for name in PositionStats::NAMES {
             out.begin(number);

@@ -113,7 +113,7 @@ struct RangeMerge<'p> {
 }
 
 impl RangeMerge<'_> {
-    /// Merges all lists of the range, and returns the entries of the merged index.
+    /// Merges all lists of the key range that `self` has been created for, and returns the merged entries.
     fn join(mut self) -> Result<EntryBatch> {
         loop {
             let named = self.names.first().map(|record| record.subject());

@@ -87,11 +87,11 @@ impl MergeInput<'_> {
 }
 
 impl MergePlan<'_> {
-    /// Merges the entries of all positions whose keys are in `range`, and returns the entries of the merged index.
+    /// Merges the entries of all positions whose keys are in `range`, and returns the merged entries.
     ///
     /// # Errors
     ///
-    /// Returns an error if an input cannot be read or is damaged, or if a temporary file fails.
+    /// Returns an error if an input cannot be read or is damaged, or if a temporary file cannot be read or written.
     pub(super) fn positions_in(&self, range: &KeyRange) -> Result<EntryBatch> {
         task::fault("join positions");
         let inputs = self.inputs.iter();

@@ -72,7 +72,8 @@ impl<'a> BitReader<'a> {
         BitReader { bytes, at: 0 }
     }
 
-    /// Returns the next 57 to 64 bits, aligned to the left. Bits after the end of the input are 0.
+    /// Returns a word whose highest bits are the next bits of the input. At least 57 bits of the word are valid. Bits
+    /// after the end of the input are 0.
     #[inline]
     fn window(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or_default();

@@ -57,8 +57,8 @@ impl Contents {
         format!("{VERSION}|{bits}|{positions}|{items}|{names}{end}").into_bytes()
     }
 
-    /// Returns `true` if an encoded description states a version of the layout that this version of polybook cannot
-    /// read.
+    /// Returns `true` if `value`, the encoded description of an index, contains the number of a layout that this
+    /// version of polybook cannot read. Returns `false` if the number cannot be read.
     pub fn is_of_other_version(value: &[u8]) -> bool {
         let version = value.split(|byte| *byte == b'|').next();
         version

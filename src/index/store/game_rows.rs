@@ -184,7 +184,7 @@ impl EcoNumber {
         (0..EcoNumber::COUNT as u16).map(EcoNumber)
     }
 
-    /// Returns the number of the code, or 0 for a game without a code.
+    /// Returns the number of the ECO code, from 1 to 500, or 0 for a game without an ECO code.
     #[inline]
     pub fn number(self) -> usize {
         self.0.into()
