@@ -114,8 +114,9 @@ pub(crate) fn start<T: Send + 'static>(
     Ok((feed, started.at(name, "start the thread")?))
 }
 
-/// Starts a thread that consumes items: it calls `take` with each item that is [offered](Taker::offer), until the
-/// returned [`Taker`] is dropped or `take` fails. At most `ahead` items wait in the queue.
+/// Starts a thread that consumes items. The thread calls `take` with each item that is
+/// [offered](Taker::offer), until the returned [`Taker`] is dropped or `take` fails. The error of `take` is
+/// discarded, and later offers fail. `ahead` is the capacity of the queue in items.
 pub(crate) fn start_taking<T: Send + 'static>(
     name: &str,
     ahead: usize,
@@ -220,8 +221,9 @@ impl<T> Feeder<T> {
         sent.map_err(|_| Error::Interrupted)
     }
 
-    /// Starts a thread that sends items to the receiver of this feeder. Several threads may send to the same receiver.
-    /// The thread sends an end message only if `work` fails or panics.
+    /// Starts another thread that sends items to the receiver of this feeder. The thread is named `name` and runs
+    /// `work`. If `work` fails or panics, the receiver gets the error. If `work` succeeds, the receiver gets no
+    /// message, because the remaining threads may still send items.
     ///
     /// # Errors
     ///

@@ -224,7 +224,8 @@ pub(crate) fn read_lines(
     }
 }
 
-/// Returns `true` if a line of an engine ends a search, which is a `bestmove` line.
+/// Returns `true` if a line of an engine's output is a `bestmove` line. An engine ends each search with such
+/// a line.
 pub(crate) fn is_answer(line: &str) -> bool {
     line.split_ascii_whitespace().next() == Some("bestmove")
 }

@@ -51,10 +51,12 @@ pub(super) struct MinimaxShares {
 impl MinimaxShares {
     /// Computes the share of its weight that each move keeps.
     ///
-    /// The score of a move is the mean of its games, but not more than 1 minus the value of the position after the
-    /// move. Let `loss` be the difference between the value of the move's position and this score, in percent of a
-    /// point. Then the weight of the move is multiplied by `1 - loss / percent`, or by 0 if this is negative. Positions
-    /// are found by walking from `starts`; errors name `path`.
+    /// The value of a position is the score, from 0 to 1, that its side to move can count on if both sides choose
+    /// their best moves. The score of a move is the mean result of its games, but not more than 1 minus the value
+    /// of the position after the move. Let `loss` be the value of the position before the move minus the score of
+    /// the move, in percent of a point. Then the weight of the move is multiplied by `1 - loss / percent`, or by
+    /// 0 if this factor is negative. The positions are found by walking from `starts`. `path` is the file that
+    /// error messages name.
     ///
     /// # Errors
     ///

@@ -19,8 +19,9 @@ use super::{
     usage::{self, Usage},
 };
 
-/// Reports an error of clap. Prints the help or version if this is what the user requested, and otherwise returns the
-/// error as one line.
+/// Handles an error that clap returned for the command line `args`. clap also returns an error if the user
+/// requests the help or the version. In that case, prints the requested text. Otherwise, returns a [`Usage`]
+/// error that describes the mistake in one line.
 pub fn command_line(err: &clap::Error, args: &[OsString]) -> anyhow::Result<()> {
     match err.kind() {
         ClapErrorKind::DisplayHelp | ClapErrorKind::DisplayVersion => {

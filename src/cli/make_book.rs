@@ -572,8 +572,8 @@ fn entries(suite: &SuiteReport, thing: &str) -> String {
     }
     text
 }
-/// Returns the part of a summary that states how many moves `--minimax` lowered or left out. Returns an empty text if
-/// `minimax` is `None`.
+/// Returns the part of a run's summary about the option `--minimax`: for how many moves the option lowered
+/// the weight, and how many moves it left out of the book. Returns an empty text if `minimax` is `None`.
 pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
     minimax.map_or_else(String::new, |minimax| {
         let unreached = match minimax.unreached {

@@ -90,7 +90,8 @@ enum UnfinishedGames {
     Skip,
 }
 
-/// An order of moves.
+/// The value by which the moves in a position are sorted before they are printed: number of games, score,
+/// rating, or the text of the move in UCI notation.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
 enum MoveOrder {
     Games,

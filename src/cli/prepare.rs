@@ -155,7 +155,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The names in the text of a preparation: those of the opponent, and the color of the player who prepares.
+/// The designations of the two players in the text of a preparation: the opponent's names, and the color of
+/// the player who prepares.
 struct PlayerNames {
     theirs: String,
     color: Color,

@@ -456,8 +456,9 @@ fn cache(args: &Args) -> anyhow::Result<Cache> {
     Cache::new(directory).context(NOT_KEPT)
 }
 
-/// Builds the index of a PGN file, unless it exists. If another process is building it, waits for that process. Stores
-/// the progress in `running`.
+/// Builds the index of a PGN file, unless a complete index of the current file exists. If another process is
+/// building the index, says so, unless `context` requests no output, and waits for that process. Stores the
+/// progress in `running`.
 fn make(
     pgn: &Path,
     index: &CachedIndex,

@@ -158,8 +158,9 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     Ok((pos, moves, book.is_empty()))
 }
 
-/// Returns the position that the options describe, and its moves in the OOBS database `file`. Each move has the weight
-/// that it would get in a book of all positions of the database.
+/// Returns the position that the options describe, and its moves in `file`, an SQLite database of opening
+/// moves in the OOBS format. Each move has the weight that it would get in a book of all positions of the
+/// database. If the database does not contain the position, the list of moves is empty.
 fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let obs = Obs::open(file)?;
     let variant = of_database(&args.book, &obs, args.position.variant)?;

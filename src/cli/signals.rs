@@ -24,7 +24,9 @@ static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 
 type Farewell = Box<dyn FnOnce() + Send>;
 
-/// Starts a thread that receives the signals which end the program.
+/// Starts a thread that waits for a signal to end the program: SIGINT, SIGTERM, or SIGHUP unless SIGHUP is
+/// ignored. The thread then ends the engines, removes unfinished files, and exits with the status 128 plus
+/// the signal's number.
 #[cfg(unix)]
 pub fn watch() -> io::Result<()> {
     use signal_hook::{
@@ -48,7 +50,8 @@ pub fn watch() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a thread that receives the signals which end the program.
+/// Sets the handler of the signals that end the program, such as Ctrl-C. The handler ends the engines,
+/// removes unfinished files, and exits with the status 130.
 #[cfg(windows)]
 pub fn watch() -> io::Result<()> {
     ctrlc::set_handler(|| end(130)).map_err(io::Error::other)

@@ -108,8 +108,9 @@ pub enum OptionNeeds {
 }
 
 impl WeightingArgs {
-    /// Returns the name of the first given option whose requirement is `needs` or a later variant of [`OptionNeeds`].
-    /// Returns `None` if no such option is given.
+    /// Returns the name of an option that the user has set and that requires `needs`, or a requirement which
+    /// follows `needs` in the declaration of [`OptionNeeds`]. If the user has set several such options, returns
+    /// the one with the earliest requirement. Returns `None` if the user has set none.
     pub fn given(&self, needs: OptionNeeds) -> Option<&'static str> {
         let factors = Factors::default();
         let options = [

@@ -470,7 +470,7 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     found
 }
 
-/// The number of positions whose counts are added to the sums of all counts in one batch.
+/// The size of a batch in positions. The counts of a whole batch are added to the total sums at once.
 const POSITIONS_AT_ONCE: u64 = 1 << 14;
 
 /// Returns the en passant square of a position if only pins prevent a capture there. Returns `None` if a capture is

@@ -149,7 +149,8 @@ impl Convert {
     /// Comma-separated values have the columns EPD, move, wins, draws and losses of the side to move, and weight. The
     /// weight is the one in a book made from the database, or 0 if the book leaves the move out. JSON documents contain
     /// the FEN instead of the EPD, and the move in SAN and in UCI notation. Parquet files have the columns of
-    /// JSON documents, and the position key and the 16-bit number of the move as counts have them.
+    /// JSON documents and two more: the position key, and the move as a 16-bit number. Both have the encoding
+    /// that counts directories, which are Parquet files of counted moves, use for them.
     ///
     /// # Errors
     ///

@@ -82,8 +82,9 @@ impl Ord for MergeRow {
 }
 
 impl ClassedCounts {
-    /// Opens counts directories to add up their rows by those of the properties speed, rating group and month that `by`
-    /// contains. Each directory must be grouped by at least these properties.
+    /// Opens counts directories whose rows are to be added up in groups. `by` contains the properties that
+    /// distinguish the groups: any of speed, rating group and month. The rows of each directory must be grouped
+    /// by at least the properties in `by`.
     ///
     /// # Errors
     ///

@@ -353,11 +353,13 @@ impl Column {
         Ok(Some(Column { name, place }))
     }
 
-    /// Finds the column with this name, which must exist.
+    /// Finds the column with the name `name`, which must exist. `holds` is the type that the values of the column
+    /// must have.
     ///
     /// # Errors
     ///
-    /// Returns an error if no column has this name, and in the cases of [`Column::find`].
+    /// Returns an error if no column or several columns have this name, or if the type of the column does not
+    /// match `holds`.
     pub(super) fn required(
         schema: &SchemaDescriptor,
         name: &'static str,

@@ -94,7 +94,7 @@ impl CountRecord {
         (self.0 >> 64) as u64
     }
 
-    /// Returns the move.
+    /// Returns the move whose results this record counts.
     #[inline]
     pub fn book_move(self) -> BookMove {
         BookMove((self.0 >> 48) as u16)

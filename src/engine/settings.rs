@@ -365,9 +365,10 @@ impl SessionOption {
         self.definition.name == "Seed"
     }
 
-    /// Returns the `option` line that declares the option. Its default is the current value, so that a user interface
-    /// that sends all defaults does not change the settings of the command line. Returns `None` if the second engine
-    /// declares the option.
+    /// Returns the UCI line `option name ...` that declares this option to a user interface. The default in the
+    /// line is the current value in `settings`, so that a user interface that sends all defaults does not change
+    /// what the command line has set. Returns `None` if the engine that polybook runs shares the option, because
+    /// the engine declares it itself.
     pub(super) fn declaration(&self, settings: &Settings) -> Option<String> {
         let Definition { kind, range, .. } = self.definition;
         let mut settings = settings.clone();

@@ -36,8 +36,8 @@ pub enum EvalsFormat {
     Parquet,
 }
 
-/// Creates the output at `path` in a format. Returns its writer, and `true` if `path` is a store whose evaluations the
-/// output must keep.
+/// Creates the output at `path` in the format `format`. Returns its writer, and a flag. The flag is `true` if
+/// `path` is already a store of evaluations, which the new store must keep.
 ///
 /// # Errors
 ///

@@ -257,8 +257,9 @@ impl Explorer {
         self.sources.needs_all_games(wanted, what)
     }
 
-    /// Checks whether at least one selected source (an index of the explorer) contains single games. Returns `None` if
-    /// there is one. Otherwise, returns the first selected source.
+    /// Returns the reason why an operation that needs single games is impossible: all selected sources (indexes
+    /// of the explorer) contain only counts. The reason names the first selected source. Returns `None` if at
+    /// least one selected source contains single games, or if no source has the name `wanted`.
     ///
     /// `wanted` is the name of the selected source, or `None` for all sources. `what` names the operation that needs
     /// single games, for the message.

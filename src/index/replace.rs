@@ -14,8 +14,9 @@ use crate::{
     storage::output::own_files,
 };
 
-/// Checks whether a new index may replace what exists at `path`. An empty directory may always be replaced. An index
-/// may be replaced only if `force` is `true`. Returns the names of the files of the old index.
+/// Checks whether a new index may replace the file or directory at `path`, which must exist. An empty
+/// directory may always be replaced. An index may be replaced only if `force` is `true`. Returns the names of
+/// the files of the old index, or an empty list for an empty directory.
 ///
 /// # Errors
 ///

@@ -358,7 +358,9 @@ impl IndexCheck<'_> {
         header.is_some() && id.is_some_and(|id| u64::from(id) < self.index.game_count())
     }
 
-    /// Checks an entry that contains rows of games. Such entries must be numbered consecutively.
+    /// Checks the entry with the key `key`, which contains a batch of game rows: the players, event, result and
+    /// date of each game. The number in the key must follow that of the previous batch, and the index must
+    /// contain each name to which a row refers. Failed checks are recorded as faults of the index.
     fn rows(&mut self, key: &[u8]) -> Result<()> {
         let games = self.index.game_count();
         let names = self.contents.map_or(0, |contents| contents.names);

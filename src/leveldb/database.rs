@@ -180,8 +180,8 @@ impl Tables {
         Tables::open_up_to(most_held(), directory, files)
     }
 
-    /// Opens the tables `files` in `directory`, and holds each one open if the process holds fewer than `limit` tables
-    /// open at that time.
+    /// Opens the tables `files` in `directory`, and holds each one open if the process holds fewer than `limit`
+    /// tables open at that time. Closes the remaining tables, which are opened again when they are used.
     fn open_up_to(limit: usize, directory: &Path, mut files: Vec<&TableFile>) -> Result<Tables> {
         files.sort_by_key(|file| file.number);
         let mut tables = Tables {

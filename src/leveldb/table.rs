@@ -662,7 +662,8 @@ impl Table {
 
 /// A reader that decompresses a large block one chunk at a time.
 ///
-/// A compressed block consists of its decompressed length and of independently compressed chunks of [`SNAPPY_CHUNK`] bytes.
+/// A compressed block begins with its decompressed length. Chunks of [`SNAPPY_CHUNK`] decompressed bytes
+/// follow, each of which is compressed independently.
 struct BlockStream<'t> {
     table: &'t Table,
     handle: Handle,

@@ -173,7 +173,8 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Adds the needs of an output that contains the moves of all counted positions.
+    /// Requests the data that an output with the moves of all counted positions needs: results by position key
+    /// or, if the options distinguish variants, by position identity, and the starting positions of the games.
     pub(super) fn all_positions(&mut self, options: &MakeBook) {
         let by_identity = options.distinguishes_variants();
         self.keys |= !by_identity;

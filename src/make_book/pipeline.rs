@@ -208,8 +208,10 @@ impl MakeBook {
         })
     }
 
-    /// Writes the outputs from the collected data, but does not rename them to their targets. Returns the report, the
-    /// finished outputs, and the counts, so that the caller can choose when to free the memory of the counts.
+    /// Writes the outputs `sinks` from the collected data, but does not rename them to their targets. `sealed`
+    /// contains the summed results of moves, `games` the data that depend on the order of the games, and `needs`
+    /// the kinds of data that the outputs use. Returns the report, the finished outputs, and the summed results,
+    /// so that the caller can choose when to free their memory.
     fn write_outputs(
         &self,
         inputs: &Inputs<'_>,

@@ -548,7 +548,8 @@ impl Outcome<'_> {
         }
     }
 
-    /// Adds the half-moves of a game's variations to the totals and the records.
+    /// Counts the half-moves in the variations of a game: adds their number to the totals of the batch, and adds
+    /// a record of the result of each half-move. `needs` determines which kinds of records the outputs use.
     pub(super) fn count_variations(&mut self, needs: &Needs, variations: &Variations) {
         let totals = &mut self.totals;
         totals.plies += variations.branches.len() as u64;

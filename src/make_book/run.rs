@@ -148,8 +148,9 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Replays the games of a batch, and passes their results to the stores in which the run sums them, and their other
-    /// data to the sequencer.
+    /// Replays the games of `batch`. Adds the results of their moves to the sums of the run, unless duplicate
+    /// games must be found first. Submits all remaining data as the batch `id`, because these data are processed
+    /// in the order of the inputs. Does nothing if the run has failed.
     pub(super) fn replay(&self, batch: &Batch, id: BatchId) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());

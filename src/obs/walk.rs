@@ -168,9 +168,9 @@ impl<F> CountWalk<'_, F> {
         }
     }
 
-    /// Visits the current position of each line, and plays the first move of the position in the line. Pushes the
-    /// positions after all other moves onto the stack. Removes a line that ends or reaches a position that was visited
-    /// before.
+    /// Advances each of the lines that `thread` follows by one move. Visits the current position of a line, and
+    /// plays the position's first move. Pushes the positions after the remaining moves onto `stack`. Removes a
+    /// line if its position has no moves or was visited before.
     fn follow<P, D>(&self, thread: &mut Follower<P, D>, stack: &mut Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules,

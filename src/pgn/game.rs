@@ -413,9 +413,10 @@ pub(super) struct Comments {
 impl Comments {
     /// Finds the end of the comment whose opening brace is at `open`.
     ///
-    /// All calls must pass the same text, because the last search is cached. [`CommentEnd::Unclosed`] is reliable only
-    /// if the text ends where the file ends, ends where a later game begins, or continues for at least [`REACH`] bytes
-    /// after the returned offset.
+    /// All calls must pass the same text, because the last search is cached. If the text is only a part of a
+    /// file, more text can change a result of [`CommentEnd::Unclosed`]. The result is final if the text ends at
+    /// the end of the file or at the beginning of a later game, or if at least [`REACH`] bytes follow the offset
+    /// in the result.
     #[inline]
     pub(super) fn end_of(&mut self, text: &[u8], open: usize) -> CommentEnd {
         let close = self.closing_brace(text, open);

@@ -155,9 +155,9 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the offset at which the word at the current offset begins, or `first` if the word begins before `first`.
-    /// If the part of the word before the current offset has no letters or digits, returns the start of an earlier
-    /// word, because both words may form one termination marker, such as `1 - 0`.
+    /// Returns the offset at which the word at the current offset begins. If the part of the word before the
+    /// current offset has no letters or digits, returns the start of the nearest earlier word that has some,
+    /// because the words may form one termination marker, such as `1 - 0`. Returns no offset less than `first`.
     fn word_start(&self, first: usize) -> usize {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"{}()[];*".contains(byte);
         let mut start = self.at;

@@ -235,9 +235,10 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
 }
 
 impl Built {
-    /// Creates the repertoire from `met`, the graph of a completed walk. Collects the moves of the repertoire's side,
-    /// and the opponent's replies that have an answer. The moves of each position are sorted by their number of games,
-    /// in descending order. `summary` becomes a part of the result.
+    /// Creates the repertoire of the player with the color `color`. `met` is the graph of the positions that a
+    /// walk through a source of games has reached. Collects the moves of the player, and the opponent's replies
+    /// to which the player has an answer. The moves of each position are sorted by their number of games, in
+    /// descending order. `summary` becomes a part of the result.
     fn of(met: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
         let mut built = Built {
             color,

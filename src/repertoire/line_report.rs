@@ -118,9 +118,11 @@ pub struct LineGap {
     pub games: u64,
 }
 
-/// Returns the information that a repertoire contains about the last position of `line`. The opponent's replies and
-/// their probabilities come from the games of `explorer` that pass `filters`. `predecessors` must have been built from
-/// the same repertoire.
+/// Returns a report on the last position of `line`: how likely games are to reach the position, which moves
+/// the repertoire contains there, and which replies of the opponent it does not answer. The opponent's
+/// replies and their probabilities come from the games of `explorer` that pass `filters`. `predecessors` is
+/// an index of the positions from which a move of the repertoire leads to a given position. It must have been
+/// built from `repertoire`.
 ///
 /// # Errors
 ///

@@ -387,8 +387,8 @@ impl MoveSource {
         self.variants.first().copied().unwrap_or_default()
     }
 
-    /// Selects a variant that both `self` and `repertoire` contain, and returns the variant. If there are several such
-    /// variants, selects the first one.
+    /// Sets the variant in which this source of moves is read to one that `repertoire` contains, too. Returns the
+    /// variant. If there are several such variants, uses the first one in the order of [`Variant`].
     ///
     /// # Errors
     ///
@@ -573,8 +573,9 @@ impl OpenOptions<'_> {
         Ok(starts)
     }
 
-    /// Loads the active moves of the OOBS database `obs` into memory, because looking up every position of many games
-    /// in the database would be slow. `variants` contains the variant of the database.
+    /// Loads the active moves of the OOBS database `obs` into memory, because looking up every position of many
+    /// games in the database would be slow. The first element of `variants` is the variant of the database. An
+    /// empty set means standard chess.
     fn moves_of(
         &self,
         obs: &crate::obs::Obs,

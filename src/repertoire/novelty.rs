@@ -167,7 +167,8 @@ impl Game {
         }
     }
 
-    /// Returns the position before the move with the index `number`. The first move has the index 0.
+    /// Returns the position before the move with the index `number`. The first move has the index 0. The index
+    /// after the last move gives the final position of the game, and a greater index panics.
     fn before(&self, number: usize) -> Keyed<VariantPosition> {
         position_after(&self.start, self.moves[..number].iter().copied())
     }

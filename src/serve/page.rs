@@ -17,7 +17,8 @@ use super::{
     content::{etag_of, not_modified},
 };
 
-/// A file of the page, with its address and its media type.
+/// A file of the web page through which a browser uses the explorer, with its address on the server and its
+/// media type.
 #[derive(Copy, Clone, Debug)]
 struct File {
     path: &'static str,
@@ -200,8 +201,8 @@ fn packed_script(text: &str) -> String {
     packed.collect()
 }
 
-/// Removes all comments from a text. A comment starts with `begin` and ends with `*/`. The page has no strings that
-/// contain these characters.
+/// Removes all comments from a style sheet or script. A comment starts with `begin`, which is `/*` or `/**`,
+/// and ends with `*/`. String literals are not recognized, so none of them may contain `begin`.
 fn without_comments(text: &str, begin: &str) -> String {
     let mut parts = text.split(begin);
     let first = parts.next().unwrap_or_default();
@@ -355,7 +356,8 @@ fn tight_code(code: &str) -> String {
     packed.fold(shorter, |code, (whole, short)| code.replace(whole, short))
 }
 
-/// Removes blanks next to punctuation from code. Keeps the blank in `a - -b`, because `a--b` has a different meaning.
+/// Removes blanks next to punctuation from JavaScript code, which must not contain string literals. Keeps the
+/// second blank in `a - -b`, because `a--b` has a different meaning. Line breaks count as blanks.
 fn without_blanks(code: &str) -> String {
     let code = code.replace('\n', " ");
     let is_punctuation = |letter: &char| "=+-*/?:<>&|,;{}()[]!.".contains(*letter);

@@ -46,8 +46,8 @@ const TIMED: usize = 200;
 /// added up on a worker thread.
 const FEW_YEARS: u16 = 100;
 
-/// A function that returns `true` as long as reading texts should continue. It is called repeatedly while a lot of text
-/// is read.
+/// A function that returns `false` to cancel the reading of games' PGN texts. The reader calls it again and
+/// again, because reading many texts takes long.
 pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
 
 /// The state of the server, which all requests share.
@@ -332,8 +332,9 @@ impl AppState {
         Ok(Content::pgn(text))
     }
 
-    /// Returns the PGN of the game with the id `id`. If the client prefers JSON, returns the moves of the game as JSON
-    /// instead. Texts are read as long as `goes_on` returns `true`.
+    /// Returns the PGN of the game with the id `id`. If the client prefers JSON, returns the moves of the game as
+    /// JSON instead. `key` contains the path and the parameters of the request, and the preference for JSON.
+    /// Reading is cancelled when `goes_on` returns `false`.
     pub(super) fn game(
         &self,
         key: &CacheKey,

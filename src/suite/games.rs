@@ -188,8 +188,8 @@ struct Ranker<'a> {
 }
 
 impl Ranker<'_> {
-    /// Reads the sorted lines and ranks one group of lines after another. `memory` is the budget for the lines of one
-    /// group.
+    /// Reads the sorted opening lines of the games, and adds them to the ranking from which the suite is chosen.
+    /// Lines that end in the same position form a group. `memory` is the budget for the lines of one group.
     fn rank(&mut self, sorter: &mut TextSorter, memory: &Memory) -> Result<()> {
         let mut open: Option<LineEnd> = None;
         for text in sorter.sorted() {
@@ -257,8 +257,9 @@ impl Ranker<'_> {
         })
     }
 
-    /// Compares the evaluation of a group's last position with the range that the suite accepts. Returns `None` if the
-    /// suite has such a range and the game is over after every line of the group.
+    /// Compares the evaluation of a position with the range that the suite accepts. `ending` is the group of all
+    /// lines that end in the position. Returns [`RangeCheck::Kept`] if the suite accepts all evaluations.
+    /// Otherwise, returns `None` if the game is over after each line of the group.
     fn evaluated(&self, ending: &LineEnd) -> Result<Option<RangeCheck>> {
         if self.suite.evals.is_none() {
             return Ok(Some(RangeCheck::Kept(String::new())));

@@ -319,7 +319,8 @@ pub struct EvalRange {
 }
 
 impl EvalRange {
-    /// Returns the name of the command-line option that sets the range.
+    /// Returns the name of the command-line option that sets the range of accepted evaluations: `--eval-abs` if
+    /// evaluations are taken from the view of the better side, and `--eval` if they are taken from White's view.
     pub(super) fn option(&self) -> &'static str {
         match self.of_either {
             true => "--eval-abs",

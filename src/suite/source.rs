@@ -32,8 +32,8 @@ use crate::{
 /// may be too large for any search to finish.
 const MOST_LOOKED_AT: u64 = 8_000_000;
 
-/// A line of moves that a search for the lines of a suite has reached. It has at most as many half-moves as the lines
-/// of the suite.
+/// A line of moves in a search for the lines of a suite. Each line of the suite has a fixed number of
+/// half-moves. The search extends shorter lines, such as this one, up to this number.
 struct SuiteLine {
     pos: Keyed<VariantPosition>,
     /// The moves in SAN with move numbers.
@@ -134,9 +134,10 @@ impl Band {
         ..Band::ALL
     };
 
-    /// Returns the range directly below this one, for the next pass. `next` is the largest number of games below this
-    /// range that a line has. Ranges of large numbers are wider, to keep the number of passes small: each pass repeats
-    /// the whole search.
+    /// Returns the range of numbers of games for the next pass, which ends where this range begins. Each pass
+    /// searches all lines for those whose number of games is in its range. `next` is the largest number of games
+    /// of any line below this range, and the new range contains `next`. Ranges of large numbers are wider, which
+    /// keeps the number of passes small.
     fn after(self, next: u64) -> Band {
         let least = match self.least {
             u64::MAX => next,
@@ -305,8 +306,9 @@ impl<S: Source> LineSearch<'_, S> {
 const MAX_PATHS: usize = 64;
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Searches for the positions of the suite, one half-move after another, and ranks the positions after the full
-    /// number of half-moves. Error messages name `path`.
+    /// Searches breadth first from the starts for the positions that lines of the suite's number of half-moves
+    /// reach. Returns a ranking of these positions, from which the suite is chosen. The ranking is empty if all
+    /// lines are shorter. `path` is the file that error messages name.
     pub(super) fn rank_positions(&self, path: &Path) -> Result<Ranking<'_>> {
         let (suite, starts) = (self.suite, self.starts);
         let mut done = Portions::new(self.meter);
@@ -478,7 +480,8 @@ struct Level {
 
 /// The number of bytes that the half-move clock and the move number take in an encoded path.
 const COUNTERS: usize = 8;
-/// The length of the weight and the portion in an encoded path, in bytes.
+/// The length in bytes of two numbers in an encoded [`LinePath`], with 8 bytes each: the weight of the last
+/// move, and the estimated share of all lines that take the path.
 const NUMBERS: usize = 16;
 
 impl Level {

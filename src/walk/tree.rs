@@ -370,9 +370,9 @@ pub(crate) struct Arrival<'a> {
     pub is_new: bool,
 }
 
-/// Walks breadth first from `starts` and calls `f` with each move, so that each position is first reached by a shortest
-/// line. The moves of a position are visited if the position is fewer than `limits.plies() - 1` half-moves from a
-/// start. `done` receives the progress.
+/// Walks breadth first from `starts` and calls `f` with each move, so that each position is first reached by
+/// a shortest line. The walk plays at most `limits.plies() - 1` half-moves from a start. Each position's
+/// moves are visited once. `done` receives the progress.
 ///
 /// Returns the [fingerprints](position_fingerprint) of all positions reached.
 pub(crate) fn levels(

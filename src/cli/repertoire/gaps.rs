@@ -223,7 +223,9 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
     }
 }
 
-/// Returns the report as text: the share of covered games after each half-move where it changes, and then the gaps.
+/// Returns the report on the gaps of a repertoire as text. The text states what share of games is still in
+/// the repertoire after each half-move at which the share changes. Then it lists the gaps, which are
+/// opponent's moves without an answer in the repertoire.
 fn text(found: &Gaps) -> String {
     let mut text = String::new();
     let mut last = None;

@@ -27,8 +27,8 @@ use crate::{
     task,
 };
 
-/// The inclusive start of the range of LevelDB keys of lists. A list contains the games of a position, player or
-/// Lichess id, or the numbers of a name.
+/// The inclusive start of the range of LevelDB keys of lists. A list contains the games of a position, player
+/// or Lichess id, or the numbers that a hashed name has in the table of names.
 const START: &[u8] = b"xp";
 /// The exclusive end of the range of LevelDB keys of lists. A list contains the games of a position, player or Lichess
 /// id, or the numbers of a name.
@@ -183,8 +183,9 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Adds the merged list with the key `subject`, which belongs to a new name. The list consists of the items of all
-    /// indexes and the records of new names that have this key, sorted by id.
+    /// Adds the merged list with the key `subject`. The key belongs to a new name, which is a name that the base
+    /// index does not contain and that gets its number in the merge. The list consists of the records that have
+    /// this key, in all indexes and in `self.names`, sorted by id.
     fn add_named(&mut self, subject: ListKey) -> Result<()> {
         let named = self.names.partition_point(|name| name.subject() == subject);
         let (named, rest) = self.names.split_at(named);
@@ -249,7 +250,9 @@ impl<'p> ListStream<'p> {
     /// Creates a reader of the lists of `input` whose list keys are at least `from` and less than `until`. If `until`
     /// is `None`, there is no upper limit. `paging` says how `input` assigns lists to pages.
     ///
-    /// `has_first_games` is `true` if `input` is the base index, whose names keep their numbers.
+    /// `has_first_games` is `true` if `input` is the base index, which contains the first games of the merged
+    /// index. The names of the base index keep their numbers, and so its lists that belong to names are read,
+    /// too.
     fn new(
         input: &MergeInput<'p>,
         has_first_games: bool,
@@ -344,8 +347,9 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Returns the LevelDB key of the next entry, and the least key of a list that the page of this entry may contain.
-    /// Returns `None` at the end of the range.
+    /// Returns the LevelDB key of the next entry, and the lower bound of the list keys that belong to the page of
+    /// this entry. A page is a group of lists with neighboring keys. Returns `None` if no entry in the range is
+    /// left.
     fn next_key(&self) -> Result<Option<(&[u8], ListKey)>> {
         let Some(key) = self.entries.key_before(END) else {
             return Ok(None);

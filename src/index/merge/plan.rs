@@ -207,7 +207,8 @@ impl<'a> MergePlan<'a> {
         ranges.clamp(1, 2 * rayon::current_num_threads())
     }
 
-    /// Returns the number of tables, of all inputs together, that should begin in a key range.
+    /// Returns the number of input tables after which the plan begins a new key range. The number equals the
+    /// number of inputs, but is at least [`FEWEST_TABLES`] and at most [`MOST_TABLES`].
     fn tables_in_range(&self) -> usize {
         self.inputs.len().clamp(FEWEST_TABLES, MOST_TABLES)
     }

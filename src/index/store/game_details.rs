@@ -52,8 +52,10 @@ pub fn write_details(
     out.extend_from_slice(&fields);
 }
 
-/// Appends the value of field `number` of a game record, as far as `row`, `names` (White, Black, event) and `place`
-/// determine it. The details of a game store a field only if it differs from this value.
+/// Appends the expected value of a field of a game record to `out`. `number` is the index of the field in
+/// [`FIELDS`]. The value is derived from the game's row, its location `place`, and the names of White, Black
+/// and the event. If nothing determines the value, appends `*`, or nothing for the FEN. The details of a game
+/// store a field only if its value differs from the expected one.
 fn put_derived(
     out: &mut Vec<u8>,
     number: usize,

@@ -235,7 +235,8 @@ const PAGES: [&str; 7] = [
 ];
 
 impl SiteId {
-    /// The greatest number of a Lichess id.
+    /// The greatest number that a Lichess id can have. An id consists of eight digits to the base 62, and the
+    /// numbers of the ids begin with 1.
     pub const MOST: u64 = 62_u64.pow(ID as u32);
 
     /// Returns the id with this number, or `None` if the number is not from 1 to [`MOST`](SiteId::MOST).

@@ -282,9 +282,9 @@ pub fn for_each_list<'a>(
     Some(())
 }
 
-/// The greatest number of bytes of chunks that are held in memory for one page. A page is an entry with several lists;
-/// the chunks are those of its long lists. When a page has more, further chunks are spilled to a temporary file, except
-/// small ones.
+/// The limit, in bytes, on the chunks that are held in memory for one page. A page is an entry with several
+/// lists. A long list is split into chunks, which are entries that precede the page. Chunks above the limit
+/// are spilled to a temporary file if they are longer than [`BLOCK_SIZE`].
 const MOST_HELD: usize = 256 << 10;
 
 /// Creates the entries that contain the lists of `range`, which is a range of `records`. A list belongs to the range if
@@ -396,8 +396,9 @@ impl<'a> ListBuilder<'a> {
         })
     }
 
-    /// Ends the current list and begins the list with the key `subject`. Ends the current page (an entry that contains
-    /// several lists) if this list belongs to another page.
+    /// Ends the current list and begins the list with the key `subject`. Ends the current page (an entry that
+    /// contains several lists) if the new list belongs to another page. `white_to_move` is `true` if White is to
+    /// move in the position of the new list.
     fn begin(&mut self, subject: ListKey, white_to_move: bool) -> Result<()> {
         self.end_list()?;
         let page = self.paging.page(subject);

@@ -406,8 +406,9 @@ impl<'a> ResultAdder<'a> {
         }
     }
 
-    /// Returns `true` if the position has more sums than [`MOST_MOVE_SUMS`] or more pairs of month and class (speed and
-    /// rating group) than [`MOST_CLASSES`].
+    /// Returns `true` if the results by period of the position are too large to be stored. Each month, class
+    /// (speed and rating group) and move has its own sum of results. The limits are [`MOST_MOVE_SUMS`] sums and
+    /// [`MOST_CLASSES`] pairs of month and class.
     fn is_too_large(&self) -> bool {
         self.rows_of_months > MOST_MOVE_SUMS || self.classes > MOST_CLASSES
     }

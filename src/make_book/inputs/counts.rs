@@ -82,8 +82,8 @@ impl CountsInput {
         }))
     }
 
-    /// Reads the positions in which games started and passes them on in the order of the inputs. Does nothing if no
-    /// output needs these positions.
+    /// Reads the positions in which the games of a counts directory started. Submits them to `batches`, which
+    /// processes them in the order of the inputs. Does nothing if no output needs starting positions.
     fn read_starts(&self, batches: &mut Batches<'_, '_, '_>) -> Result<()> {
         let run = batches.run;
         let (Some(part), true) = (self.directory.starts(), run.needs.starts) else {

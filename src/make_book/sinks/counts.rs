@@ -316,8 +316,9 @@ impl<'a> ClassBatch<'a> {
     }
 }
 
-/// The data of a half-move that the class (speed, rating group and month) of its game does not determine: the winner,
-/// the rating of the side that moved, and whether only books count the half-move.
+/// The data of a half-move that the class (speed, rating group and month) of its game does not determine: the
+/// winner, the rating of the side that moved, and a flag. The flag is `true` if the position occurs again
+/// later in the game. Then only books count the half-move.
 struct PlyFacts {
     book_only: bool,
     winner: Option<Color>,

@@ -158,7 +158,8 @@ impl SuiteSink<'_> {
     }
 }
 
-/// Collects the opening lines from one batch of games, for a suite.
+/// A collector of opening lines from one batch of games. The lines are for a suite, a file of openings from
+/// which engine matches start.
 struct SuiteBatch<'a> {
     sink: &'a SuiteSink<'a>,
     /// The lines, with the numbers of their games in the batch.

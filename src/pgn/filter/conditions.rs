@@ -233,7 +233,8 @@ pub(in crate::pgn) fn millis(text: &str) -> Option<u64> {
     Some(number(whole)?.saturating_mul(1000).saturating_add(part))
 }
 
-/// Parses an unsigned number in decimal digits. Returns `None` for other texts, such as `+1`.
+/// Parses an unsigned number in decimal digits, which white space may surround. Returns `None` for texts in
+/// another form, such as `+1`, for empty texts, and for numbers that exceed [`u64::MAX`].
 fn number(text: &str) -> Option<u64> {
     let digits = text.trim();
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -305,8 +306,9 @@ fn lowercase(text: &str) -> String {
     }
 }
 
-/// Returns the lower case of the letters' upper case. Letters that have the same upper case become equal: `ß` and `ss`, `ς` and
-/// `σ`.
+/// Converts letters to a form in which texts that differ only in case are equal. Converts to upper case and
+/// then to lower case, so that letters with the same upper case become equal, such as `ß` and `ss`, or `ς`
+/// and `σ`.
 fn caseless(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
     letters
         .flat_map(char::to_uppercase)
@@ -649,7 +651,8 @@ fn with_month(value: &[u8]) -> Option<Date> {
     (date.day.is_some() || is_month && day.is_none()).then_some(date)
 }
 
-/// Parses an unsigned number in decimal digits. Returns `None` for other texts, such as `+1`.
+/// Parses an unsigned number in decimal digits. Returns `None` for texts in another form, such as `+1`, for
+/// empty texts, and for numbers that exceed 65535.
 fn parse_digits(text: &[u8]) -> Option<u16> {
     let is_number = text.iter().all(u8::is_ascii_digit);
     let text = str::from_utf8(text).ok().filter(|_| is_number)?;

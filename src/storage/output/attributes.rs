@@ -32,7 +32,8 @@ impl Attributes {
         })
     }
 
-    /// Sets the attributes on the directory at `path`, as far as the system allows this user.
+    /// Sets the access rights, the owner, the group and the extended attributes of the directory at `path` to
+    /// those of `self`. It is not an error if the system does not permit this user to change one of them.
     pub(super) fn set_on_directory(&self, path: &Path) -> io::Result<()> {
         self.set_on(&File::open(path)?)
     }

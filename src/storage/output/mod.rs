@@ -395,7 +395,8 @@ impl AtomicDir {
         &self.target.name
     }
 
-    /// Returns the path under which files are written into the unfinished directory: its temporary name.
+    /// Returns the path of the unfinished directory, into which the caller writes files. The path has a temporary
+    /// name, which is replaced with that of the target when the directory is complete.
     pub fn path(&self) -> &Path {
         self.temporary.path()
     }

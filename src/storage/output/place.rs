@@ -306,9 +306,12 @@ fn with_advice(err: io::Error) -> io::Error {
     err
 }
 
-/// Renames the finished output at the temporary path `made` to an unused name next to `target`, as [`keep`] does. If
-/// the directory of the output has been renamed since the output was created, finds the output through its open handle
-/// `own` and keeps it in that directory. Returns the new name, or `None` if the output no longer exists.
+/// Renames the finished output at the temporary path `made` to an unused name next to `target`. Returns the
+/// new name, or `None` if the output no longer exists.
+///
+/// `own` is an open handle of the output. If nothing is at `made` because the parent directory has been
+/// renamed, the handle is used to find the current path of the output. Then the new name is in the renamed
+/// directory.
 fn keep_new(made: &Path, own: Option<&File>, target: &Path) -> Option<Kept> {
     let moved = match FileState::of(made) {
         Ok(None) => own.and_then(|own| path_of_open(own).ok()),

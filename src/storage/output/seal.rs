@@ -20,8 +20,8 @@ pub const UNSEALED: &str = "polybook checksum 0000000000000000";
 /// The number of hexadecimal digits of a seal, the checksum of a text that polybook writes into the text itself.
 const DIGITS: usize = 16;
 
-/// The number of bytes at the beginning of a file that are searched for a seal, the checksum of a text in the text
-/// itself.
+/// The number of bytes at the beginning of a file that are searched for a seal. A seal is the checksum of a
+/// text which polybook writes into the text itself.
 const HEAD: u64 = 4096;
 
 /// Creates the output file for a text at `path`. An existing file is replaced only if `force` is `true`, if it is

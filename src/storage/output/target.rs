@@ -95,8 +95,9 @@ impl Target {
         self.files.keys().map(OsString::as_os_str)
     }
 
-    /// Records the states of the files in the old output directory. `names` contains the names of the files that belong
-    /// to the old output.
+    /// Records the identity, size and times of the files `names` in the old output directory, so that a later
+    /// check can find out whether another program has changed one of them. `names` contains the files that belong
+    /// to the old output. Ignores names of files that do not exist.
     pub(super) fn enter_files(&mut self, names: Vec<OsString>) -> Result<()> {
         for name in names {
             let state = FileState::of(&self.path.join(&name)).at(&self.name, "read")?;

@@ -37,8 +37,9 @@ pub(super) const RANDOM: usize = 8;
 /// output has one until it is removed.
 const SUFFIX: &str = ".part";
 
-/// The name of an empty file that is created for a moment in a temporary directory, to test whether the target can be
-/// renamed.
+/// The name of an empty file that is created for a moment in a temporary directory. Then polybook tries to
+/// rename the output's target to the path of this directory. POSIX forbids this for a directory that is not
+/// empty, but the kind of the error shows whether the target could be renamed to an unused path.
 const TRIAL: &str = ".trial";
 
 /// A function that takes the path of an abandoned temporary directory and the name of a file in it. It returns `true`

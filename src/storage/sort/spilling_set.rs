@@ -35,7 +35,8 @@ pub(crate) struct SpillingSet {
     runs: Vec<SortedRun>,
 }
 
-/// A sorted sequence of fingerprints in a temporary file of its own. The file is removed when the run is dropped.
+/// A part of a [`SpillingSet`] that no longer fits in memory: its fingerprints, which are hashes of the set's
+/// items, sorted in a temporary file. The file is removed when the run is dropped.
 #[derive(Debug)]
 struct SortedRun {
     run: ByteRun,
