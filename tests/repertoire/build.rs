@@ -150,7 +150,7 @@ fn the_best_moves_are_chosen_and_kept_moves_stay() {
     ];
     let document = ok_json(dir, &from);
     // The games of 2. Nf3 end there.
-    let numbers = ["positions", "unanswered", "kept"].map(|name| document[name].as_u64());
+    let numbers = ["answers", "unanswered", "kept"].map(|name| document[name].as_u64());
     assert_eq!(numbers, [Some(1), Some(1), Some(0)]);
     assert_eq!(document["path"], "black.bin");
 }
