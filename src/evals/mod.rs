@@ -77,7 +77,7 @@ impl fmt::Display for BadEntry {
     }
 }
 
-/// The result of making a store of evaluations with [`MakeEvals`](MakeEvals): the numbers of games, lines and
+/// The result of making a store of evaluations with [`MakeEvals`]: the numbers of games, lines and
 /// evaluations that were read, and the number of positions in the output.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EvalsReport {

@@ -17,7 +17,7 @@ use crate::{
 /// The value that the lists of players and Lichess ids store instead of a move. It is not a move of any variant.
 pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 
-/// The value that a [`ListRecord`] of a name number contains in place of a move. It is not a move of any variant.
+/// The value that a record of a name number contains in place of a move. It is not a move of any variant.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
 /// Returns `true` if an item with the move `mv` belongs to the list of a position. Such an item has a move, or

@@ -8,7 +8,8 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::pgn::{Tags, tag_text};
 
-/// The error for a condition of a [`GameFilter`] that cannot be parsed, or for conditions that no game can meet.
+/// The error for a condition of a [`GameFilter`](super::GameFilter) that cannot be parsed, or for conditions that no game
+/// can meet.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum GameFilterError {
