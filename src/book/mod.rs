@@ -16,13 +16,14 @@ mod foreign;
 pub mod header;
 mod reader;
 mod records;
+mod share;
 
 pub(crate) use self::records::each_move_once;
 pub use self::{
     foreign::is_book_or_empty,
     reader::Book,
     records::{Entry, Records},
-    weights::shares,
+    share::shares,
 };
 
 cfg_if::cfg_if! {
