@@ -110,3 +110,36 @@ fn a_game_is_found_by_its_lichess_address() {
     let said = "write a number, 0 or larger, or the address of a game at lichess.org";
     assert!(error.contains(said), "{error}");
 }
+
+#[test]
+fn advice_about_a_damaged_index_in_the_cache_works() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::copy(sample("selfplay.pgn"), dir.join("selfplay.pgn")).unwrap();
+    let command = "openings --index selfplay.pgn -q";
+    let sound = run_cached(dir, command).stdout;
+    let cache = dir.join("cache/polybook");
+    let index = fs::read_dir(&cache).unwrap().next().unwrap().unwrap();
+    let files = fs::read_dir(index.path()).unwrap();
+    let mut tables = files.map(|file| file.unwrap().path());
+    let table = tables.find(|path| path.extension().is_some_and(|ending| ending == "ldb"));
+    let table = table.unwrap();
+    let bytes = fs::read(&table).unwrap();
+    // Damage that is found when the index is opened is mended without a message. Other damage is found later.
+    let damaged = (0..bytes.len()).step_by(bytes.len() / 40).find_map(|at| {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        fs::write(&table, changed).unwrap();
+        let mut polybook = polybook_in(dir);
+        polybook.args(command.list());
+        let output = polybook.env("XDG_CACHE_HOME", dir.join("cache")).output();
+        let output = output.unwrap();
+        (!output.status.success()).then(|| String::from_utf8(output.stderr).unwrap())
+    });
+    let error = damaged.expect("some damage is found after the index is opened");
+    let named = error.split("remove the directory ").nth(1).unwrap();
+    let named = named.split(", and repeat the command").next().unwrap();
+    assert_eq!(Path::new(named), index.path());
+    fs::remove_dir_all(named).unwrap();
+    assert_eq!(run_cached(dir, command).stdout, sound);
+}

@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     io::{self, Write},
     panic::{self, AssertUnwindSafe, PanicHookInfo},
-    path::{self, Path},
+    path::{self, Path, PathBuf},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -223,6 +223,10 @@ fn advice(err: &anyhow::Error) -> String {
     {
         return format!(": no file in {} has such a name", folder.display());
     }
+    if let Some(directory) = err.downcast_ref().and_then(damaged_in_cache) {
+        let directory = directory.display();
+        return format!(": remove the directory {directory}, and repeat the command");
+    }
     // Only some commands have the option --allow-empty.
     if let Some(Error::Empty { .. }) = err.downcast_ref() {
         return "; --allow-empty writes empty outputs".to_owned();
@@ -239,6 +243,24 @@ fn advice(err: &anyhow::Error) -> String {
         _ => "",
     };
     advice.to_owned()
+}
+
+/// Returns the directory of an index if the error means that the index is damaged and that it is in the cache of
+/// indexes. Otherwise returns `None`.
+fn damaged_in_cache(err: &Error) -> Option<PathBuf> {
+    #[cfg(feature = "serve")]
+    if let Error::File {
+        path,
+        kind: ErrorKind::Damaged,
+        ..
+    } = err
+    {
+        let cache = dirs::cache_dir()?.join("polybook");
+        let index = path.strip_prefix(&cache).ok()?.components().next()?;
+        return Some(cache.join(index));
+    }
+    let _ = err;
+    None
 }
 
 /// Returns `true` if an error means that the reader of standard output has closed it. A broken pipe of another output

@@ -85,6 +85,13 @@ impl Cache {
     ///
     /// Returns an error if the file does not exist.
     pub fn of(&self, pgn: &Path, untagged: Variant) -> Result<CachedIndex> {
+        CachedIndex::in_directory(&self.directory, pgn, untagged)
+    }
+}
+
+impl CachedIndex {
+    /// Returns the location of the index of a PGN file in the cache `directory`, like [`Cache::of`].
+    fn in_directory(directory: &Path, pgn: &Path, untagged: Variant) -> Result<CachedIndex> {
         let pgn = fs::canonicalize(pgn).at(pgn, "open")?;
         let metadata = pgn.metadata().at(&pgn, "open")?;
         // If the file system has no modification times, only a change of the size is noticed.
@@ -100,9 +107,7 @@ impl Cache {
             Variant::Standard => format!("{:016x}-", hash(&pgn)),
             _ => format!("{:016x}-", hash(&(&pgn, untagged))),
         };
-        let path = self
-            .directory
-            .join(format!("{prefix}{:016x}", hash(&state)));
+        let path = directory.join(format!("{prefix}{:016x}", hash(&state)));
         Ok(CachedIndex {
             pgn,
             path,
@@ -110,9 +115,7 @@ impl Cache {
             untagged,
         })
     }
-}
 
-impl CachedIndex {
     /// Returns the path of the index's directory.
     pub fn path(&self) -> &Path {
         &self.path
@@ -171,8 +174,15 @@ impl CachedIndex {
 
     /// Removes the indexes of earlier states of the PGN file. Ignores errors, and keeps damaged indexes. Another server
     /// that has an index open can continue to use it.
+    ///
+    /// Removes nothing if the PGN file has changed since this location was determined, because another process may have
+    /// made the index of its current state.
     pub fn remove_older(&self) {
         let directory = self.path.parent().unwrap_or(&self.path);
+        let current = CachedIndex::in_directory(directory, &self.pgn, self.untagged);
+        if current.is_ok_and(|current| current.path != self.path) {
+            return;
+        }
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let path = entry.path();
             let is_older = entry.file_name().to_string_lossy().starts_with(&self.prefix)
@@ -228,6 +238,9 @@ mod tests {
         second.make().run().unwrap();
         second.remove_older();
         assert!(second.is_made().unwrap() && !first.is_made().unwrap());
+        // A process that has made the index of the earlier state must not remove the index of the current one.
+        first.remove_older();
+        assert!(second.is_made().unwrap());
         assert!(
             cache
                 .of(&dir.path().join("none.pgn"), Variant::Standard)
