@@ -5,7 +5,6 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::Stdio,
-    thread,
 };
 
 use crate::common::{Mounted, fails, ok, ok_json, polybook_in, run, sample, temp};
@@ -390,7 +389,7 @@ fn an_interrupt_ends_cleanly() {
     let mut stdin = child.stdin.take().unwrap();
     let games = fs::read(selfplay()).unwrap();
     let (sender, received) = std::sync::mpsc::channel();
-    let feeder = thread::spawn(move || {
+    let feeder = std::thread::spawn(move || {
         while stdin.write_all(&games).is_ok() {
             let _ = sender.send(());
         }

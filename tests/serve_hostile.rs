@@ -9,8 +9,8 @@ use std::{
 };
 
 #[cfg(unix)]
-use crate::common::{ok, until};
-use crate::common::{sample, served::Served, temp};
+use crate::common::ok;
+use crate::common::{sample, served::Served, temp, until};
 use fastrand::Rng;
 use polybook::serve::Parameters;
 use tempfile::TempDir;
