@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// The file to write; - is standard output
+    /// The file to write; - writes to standard output
     #[arg(value_name = "OUT")]
     out: PathBuf,
 
@@ -63,14 +63,14 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Option<TargetFormat>,
 
-    /// Replace the file even if polybook did not write it, or if it was changed since then
+    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
     #[arg(long)]
     force: bool,
 
     #[command(flatten)]
     suite: SuiteArgs,
 
-    /// Leave out lines with a move of weight 0 (books never contain such moves)
+    /// Leave out lines that contain a move of weight 0. A book contains no moves of weight 0, but a database can
     #[arg(long, help_heading = "Opening suites")]
     weighted: bool,
 
@@ -80,7 +80,7 @@ pub struct Args {
     #[command(flatten)]
     losses: MaxLossArgs,
 
-    /// Treat the input as this variant [default: the variant of the input]
+    /// Read the input as a book or database of this variant [default: the variant of the input]
     #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
 
@@ -90,7 +90,7 @@ pub struct Args {
     #[command(flatten)]
     resources: ResourceArgs,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long, help_heading = "Options")]
     json: bool,
 }

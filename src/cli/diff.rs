@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(value_name = "B")]
     second: PathBuf,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 

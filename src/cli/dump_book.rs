@@ -32,7 +32,7 @@ pub struct Args {
     #[command(flatten)]
     book: BookArg,
 
-    /// The side whose moves are taken from the book
+    /// Write lines in which this side plays only moves of the book
     #[arg(long, alias = "colour", value_parser = position::color())]
     color: Color,
 

@@ -51,18 +51,19 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Change the book itself
+    /// Write the changed book to the file that was read
     #[arg(long, conflicts_with = "out")]
     in_place: bool,
 
     #[command(flatten)]
     position: PositionArgs,
 
-    /// Give a move of the position this weight; may be given several times
+    /// Set the weight of a move in the position, as a number or as a percentage of the total weight; can be given
+    /// several times
     #[arg(long, value_name = "MOVE=WEIGHT|MOVE=PERCENT%", value_parser = Change::set)]
     set: Vec<Change>,
 
-    /// Remove a move of the position; may be given several times
+    /// Remove a move from the position; can be given several times
     #[arg(long, value_name = "MOVE", value_parser = removal)]
     remove: Vec<Change>,
 
@@ -74,7 +75,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 

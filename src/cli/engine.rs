@@ -38,36 +38,38 @@ Examples:
   polybook engine my.pgn:white masters.idx --min-score 45 -- stockfish
   polybook engine games.pgn --player \"Carlsen, Magnus\" --color black")]
 pub struct Args {
-    /// Books, databases, indexes, counts, PGN files, or repertoires as FILE:white and FILE:black
+    /// Books, OOBS databases, indexes, counts or PGN files; or repertoires, written as FILE:white or FILE:black
     #[arg(value_name = "SOURCE", required = true)]
     sources: Vec<PathBuf>,
 
-    /// The UCI engine for unknown positions, and its arguments
+    /// The UCI engine that plays in positions that the sources do not contain, and its arguments
     #[arg(value_name = "ENGINE", last = true)]
     engine: Vec<OsString>,
 
-    /// How a move is chosen: at random by weight (without results) or by the square of the score times the games, the
-    /// best one, or each as often as any other
+    /// Choose a move at random in proportion to its weight, or, if results are known, in proportion to its number of
+    /// games times the square of its score (weighted); choose the best move (best); or choose each move equally often (uniform)
     #[arg(long, default_value = "weighted", value_parser = one_of(Play::NAMES))]
     play: Play,
 
-    /// The seed of random choices: the same seed gives the same choices; 0 gives other choices in each run
+    /// Begin the random choices with this seed. The same seed gives the same choices; 0 gives different choices in each
+    /// run
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Play no move that scored below N percent; moves of books without results have no score
+    /// Play no move that scored less than N percent. Moves of books have no score, so the option does not exclude them
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     min_score: u8,
 
-    /// Play no move of fewer than N games
+    /// Play no move that was played in fewer than N games
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_games: u64,
 
-    /// Know no position after N half-moves; 0 for no limit
+    /// Play moves of the sources only in the first N half-moves of a game; 0 means no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_ply: u32,
 
-    /// The move in unknown positions if there is no ENGINE: none or a random one
+    /// If no ENGINE is given, play no move (none) or a random legal move (random) in positions that the sources do not
+    /// contain
     #[arg(long, default_value = "none", value_parser = one_of(Fallback::NAMES))]
     fallback: Fallback,
 

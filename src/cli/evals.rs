@@ -62,19 +62,20 @@ Examples:
   polybook evals --out my.parquet my.evals
   polybook evals --out my.evals --engine stockfish --nodes 200000 --jobs 2 --positions suite.epd")]
 pub struct Args {
-    /// PGN, EPD, lichess_db_eval.jsonl, or stores, compressed or not
+    /// Read evaluations from these files: PGN with comments such as [%eval 0.31], EPD, lichess_db_eval.jsonl, or
+    /// stores; the files can be compressed
     #[arg(value_name = "INPUT", required_unless_present = "engine")]
     inputs: Vec<PathBuf>,
 
-    /// The file to write
+    /// Write the evaluations to this store
     #[arg(long, value_name = "OUT")]
     out: PathBuf,
 
-    /// Replace OUT, even if it is not a store; without this option, evaluations are added to OUT if it is a store
+    /// Replace OUT, even if it is not a store. Without this option, evaluations are added to OUT if it is a store
     #[arg(long)]
     force: bool,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 
@@ -93,8 +94,8 @@ struct EngineArgs {
     #[arg(long, value_name = "PROGRAM", requires = "positions")]
     engine: Option<PathBuf>,
 
-    /// Evaluate the positions of this EPD file or store, the positions before and after each move of this book, or the
-    /// last position of each main line in this PGN
+    /// Let the engine evaluate the positions in this file: each position of an EPD file or a store, the positions
+    /// before and after each move of a book, or the last position of each main line of a PGN file
     #[arg(long, value_name = "FILE", requires = "engine")]
     positions: Option<PathBuf>,
 
@@ -102,11 +103,11 @@ struct EngineArgs {
     #[arg(long, value_name = "N", default_value_t = 200_000, requires = "engine", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: u64,
 
-    /// Run N engines at the same time [default: one for each core]
+    /// Run N engines at once [default: one for each core]
     #[arg(long, value_name = "N", requires = "engine", value_parser = clap::value_parser!(u16).range(1..=512))]
     jobs: Option<u16>,
 
-    /// Set an option of the engine; can be given several times
+    /// Set a UCI option of the engine; can be given several times
     #[arg(long, value_name = "NAME=VALUE", requires = "engine", value_parser = uci_option)]
     option: Vec<(String, String)>,
 
@@ -177,12 +178,13 @@ impl EvalsArg {
 /// The options that leave out moves with bad evaluations.
 #[derive(clap::Args, Debug)]
 pub struct MaxLossArgs {
-    /// The store of evaluations that --max-loss uses, and --eval and --eval-abs for a suite
+    /// Read evaluations from this store, which polybook evals makes; --max-loss, --eval and --eval-abs use the
+    /// evaluations
     #[arg(long, value_name = "FILE")]
     evals: Option<PathBuf>,
 
-    /// Leave out moves that are more than N centipawns worse than the best evaluated move of their position, or than
-    /// the evaluation of the position itself; moves without an evaluation are kept
+    /// Leave out a move if its evaluation is more than N centipawns below the evaluation of the best move or of the
+    /// position. Moves without an evaluation are kept
     #[arg(long, value_name = "N", requires = "evals")]
     max_loss: Option<u16>,
 }

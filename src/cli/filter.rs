@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     best: Option<usize>,
 
-    /// Keep positions that a line reaches in fewer than N half-moves
+    /// Keep positions that a line of the book reaches in fewer than N half-moves
     #[arg(long, value_name = "N")]
     max_ply: Option<u16>,
 
@@ -59,18 +59,18 @@ pub struct Args {
     #[arg(long)]
     reachable: bool,
 
-    /// Scale the weights of each position so that the largest is 65535
+    /// Multiply the weights of each position by one factor, so that the largest weight is 65535
     #[arg(long)]
     normalize: bool,
 
-    /// Lines start as in this variant [default: the variant of the first book]
+    /// Start the lines of the book from the starting position of this variant [default: the variant of the first book]
     #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
 
     #[command(flatten)]
     losses: MaxLossArgs,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 

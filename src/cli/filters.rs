@@ -31,11 +31,11 @@ pub const GAMES: &str = "Which games count";
 /// The options for the ratings of both players.
 #[derive(clap::Args, Clone, PartialEq, Default, Debug)]
 struct RatingArgs {
-    /// Keep games in which both players are rated N or higher; unrated players pass
+    /// Keep games in which both players are rated N or higher. A player without a rating does not exclude a game
     #[arg(long, value_name = "N")]
     min_elo: Option<u32>,
 
-    /// Keep games in which both players are rated N or lower; unrated players pass
+    /// Keep games in which both players are rated N or lower. A player without a rating does not exclude a game
     #[arg(long, value_name = "N")]
     max_elo: Option<u32>,
 
@@ -47,11 +47,11 @@ struct RatingArgs {
 /// The options for the dates of games.
 #[derive(clap::Args, Clone, PartialEq, Default, Debug)]
 struct DateArgs {
-    /// Keep games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; games without a known date pass
+    /// Keep games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later. Games without a known date are kept
     #[arg(long, value_name = "DATE")]
     since: Option<Date>,
 
-    /// Keep games played on DATE or earlier; games without a known date pass
+    /// Keep games played on DATE or earlier. Games without a known date are kept
     #[arg(long, value_name = "DATE")]
     until: Option<Date>,
 }
@@ -74,33 +74,34 @@ pub struct GameFilterArgs {
     #[command(flatten)]
     dates: DateArgs,
 
-    /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *, in any spelling; can be given several times
+    /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *; can be given several times
     #[arg(long, value_name = "R", value_parser = result)]
     result: Vec<GameResult>,
 
-    /// Keep games in which NAME is part of a player's name; can be given several times, for games that match any of the
-    /// names
+    /// Keep games of a player whose name contains NAME. If the option is given several times, games that match any of
+    /// the names are kept
     #[arg(long, value_name = "NAME", group = NAMES)]
     player: Vec<String>,
 
-    /// Keep games in which NAME is part of White's name; can be given several times
+    /// Keep games in which White's name contains NAME; can be given several times
     #[arg(long, value_name = "NAME", group = NAMES)]
     white: Vec<String>,
 
-    /// Keep games in which NAME is part of Black's name; can be given several times
+    /// Keep games in which Black's name contains NAME; can be given several times
     #[arg(long, value_name = "NAME", group = NAMES)]
     black: Vec<String>,
 
-    /// Require that names match in full
+    /// Compare whole names: a part of a name does not match
     #[arg(long, requires = NAMES)]
     exact: bool,
 
-    /// Keep games whose opening code (tag ECO) is in the range B20-B99, B2 or B; can be given several times
+    /// Keep games whose opening code (tag ECO) is in this range, such as B20-B99, B2 (for B20-B29) or B; can be given
+    /// several times
     #[arg(long, value_name = "RANGE")]
     eco: Vec<EcoRange>,
 
-    /// Keep games whose tag NAME contains TEXT, in upper or lower case; can be given several times, for games that
-    /// match all of them
+    /// Keep games whose tag NAME contains TEXT, in upper or lower case. If the option is given several times, only
+    /// games that match all of them are kept
     #[arg(long, value_name = "NAME=TEXT")]
     tag: Vec<TagText>,
 
@@ -108,12 +109,12 @@ pub struct GameFilterArgs {
     #[arg(long, value_name = "NAME=TEXT")]
     not_tag: Vec<TagText>,
 
-    /// Keep games with the word "rated" in their tag Event, as servers write it
+    /// Keep games whose tag Event contains the word "rated", which Lichess writes for rated games
     #[arg(long)]
     rated: bool,
 
-    /// Keep games in which a player has between MIN and MAX seconds for 40 moves (base time + 40 x increment): 180-480,
-    /// 600- or -60
+    /// Keep games in which the time for 40 moves (base time + 40 x increment) is from MIN to MAX seconds, such as
+    /// 180-480, 600- or -60
     #[arg(long, value_name = "MIN-MAX", allow_hyphen_values = true)]
     time_control: Option<TimeControlRange>,
 }
@@ -166,8 +167,8 @@ const FILTERS: &str = "Which games count (needs an explorer's index)";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = FILTERS, group = ArgGroup::new(NAMES).multiple(true))]
 pub struct ExplorerFilterArgs {
-    /// Keep games in which NAME is part of a player's name, in upper or lower case; can be given several times, for one player
-    /// with several names
+    /// Keep games of the player whose name contains NAME, in upper or lower case; can be given several times, for one
+    /// player with several names
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     player: Vec<String>,
 
@@ -175,7 +176,7 @@ pub struct ExplorerFilterArgs {
     #[arg(long, value_name = "white|black", value_parser = color, requires = "player")]
     color: Option<Color>,
 
-    /// Keep games in which NAME is part of the name of the player's opponent; can be given several times
+    /// Keep games of the player against an opponent whose name contains NAME; can be given several times
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     opponent: Vec<String>,
 
@@ -188,7 +189,7 @@ pub struct ExplorerFilterArgs {
     )]
     opponent_rating: Option<RatingRange>,
 
-    /// Require that names match in full
+    /// Compare whole names: a part of a name does not match
     #[arg(long, requires = NAMES)]
     exact: bool,
 
@@ -207,27 +208,27 @@ pub struct ExplorerFilterArgs {
     #[arg(long, value_name = "SPEED")]
     speed: Vec<Speed>,
 
-    /// Keep games of the rating group of N, by the mean of the known ratings of both players: 0, 1000, 1200, 1400,
-    /// 1600, 1800, 2000, 2200, or 2500 and higher; unknown means games without a known rating; can be given several
-    /// times
+    /// Keep games of the rating group that begins at N: 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200 or 2500. The group
+    /// of a game is chosen by the mean rating of its players. unknown keeps games in which no rating is known. Can be
+    /// given several times
     #[arg(long, value_name = "N|unknown", value_parser = rating_group)]
     rating: Vec<Option<RatingGroup>>,
 
-    /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *, in any spelling; can be given several times. With --player, win or
-    /// loss keeps the games that the player won or lost
+    /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *; can be given several times. With --player, win keeps the
+    /// games that the player won, and loss the games that the player lost
     #[arg(long, value_name = "R", value_parser = wanted_result)]
     result: Vec<WantedResult>,
 
-    /// Keep games whose opening code (tag ECO) is in the range B20-B99, B2 or B
+    /// Keep games whose opening code (tag ECO) is in this range, such as B20-B99, B2 (for B20-B29) or B
     #[arg(long, value_name = "RANGE")]
     eco: Option<EcoRange>,
 
-    /// Keep games with this opening by their moves, whatever their tags say: a part of its name, or ECO codes such as
-    /// B20-B99; the name of a family, such as Sicilian Defense, means all of its variations
+    /// Keep games whose moves lead to this opening, whatever their tags say. The opening is a part of a name, or a
+    /// range of ECO codes such as B20-B99. A name such as Sicilian Defense includes all variations of this opening
     #[arg(long, value_name = "NAME|CODES")]
     opening: Option<OpeningFilter>,
 
-    /// Keep games in which NAME is part of the name of the event, in upper or lower case
+    /// Keep games of an event whose name contains NAME, in upper or lower case
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     event: Option<String>,
 }

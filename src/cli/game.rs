@@ -19,13 +19,13 @@ Examples:
   polybook game --index games.pgn https://lichess.org/abcdefgh
   polybook game --index games.idx 17 4711 > two.pgn")]
 pub struct Args {
-    /// The index, made with make-book --explorer or --leveldb, or a PGN file, whose index is then kept in the cache of
-    /// serve
+    /// Read this index, made with make-book --explorer or --leveldb, or this PGN file, whose index polybook keeps in a
+    /// cache for later runs
     #[arg(long, alias = "leveldb", value_name = "INDEX")]
     index: PathBuf,
 
-    /// The numbers of the games, as polybook games lists them, from 0; or their addresses or ids at Lichess, if the Site
-    /// tags of the games contain them
+    /// The numbers of the games in the list of polybook games, from 0; or the addresses or ids of games at Lichess, if
+    /// the Site tags of the games contain their addresses
     #[arg(value_name = "GAME", value_parser = game_id, required = true)]
     ids: Vec<GameId>,
 }

@@ -34,8 +34,9 @@ Examples:
   polybook games --index games.idx --json
   polybook games --index 2024.idx --index 2025.idx --player \"Carlsen, Magnus\" --sort recent --limit 10")]
 pub struct Args {
-    /// An index made with make-book --explorer or --leveldb, or a PGN file, whose index is then kept in the cache of
-    /// serve; several explorer's indexes and PGN files are searched as one, with their games numbered in this order
+    /// Read this index, made with make-book --explorer or --leveldb, or this PGN file, whose index polybook keeps in a
+    /// cache for later runs. If several indexes of --explorer or PGN files are given, their games are numbered in this
+    /// order
     #[arg(long, alias = "leveldb", value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
@@ -50,15 +51,16 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
-    /// Print the texts of the games
+    /// Print the games as they are in their PGN files
     #[arg(long, conflicts_with = "json")]
     pgn: bool,
 
-    /// Order of the games: by number, newest first, or highest ratings first; needs an explorer's index
+    /// List the games by their numbers (id), newest first (recent), or with the highest ratings first (rating). An
+    /// index made with --leveldb lists games only by their numbers
     #[arg(long, value_name = "id|recent|rating", default_value_t = Sort::Id)]
     sort: Sort,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 

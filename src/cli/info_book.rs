@@ -26,14 +26,14 @@ pub struct Args {
     #[command(flatten)]
     book: BookArg,
 
-    /// Also count positions that a side can reach by moves outside the book
+    /// Also count the positions that are reached if one side plays moves outside the book
     #[arg(long)]
     exact: bool,
 
     #[command(flatten)]
     memory: MemoryArgs,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 }

@@ -32,7 +32,7 @@ pub struct BookArg {
     #[arg(value_name = "BOOK", conflicts_with = "bin")]
     book: Option<PathBuf>,
 
-    /// The book, in the spelling of polyglot
+    /// The book; the same option as in the program polyglot
     #[arg(
         long,
         value_name = "FILE",

@@ -20,7 +20,7 @@ pub struct Args {
     #[command(flatten)]
     position: PositionArgs,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 }

@@ -64,7 +64,8 @@ Examples:
   polybook make-book -pgn games.pgn -bin book.bin -only-white -uniform
       the spelling of old scripts")]
 pub struct Args {
-    /// PGN files, plain or compressed with gzip, bzip2, zstd or zip, or directories of counts; - is standard input
+    /// PGN files, or directories that --counts wrote; PGN files can be compressed with gzip, bzip2, zstd or zip; -
+    /// reads standard input
     #[arg(value_name = "PGN")]
     inputs: Vec<PathBuf>,
 
@@ -76,43 +77,44 @@ pub struct Args {
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     bin: Option<PathBuf>,
 
-    /// Write an index that finds games by position to this directory, for front-ends that read the index of polyglot's
-    /// LevelDB fork
+    /// Write an index in the format of the LevelDB fork of polyglot to this directory. Front-ends such as kivy-chess
+    /// use it to find the games that reached a position
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     leveldb: Option<PathBuf>,
 
-    /// Add the moves and the results of each position to the index of --leveldb
+    /// Also store the moves of each position and their results in the index that --leveldb writes
     #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     index_stats: bool,
 
-    /// Write an index for polybook moves, games and serve to this directory; from counts by speed, rating and month, an
-    /// index of the results of every move
+    /// Write an index for the commands moves, games and serve to this directory. If the inputs are counts divided by
+    /// speed, rating and month, the index contains the results of each move, but no games
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     explorer: Option<PathBuf>,
 
-    /// Write the kept moves with their wins, draws and losses to this OOBS database (SQLite)
+    /// Write the kept moves with their wins, draws and losses to this SQLite database, in the Open Opening Book
+    /// Standard (OOBS)
     #[arg(long, value_name = "FILE.obs.db3", help_heading = OUTPUTS)]
     obs: Option<PathBuf>,
 
-    /// Write the wins, draws and losses of all moves to this directory, as Parquet files that DuckDB and Spark can add.
-    /// If no book, database or suite is written, --min-game N leaves out positions in which fewer than N moves were
-    /// counted
+    /// Write the wins, draws and losses of all moves to this directory, as Parquet files that DuckDB and Spark can add
+    /// up. If the run writes no book, database or suite, --min-game N leaves out positions in which fewer than N moves
+    /// were played
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     counts: Option<PathBuf>,
 
-    /// Divide --counts by speed, rating group and month, so that an index made from them can be filtered by these; none
-    /// adds up what the input counts divide [default: the classes of the input counts]
+    /// Count each speed, rating group or month separately in the output of --counts, so that an index made from the
+    /// counts can be filtered by them; none counts all games together [default: the classes of the input counts]
     #[arg(long, value_name = "speed,rating,month|none", requires = "counts", help_heading = OUTPUTS)]
     by: Option<Grouping>,
 
-    /// Write an opening suite: with .pgn, the lines of --plies half-moves that at least --min-game games began with;
-    /// with .epd, the positions that at least --min-game games reached after --plies half-moves; - writes lines to
-    /// standard output
+    /// Write an opening suite for engine matches to this file. A .pgn file contains the lines of --plies half-moves
+    /// with which at least --min-game games begin. An .epd file contains the positions that at least --min-game games
+    /// reached after --plies half-moves. - writes the lines to standard output
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     suite: Option<PathBuf>,
 
-    /// Replace an existing index, OOBS database or directory of counts, and any file in the place of the book or the
-    /// suite
+    /// Replace an output that exists: an index, an OOBS database, counts, or a file with the name of the book or the
+    /// suite that polybook did not write
     #[arg(long, help_heading = OUTPUTS)]
     force: bool,
 
@@ -133,24 +135,24 @@ pub struct Args {
     #[command(flatten)]
     in_suite: SuiteArgs,
 
-    /// Drop a game with the same moves, players and result as an earlier one; if the players are unknown, both games
+    /// Drop a game if an earlier game has the same moves, players and result. If the players are unknown, both games
     /// must also have the same known date and event
     #[arg(long, help_heading = GAMES)]
     drop_duplicates: bool,
 
-    /// Keep games with this opening by their moves, whatever their tags say: a part of its name, or ECO codes such as
-    /// B20-B99; the name of a family, such as Sicilian Defense, means all of its variations
+    /// Keep games whose moves lead to this opening, whatever their tags say. The opening is a part of a name, or a
+    /// range of ECO codes such as B20-B99. A name such as Sicilian Defense includes all variations of this opening
     #[arg(long, value_name = "NAME|CODES", help_heading = GAMES)]
     opening: Option<OpeningFilter>,
 
-    /// Count the games of this variant; auto counts each game in its own variant
+    /// Count the games of this variant; auto counts the games of all variants, each with the rules of its variant
     #[arg(long, value_name = "NAME|auto", default_value = "standard", value_parser = position::variant_or_auto(), help_heading = GAMES)]
     variant: VariantChoice,
 
     #[command(flatten)]
     untagged: UntaggedArg,
 
-    /// Count games without a result as draws, or skip them
+    /// Count a game without a result as a draw (draw), or leave it out (skip)
     #[arg(
         long,
         default_value = "draw",
@@ -159,15 +161,15 @@ pub struct Args {
     )]
     unfinished: Unfinished,
 
-    /// Count the moves before an illegal one instead of dropping the game
+    /// If a game contains an illegal move, count the moves before the illegal move instead of dropping the game
     #[arg(long, help_heading = GAMES)]
     keep_prefix: bool,
 
-    /// Also count the moves of variations, from where each variation branches
+    /// Also count the moves of variations, each from the position in which the variation begins
     #[arg(long, help_heading = GAMES)]
     variations: bool,
 
-    /// Also read the piece letters of a language: de, nl, fr, es or it
+    /// Also read moves that are written with the piece letters of this language: de, nl, fr, es or it
     #[arg(long, value_name = "LANG", default_value_t = PieceLetters::English, help_heading = GAMES)]
     piece_letters: PieceLetters,
 
@@ -181,7 +183,7 @@ pub struct Args {
     #[command(flatten)]
     resources: ResourceArgs,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long, help_heading = "Options")]
     json: bool,
 

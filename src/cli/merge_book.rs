@@ -35,7 +35,7 @@ Examples:
   polybook merge-book 2023.obs.db3 2024.obs.db3 --out all.obs.db3
   polybook merge-book -in1 a.bin -in2 b.bin -out c.bin        the spelling of old scripts")]
 pub struct Args {
-    /// The books or databases; with --policy first, the most important one first; - is standard input
+    /// The books or OOBS databases. With --policy first, name the most important book first. - reads standard input
     #[arg(value_name = "BOOK")]
     books: Vec<PathBuf>,
 
@@ -51,8 +51,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// If several books contain a position: add the weights of its moves, or take its moves from the first of these
-    /// books
+    /// If several books contain a position, add the weights of its moves (sum), or take all its moves from the first
+    /// book that contains it (first)
     #[arg(
         long,
         default_value = "sum",
@@ -60,11 +60,11 @@ pub struct Args {
     )]
     policy: MergePolicy,
 
-    /// Replace an existing database; an existing book is replaced even without this option
+    /// Replace an OOBS database that exists. A book that polybook wrote is replaced even without this option
     #[arg(long)]
     force: bool,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 

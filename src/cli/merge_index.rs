@@ -24,7 +24,7 @@ Examples:
   polybook merge-index all.idx week.idx --out new.idx
   polybook merge-index 2023.idx 2024.idx 2025.idx --out all.idx --force")]
 pub struct Args {
-    /// The indexes, the one with the oldest games first
+    /// The indexes, of one kind. The games are numbered in this order, so name the index with the oldest games first
     #[arg(value_name = "DIR", required = true)]
     indexes: Vec<PathBuf>,
 
@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 

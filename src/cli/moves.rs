@@ -43,30 +43,32 @@ Examples:
   polybook moves --index 2024.idx --index 2025.idx --player \"Carlsen, Magnus\" --color black
   polybook moves --index games.idx --since 2020 --min-elo 2500 --speed classical --sort score")]
 pub struct Args {
-    /// An index made with make-book --explorer, or with --leveldb and --index-stats, or a PGN file, whose index is then
-    /// kept in the cache of serve; several explorer's indexes and PGN files are searched as one
+    /// Read this index, made with make-book --explorer or with --leveldb and --index-stats, or this PGN file, whose
+    /// index polybook keeps in a cache for later runs. If several indexes of --explorer or PGN files are given, their
+    /// results are added
     #[arg(long, alias = "leveldb", value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
     #[command(flatten)]
     position: PositionArgs,
 
-    /// Order of the moves: most games first, best score first, highest rating of the players first, or by UCI notation. The score
-    /// is the player's with --player, else that of the side to move; moves are sorted by the lower end of its 99 % Wilson interval,
-    /// so that few games do not come first by luck
+    /// List the moves with the most games first (games), with the best score first (score), with the highest-rated
+    /// players first (rating), or by their UCI notation (uci). The score is the score of the side to move; with
+    /// --player, it is the score of the player. The order by score uses the lower end of the 99 % Wilson interval, so
+    /// that a move with few games does not come first by luck
     #[arg(long, value_enum, default_value_t = MoveOrder::Games)]
     sort: MoveOrder,
 
     #[command(flatten)]
     evals: EvalsArg,
 
-    /// Also show the mean time of each move in seconds, and in how many games it is known, from the clocks in the N
-    /// newest games; their PGN files must exist and must not be compressed
+    /// Also show how many seconds the players thought about each move, on average, from the clock times in the N newest
+    /// games. The PGN files of these games must exist and must not be compressed
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..))]
     clocks: Option<u32>,
 
-    /// Show the number of games without a result in a column of its own (list), or leave these games out (skip); counts
-    /// and --index-stats store them as draws
+    /// Show the number of games without a result in a column of its own (list), or leave these games out (skip).
+    /// Counts, and indexes made with --index-stats, store games without a result as draws
     #[arg(
         long,
         value_name = "list|skip",
@@ -75,7 +77,7 @@ pub struct Args {
     )]
     unfinished: UnfinishedGames,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 

@@ -30,20 +30,21 @@ Examples:
   polybook openings --index games.idx --sort games \"1. d4 Nf6\"
   polybook openings --index games.idx --player Me --opening B20-B99 --json")]
 pub struct Args {
-    /// An index made with make-book --explorer, or a PGN file, whose index is then kept in the cache of serve; several
-    /// are searched as one
+    /// Read this index, made with make-book --explorer, or this PGN file, whose index polybook keeps in a cache for
+    /// later runs. If several are given, their games are taken together
     #[arg(long, value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
     #[command(flatten)]
     position: PositionArgs,
 
-    /// List families of openings, such as Sicilian Defense, without their variations
+    /// List openings such as Sicilian Defense as one row, without their variations
     #[arg(long)]
     families: bool,
 
-    /// Order: most points lost first, most games first, lowest score first, lowest performance first, by name, or last
-    /// played first [default: points with --player, else games]
+    /// List first the openings with the most lost points (points), the most games (games), the lowest score (score),
+    /// the lowest performance rating (performance), or the latest game (last); or list the openings by name (name)
+    /// [default: points with --player, else games]
     #[arg(long, value_enum)]
     sort: Option<OpeningOrder>,
 
@@ -51,7 +52,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_games: u64,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 

@@ -49,15 +49,15 @@ pub struct Args {
     #[arg(short = 'd')]
     delete: bool,
 
-    /// Comma separated list of supported variants
+    /// Write this comma-separated list of variants into the header
     #[arg(short = 'v', value_name = "VARIANTS")]
     variants: Option<String>,
 
-    /// Accept unknown variants
+    /// Accept variants that polybook does not know
     #[arg(short = 'f')]
     force: bool,
 
-    /// Free text; the two characters \n mean a line break
+    /// Write this text as the comment of the header; the two characters \n mean a line break
     #[arg(short = 'c', value_name = "COMMENT")]
     comment: Option<String>,
 }

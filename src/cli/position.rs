@@ -31,11 +31,11 @@ pub struct UntaggedArg {
 /// The options that name a position. If none is given, the position is the starting position.
 #[derive(clap::Args, Debug)]
 pub struct PositionArgs {
-    /// The position to look up, or to play --moves from
+    /// Use the position with this FEN. With --moves, start the moves from this position
     #[arg(long, value_name = "FEN")]
     fen: Option<String>,
 
-    /// Play these moves first, in SAN or UCI, with or without move numbers: "1. e4 c5 2. Nf3"
+    /// Use the position after these moves, in SAN or UCI, with or without move numbers, such as "1. e4 c5 2. Nf3"
     #[arg(long, value_name = "MOVES")]
     moves: Option<String>,
 
@@ -43,7 +43,7 @@ pub struct PositionArgs {
     #[arg(long, value_name = "NAME", value_parser = variant())]
     pub variant: Option<Variant>,
 
-    /// The position: a FEN, or moves from the starting position
+    /// The position: a FEN, or the moves that lead to it from the starting position
     #[arg(value_name = "POSITION", conflicts_with_all = ["fen", "moves"])]
     position: Vec<String>,
 }

@@ -42,35 +42,35 @@ Examples:
   polybook prepare --index games.idx --opponent caruana --player aronian --color black --since 2018 \"1. e4 e5\"
   polybook prepare --index games.idx --opponent them --player me --player \"my name\" --color white --repertoire white.pgn --out tonight.pgn")]
 pub struct Args {
-    /// An index made with make-book --explorer, or a PGN file, whose index is then kept in the cache of serve; several
-    /// are searched as one
+    /// Read this index, made with make-book --explorer, or this PGN file, whose index polybook keeps in a cache for
+    /// later runs. If several are given, their games are taken together
     #[arg(long, value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
     #[command(flatten)]
     position: PositionArgs,
 
-    /// Your repertoire for this color: PGN, a book or an OOBS database
+    /// Show the answers of this repertoire for your color: a PGN file, a book or an OOBS database
     #[arg(long, value_name = "REPERTOIRE")]
     repertoire: Option<PathBuf>,
 
     #[command(flatten)]
     untagged: UntaggedArg,
 
-    /// List at most N lines to look at first; at most two of them are gaps, and at most half of them if other lines
-    /// fill the list
+    /// List at most N lines to look at first. At most two of the lines end at a gap in the repertoire, and at most half
+    /// of them if other lines fill the list
     #[arg(long, value_name = "N", default_value_t = 7)]
     lines: usize,
 
-    /// Write the lines to look at first to this file, as PGN with a game for each line
+    /// Write the lines to look at first to this file: PGN with one game for each line
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Replace the file even if polybook did not write it, or if it was changed since then
+    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 

@@ -19,7 +19,7 @@ const MOST_FILES: u64 = 1 << 20;
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Resources")]
 pub struct ResourceArgs {
-    /// Number of threads [default: one for each core]
+    /// Use N threads [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MOST_THREADS))]
     threads: Option<u16>,
 
@@ -31,11 +31,11 @@ pub struct ResourceArgs {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Resources")]
 pub struct MemoryArgs {
-    /// Memory budget for tables; more data is written to temporary files
+    /// Use at most this much memory for tables, and write further data to temporary files
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = memory)]
     memory: usize,
 
-    /// Directory for temporary files [default: the temporary directory of the system]
+    /// Write temporary files to this directory [default: the temporary directory of the system]
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
 }

@@ -66,11 +66,11 @@ Examples:
   curl 'http://127.0.0.1:8040/lichess?play=e2e4'
       the request that programs make")]
 pub struct Args {
-    /// Indexes made with make-book --explorer, or PGN files, which are indexed at the first start
+    /// Indexes made with make-book --explorer, or PGN files. A PGN file is indexed when it is given for the first time
     #[arg(value_name = "SOURCE")]
     sources: Vec<PathBuf>,
 
-    /// Listen at this address and port; port 0 is any free port
+    /// Listen at this address and port; port 0 chooses a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8040")]
     listen: SocketAddr,
 
@@ -87,24 +87,25 @@ pub struct Args {
     #[arg(long, value_name = "FILE:COLOR", value_parser = with_side)]
     repertoire: Vec<(PathBuf, Color)>,
 
-    /// Your name in the games, for the button "Me" of the page; can be given several times, for several names
+    /// Use this name for the button "Me" of the page, which shows your games; can be given several times, for a player
+    /// with several names
     #[arg(long, value_name = "NAME", value_parser = filters::name)]
     me: Vec<String>,
 
-    /// First show the games with this opening by their moves: a part of its name, or ECO codes such as B20-B99; visitors can
-    /// remove this filter
+    /// At the start, show only the games whose moves lead to this opening: a part of a name, or a range of ECO codes
+    /// such as B20-B99. Visitors can remove this filter
     #[arg(long, value_name = "NAME|CODES")]
     opening: Option<OpeningFilter>,
 
     #[command(flatten)]
     evals: EvalsArg,
 
-    /// Let visitors make a book if the PGN files have at most N games; 0 makes no books
+    /// Let visitors of the page make a book if the PGN files have at most N games; 0 turns this off
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     book_games: u64,
 
-    /// Count games without a result as draws in the numbers of Lichess's format, or skip these games; they never change
-    /// scores and performances
+    /// Count a game without a result as a draw (draw), or leave it out (skip), in the answers that have the format of
+    /// Lichess's API. Games without a result never change scores or performance ratings
     #[arg(
         long,
         value_name = "draw|skip",
@@ -120,16 +121,16 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
 
-    /// Let web pages of this origin, such as https://chess.example, read the answers; * means every origin; can be
-    /// given several times [default: none]
+    /// Let web pages of this origin, such as https://chess.example, read the server's answers; * allows every origin;
+    /// can be given several times [default: none]
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<Origin>,
 
-    /// Number of threads [default: one for each core]
+    /// Use N threads [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     threads: Option<u16>,
 
-    /// Index PGN files in a temporary directory, and do not keep the indexes for the next start
+    /// Write the indexes of PGN files to a temporary directory, and delete them at the end
     #[arg(long)]
     no_cache: bool,
 

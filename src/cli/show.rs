@@ -37,7 +37,7 @@ Examples:
   polybook show book.bin --moves \"1. e4 c5\"
   polybook show --json book.bin --fen \"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1\"")]
 pub struct Args {
-    /// The book, or the OOBS database; - is standard input
+    /// The book, or the OOBS database; - reads a book from standard input
     #[arg(value_name = "BOOK")]
     book: PathBuf,
 
@@ -47,7 +47,7 @@ pub struct Args {
     #[command(flatten)]
     evals: EvalsArg,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 }

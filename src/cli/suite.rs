@@ -29,53 +29,58 @@ pub const ONLY_SUITE: &str = "--suite";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Opening suites")]
 pub struct SuiteArgs {
-    /// Length of each line in half-moves [default: 8]
+    /// End each line after N half-moves (a half-move is one move of one side) [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     plies: Option<u16>,
 
-    /// Keep the N most played lines or positions; with --seed, N random ones
+    /// Keep the N most frequent lines or positions of the suite; with --seed, keep N random lines or positions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 
-    /// Order the lines or positions at random; the same number gives the same order on every machine
+    /// Put the lines or positions of the suite into a random order; the same number S gives the same order on every
+    /// machine
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 
-    /// Keep positions in which White scored between LOW and HIGH percent; make-book counts games that reach the
-    /// position after exactly --plies half-moves, convert counts every visit
+    /// Keep a position of the suite if White scored between LOW and HIGH percent in the games that reached it.
+    /// make-book counts the games that reach the position after exactly --plies half-moves; convert counts all games
     #[arg(long, value_name = "LOW-HIGH", value_parser = balance)]
     balance: Option<(f64, f64)>,
 
-    /// Keep positions in which between LOW and HIGH percent of the games were drawn, counted as for --balance
+    /// Keep a position of the suite if between LOW and HIGH percent of the games that reached it were drawn. The games
+    /// are counted as for --balance
     #[arg(long, value_name = "LOW-HIGH", value_parser = draw_rate)]
     draw_rate: Option<(f64, f64)>,
 
-    /// Keep positions with an evaluation between A and B pawns from the point of view of White, in the store --evals
+    /// Keep a position of the suite if its evaluation in the store --evals is between A and B pawns, from the point of
+    /// view of White
     #[arg(long, value_name = "A..B", value_parser = pawns, allow_hyphen_values = true, requires = "evals", conflicts_with = "eval_abs")]
     eval: Option<(i16, i16)>,
 
-    /// Keep positions with an evaluation between A and B pawns from the point of view of the better side, in the store
-    /// --evals
+    /// Keep a position of the suite if its evaluation in the store --evals is between A and B pawns, from the point of
+    /// view of the better side
     #[arg(long, value_name = "A..B", value_parser = pawns, requires = "evals")]
     eval_abs: Option<(i16, i16)>,
 
-    /// Keep only the first N lines or positions of each opening code (ECO); those without a code are all kept
+    /// Keep only the first N lines or positions of each opening code (ECO). Lines and positions without a code are all
+    /// kept
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     per_eco: Option<u64>,
 
-    /// Write the code and the name of the opening: as tags in PGN, as id in EPD
+    /// Write the code (ECO) and the name of the opening: in PGN as the tags ECO and Opening, in EPD as the
+    /// operation id
     #[arg(long)]
     tags: bool,
 
-    /// Keep only the first line to each position
+    /// Keep only the first of several lines that lead to the same position
     #[arg(long)]
     unique: bool,
 
-    /// Start lines from the positions in this file, one FEN or EPD on each line; - is standard input
+    /// Start the lines from the positions in this file, which has one FEN or EPD on each line; - reads standard input
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 
-    /// Write move counters (hmvc, fmvn) into the EPDs
+    /// Write the operations hmvc (half-move clock) and fmvn (move number) into each EPD
     #[arg(long)]
     opcodes: bool,
 }

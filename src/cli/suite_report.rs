@@ -49,27 +49,28 @@ pub struct Args {
     #[arg(value_name = "MATCH", required = true)]
     games: Vec<PathBuf>,
 
-    /// Count pairs by the points of this player
+    /// Show the results of pairs of games from the point of view of this player
     #[arg(long, value_name = "NAME")]
     first: Option<String>,
 
-    /// Call an exit one-sided only if it has at least N pairs
+    /// Call an opening of the suite one-sided only if it was played in at least N pairs of games
     #[arg(long, value_name = "N", default_value = "1")]
     min_pairs: NonZeroU64,
 
-    /// Leave one-sided exits out of the suite that --out writes
+    /// Leave the one-sided openings out of the suite that --out writes. An opening is one-sided if the same color won
+    /// all of its games
     #[arg(long, requires = "out")]
     drop_one_sided: bool,
 
-    /// Write the suite without one-sided exits to this file; - is standard output
+    /// Write the suite without its one-sided openings to this file; - writes to standard output
     #[arg(long, value_name = "FILE", requires = "drop_one_sided")]
     out: Option<PathBuf>,
 
-    /// Replace the file even if polybook did not write it, or if it was changed since then
+    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// The variant of a suite of positions
+    /// Read a suite of positions as positions of this variant
     #[arg(long, value_name = "NAME", default_value = "standard", value_parser = position::variant())]
     variant: Variant,
 
@@ -79,7 +80,7 @@ pub struct Args {
     #[command(flatten)]
     resources: ResourceArgs,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long, help_heading = "Options")]
     json: bool,
 }

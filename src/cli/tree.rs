@@ -47,15 +47,15 @@ Examples:
   polybook make-book tree.pgn --variations --uniform --min-game 1
       the moves of a tree as a book again")]
 pub struct Args {
-    /// The book, OOBS database, index or repertoire in PGN; - is a book, database or repertoire on standard input
+    /// The book, OOBS database, index, or repertoire in PGN; - reads any of them except an index from standard input
     #[arg(value_name = "SOURCE")]
     source: PathBuf,
 
     #[command(flatten)]
     position: PositionArgs,
 
-    /// Format of the output: games with variations (pgn), indented lines (text), or a JSON document for each position
-    /// (jsonl) [default: by the ending of --out, else text]
+    /// Write games with variations (pgn), indented lines (text), or one JSON document for each position (jsonl)
+    /// [default: by the ending of --out, else text]
     #[arg(
         long,
         value_parser = one_of([("pgn", TreeFormat::Pgn), ("text", TreeFormat::Text), ("jsonl", TreeFormat::Jsonl)])
@@ -71,21 +71,21 @@ pub struct Args {
     )]
     out: PathBuf,
 
-    /// Replace the file even if polybook did not write it, or if it was changed since then
+    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// Print at most N half-moves, and each position on the shortest path to it [default: no limit, and each position
-    /// where a line first reaches it]
+    /// End lines after N half-moves, and print each position where the shortest line reaches it [default: no limit;
+    /// each position is printed where a line first reaches it]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::LONGEST as i64))]
     max_ply: Option<u16>,
 
-    /// Keep moves with at least this weight; in an index, with at least N games
+    /// Keep moves with a weight of at least N. In an index, the weight of a move is its number of games
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_weight: u64,
 
-    /// Keep moves with at least P percent of the total weight of their position, or of its games if the source is an
-    /// index
+    /// Keep moves with at least P percent of the total weight of their position. In an index, the weight of a move is
+    /// its number of games
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
     min_share: f64,
 
@@ -97,11 +97,11 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 
-    /// Print the moves of this side, and the replies that they answer
+    /// Print the moves of this side, and those moves of the opponent that the book answers
     #[arg(long, alias = "colour", value_parser = position::color())]
     color: Option<Color>,
 
-    /// Print a JSON document about the file
+    /// Print a report about the file --out as a JSON document
     #[arg(long, requires = "out")]
     json: bool,
 

@@ -51,15 +51,16 @@ pub struct Args {
     #[arg(value_name = "BOOK", required = true)]
     books: Vec<PathBuf>,
 
-    /// Write a sorted copy of a book without repeated moves and other faults that can be repaired; - is standard output
+    /// Write a repaired copy of the book to this file: its entries are sorted, and repeated moves and other faults are
+    /// removed; - writes to standard output
     #[arg(long, value_name = "OUT")]
     fix: Option<PathBuf>,
 
-    /// The variant of a suite of positions; lines have it in their tag Variant
+    /// Read a suite of positions as positions of this variant. Suites of lines name their variant in the tag Variant
     #[arg(long, value_name = "NAME", default_value = "standard", value_parser = position::variant())]
     variant: Variant,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 }

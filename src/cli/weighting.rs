@@ -14,12 +14,12 @@ pub const MOVES: &str = "Which moves are kept, and their weights";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = MOVES)]
 pub struct WeightingArgs {
-    /// Keep moves that were played at least N times in their position; if a game repeats the position, the move counts
-    /// again [default: 3]
+    /// Keep a move if it was played at least N times in its position. If a game plays the move several times, each time
+    /// counts [default: 3]
     #[arg(long, value_name = "N")]
     min_game: Option<u64>,
 
-    /// Keep moves that scored at least P percent for the side that played them
+    /// Keep a move if the side that played it scored at least P percent
     #[arg(long, value_name = "P", default_value_t = MoveFilter::default().min_score, value_parser = score_percent)]
     min_score: f64,
 
@@ -35,20 +35,20 @@ pub struct WeightingArgs {
     #[arg(long)]
     uniform: bool,
 
-    /// Weight of a win of the side to move
+    /// Add N to the weight of a move for each game that the side to move won
     #[arg(long, value_name = "N", default_value_t = Factors::default().win)]
     win_factor: u32,
 
-    /// Weight of a draw
+    /// Add N to the weight of a move for each drawn game
     #[arg(long, value_name = "N", default_value_t = Factors::default().draw)]
     draw_factor: u32,
 
-    /// Weight of a loss of the side to move
+    /// Add N to the weight of a move for each game that the side to move lost
     #[arg(long, value_name = "N", default_value_t = Factors::default().loss)]
     loss_factor: u32,
 
-    /// If weights exceed 65535, scale all weights of the book down by one factor (global), or those of each position by
-    /// its own factor (position)
+    /// If a weight exceeds 65535, divide all weights of the book by one factor (global), or the weights of each
+    /// position by a factor of its own (position)
     #[arg(
         long,
         default_value = "global",
@@ -57,9 +57,9 @@ pub struct WeightingArgs {
     )]
     scale: Scale,
 
-    /// Lower the weights of moves after which the opponent has a good answer, by the results of moves with at least
-    /// --min-game games; a move that is PERCENT percent of a point worse than the best move of its position, or more,
-    /// gets weight 0
+    /// Lower the weight of a move if the opponent has a good answer to it. A move whose expected score is at least
+    /// PERCENT percentage points below the expected score of the best move gets weight 0. Only moves with at least
+    /// --min-game games are taken into account
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "10", value_parser = clap::value_parser!(u8).range(1..=100))]
     minimax: Option<u8>,
 }
@@ -173,7 +173,7 @@ impl From<&WeightingArgs> for Weights {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Header of the book")]
 pub struct HeaderArgs {
-    /// Write this text into the header, instead of the inputs and options of the book
+    /// Write this text as the comment in the book's header, in place of the names of the inputs and the options
     #[arg(long, value_name = "TEXT", conflicts_with = "no_header")]
     pub comment: Option<String>,
 

@@ -33,7 +33,7 @@ how often games reach the position after it. A game without a result is in no sc
 which have such games as draws. If the source has no game with a position, build answers with a move that leads back to its
 games; if there is no such move, the line ends before the reply.
 
---player means the player with the color of the repertoire, so the games that this player had with the other color do not count.
+--player names the player who has the color of the repertoire. Games that this player played with the other color are left out.
 
 Examples:
   polybook repertoire build games.pgn --color white --out white.pgn
@@ -44,7 +44,7 @@ Examples:
     mut_arg("player", |arg| arg.help(PLAYER).long_help(PLAYER))
 )]
 pub struct Args {
-    /// The games or moves to choose from: one or more PGN files, an index, counts, an OOBS database or a book
+    /// Choose moves from these games: one or more PGN files, an index, counts, an OOBS database or a book
     #[arg(value_name = "SOURCE", required = true)]
     sources: Vec<PathBuf>,
 
@@ -57,20 +57,22 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// Replace the file even if polybook did not write it, or if it was changed since then
+    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
     #[arg(long)]
     force: bool,
 
-    /// Answer each reply that occurs in at least one game of N
+    /// Answer a move of the opponent if at least 1 in N games reaches the position after it
     #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = one_in)]
     reach: f64,
 
-    /// Choose only moves that at least N games played, and end lines where there are none; 1 excludes moves that only lead
-    /// back to games [default: grows with the games: 0 for up to 624, 10 for 67,000, 40 for a million]
+    /// Choose only moves that were played in at least N games, and end a line where no move was. 0 also allows a move
+    /// that no game played, if it leads to a position of a game [default: grows with the games: 0 for up to 624, 10 for
+    /// 67,000, 40 for a million]
     #[arg(long, value_name = "N")]
     min_game: Option<u64>,
 
-    /// Comments in PGN: none, the score of own moves and the frequency of replies (short), or also the number of games (full)
+    /// Write no comments (none), comments with the score of own moves and the frequency of the opponent's moves
+    /// (short), or also with numbers of games (full)
     #[arg(
         long,
         default_value = "full",
@@ -85,7 +87,7 @@ pub struct Args {
     #[command(flatten)]
     lines: LineArgs,
 
-    /// Print a JSON document about the file
+    /// Print a report about the file --out as a JSON document
     #[arg(long)]
     json: bool,
 
@@ -98,8 +100,8 @@ pub struct Args {
 }
 
 /// The help text of `--player`, which has a narrower meaning here than in other commands with filters.
-const PLAYER: &str = "Keep games in which NAME is part of the name of the player with the color of the repertoire; can be given \
-                      several times, for games that match any of the names";
+const PLAYER: &str = "Keep games in which NAME is part of the name of the player who has the color of the repertoire. If \
+                      the option is given several times, games that match any of the names are kept";
 
 impl Args {
     /// Returns the filter for the games of the sources, or `None` if no option filters games. `--player` becomes a

@@ -58,12 +58,12 @@ pub struct Args {
     #[arg(long, value_name = "REPERTOIRE")]
     black: Option<PathBuf>,
 
-    /// Check only games that a player with NAME in the name played with the side of the repertoire; can be given several times,
-    /// for one player with several names [default: all games]
+    /// Check only games in which NAME is part of the name of the player who has the color of the repertoire; can be
+    /// given several times, for one player with several names [default: all games]
     #[arg(long, value_name = "NAME")]
     player: Vec<String>,
 
-    /// Require that names match in full
+    /// Compare whole names: a part of a name does not match
     #[arg(long, requires = "player")]
     exact: bool,
 
@@ -71,12 +71,12 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Replace the file even if polybook did not write it, or if it was changed since then
+    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// Print the N most frequent departures, and in text output only the first N games [default: 20 in text, all in
-    /// JSON]
+    /// Print the N moves that most often left the repertoire; text output also lists only the first N games [default:
+    /// 20 in text, all in JSON]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
@@ -84,7 +84,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["player", "out", "limit"])]
     contradictions: bool,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 

@@ -41,11 +41,11 @@ Examples:
   polybook repertoire gaps white.pgn --color white --against theirs.pgn --black \"their name\" --min-game 3
       what one opponent plays as Black")]
 pub struct Args {
-    /// The repertoire
+    /// The repertoire: a PGN file, a book or an OOBS database
     #[arg(value_name = "REPERTOIRE")]
     repertoire: PathBuf,
 
-    /// The games or moves of opponents: PGN, an index, counts, an OOBS database or a book
+    /// Take the opponents' moves from this source: PGN, an index, counts, an OOBS database or a book
     #[arg(long, value_name = "SOURCE")]
     against: PathBuf,
 
@@ -53,11 +53,11 @@ pub struct Args {
     #[arg(long, alias = "colour", value_parser = position::color())]
     color: Color,
 
-    /// List only the N likeliest gaps
+    /// List only the N gaps that games reach most often
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
-    /// Leave out gaps that fewer than one game in N reaches
+    /// Leave out a gap if fewer than 1 in N games reach it
     #[arg(long, value_name = "N", default_value_t = 1000.0, value_parser = one_in)]
     reach: f64,
 
@@ -65,23 +65,24 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_game: u64,
 
-    /// Answer the N likeliest gaps, except gaps after which the source has no games, and write the repertoire with the
-    /// answers
+    /// Add an answer to each of the N gaps that games reach most often, and write the repertoire to --out. A gap after
+    /// which the source has no games gets no answer
     #[arg(long, value_name = "N", requires = "out", default_value_t = 0)]
     add: usize,
 
-    /// Write the repertoire of --add to this file: as PGN, or as a book (.bin) if the repertoire is a book
+    /// Write the repertoire with the answers of --add to this file: as PGN, or as a book (.bin) if the repertoire is a
+    /// book
     #[arg(long, value_name = "FILE", requires = "add")]
     out: Option<PathBuf>,
 
-    /// Replace the file even if polybook did not write it, or if it was changed since then
+    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
     #[arg(long, requires = "out")]
     force: bool,
 
     #[command(flatten)]
     lines: LineArgs,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
 

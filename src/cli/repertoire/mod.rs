@@ -72,7 +72,8 @@ const OWN_MOVE_RULES: [(&str, OwnMoveRule); 3] = [
 /// The options that determine where the lines of a repertoire start and end.
 #[derive(clap::Args, Debug)]
 struct LineArgs {
-    /// End lines after at most N half-moves; the last one is a move of the repertoire [default: where the games end]
+    /// End lines after at most N half-moves. The last half-move is a move of the side of the repertoire [default: where
+    /// the games end]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::LONGEST as i64))]
     max_ply: Option<u16>,
 

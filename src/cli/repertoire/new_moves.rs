@@ -46,13 +46,14 @@ pub struct Args {
     #[arg(value_name = "GAMES", required = true)]
     games: Vec<PathBuf>,
 
-    /// The reference, whose positions count as known: PGN, an index, counts, an OOBS database or a book
+    /// The reference: PGN, an index, counts, an OOBS database or a book. A position is known if the reference contains
+    /// it
     #[arg(long, value_name = "SOURCE")]
     reference: PathBuf,
 
-    /// Compare each game only with games of the reference that were certainly played before it; a game without a year
-    /// is compared with all games that have one. A game with only the date of its event may have been played on any day
-    /// from then on
+    /// Compare each game only with games of the reference that were certainly played before it. A game without a year
+    /// is compared with all games that have a year. A game with only the date of its event can have been played on that
+    /// day or on any later day
     #[arg(long)]
     earlier: bool,
 
@@ -61,15 +62,17 @@ pub struct Args {
     #[arg(long)]
     first: bool,
 
-    /// Only games of a player with NAME in the name; can be given several times, for one player with several names
+    /// Read only games in which NAME is part of a player's name; can be given several times, for one player with
+    /// several names
     #[arg(long, value_name = "NAME")]
     player: Vec<String>,
 
-    /// Names must match in full
+    /// Compare whole names: a part of a name does not match
     #[arg(long, requires = "player")]
     exact: bool,
 
-    /// Format: a table (text), CSV, or the games with a comment (pgn) [default: by the ending of --out, else text]
+    /// Write a table (text), CSV, or the games with a comment at the new move (pgn) [default: by the ending of --out,
+    /// else text]
     #[arg(
         long,
         value_parser = one_of([("text", NewMovesFormat::Text), ("csv", NewMovesFormat::Csv), ("pgn", NewMovesFormat::Pgn)]),
@@ -85,11 +88,11 @@ pub struct Args {
     )]
     out: PathBuf,
 
-    /// Replace the file even if polybook did not write it, or if it was changed since then
+    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// Print a JSON document
+    /// Print the answer as a JSON document
     #[arg(long, conflicts_with_all = ["format", "out"])]
     json: bool,
 
