@@ -61,7 +61,7 @@ impl Opening {
 pub struct OpeningNumber(u16);
 
 impl OpeningNumber {
-    /// The number of different values: 4096. Each value fits into 12 bits.
+    /// The number of different values of an [`OpeningNumber`]: 4096. Each value fits into 12 bits.
     pub const COUNT: usize = 1 << 12;
 
     /// Converts a number to an [`OpeningNumber`]. Returns `None` if it does not fit into 12 bits.

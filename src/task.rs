@@ -189,7 +189,9 @@ pub(crate) fn while_repeating<T>(
     failure.take().and(result)
 }
 
-/// Creates a channel with an end message. At most `ahead` items wait to be received; then sending blocks.
+/// Creates a channel whose last message says that the items are complete, or that an error occurred. If the sender is
+/// dropped without such a message, the receiver reports a failure. At most `ahead` items wait to be received; then
+/// sending blocks.
 pub(crate) fn channel<T>(ahead: usize) -> (Feeder<T>, Feed<T>) {
     let (sender, receiver) = sync_channel(ahead);
     (Feeder { sender }, Feed::Open(receiver))

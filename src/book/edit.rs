@@ -58,15 +58,13 @@ type Edited = BTreeMap<u64, Vec<Entry>>;
 ///
 /// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place) before
 /// opening the book, so that no other process replaces the file in between. Records of positions without changes keep
-/// their order. A header with a checksum, or with room for one, gets a last comment line that says that the book was
-/// edited.
+/// their order. If the comment of the header contains a checksum, or if the header is shorter than its limit, a line is
+/// added to the comment which says that the book was edited.
 ///
-/// If a position is [removed](Change::RemovePosition), the positions that its moves lead to are removed too, and so on.
-/// If the book has no moves for such a position, every legal move that leads to a position of the book is followed. A
-/// position is kept if a line from the starting position of `variant` still reaches it.
-///
-/// The book is read once, or several times if positions are removed. Positions that exceed `memory` are spilled to
-/// temporary files. The edits themselves stay in memory.
+/// If a position is [removed](Change::RemovePosition), the positions that can be reached only through it are removed
+/// too. They are found by following the moves of the book or, where the book contains no moves for a position, all
+/// legal moves that lead to a position of the book. A position is kept if a line from the starting position of
+/// `variant` still reaches it.
 ///
 /// # Errors
 ///

@@ -255,9 +255,9 @@ fn looks_like_a_book(mut file: &File, len: u64) -> io::Result<bool> {
         .all(|bytes| are_records(bytes)))
 }
 
-/// Reads records at the start, in the middle and at the end of a file of `len` records. The first `first` records,
-/// which are the header, are skipped. If the file is short, the first sample contains all records, and the two others
-/// are empty.
+/// Reads three samples of at most [`SAMPLE`] records each: at the start, in the middle and at the end of a file of
+/// `len` records. The header, which consists of the first `first` records, is skipped. If at most three times
+/// [`SAMPLE`] records follow the header, the first sample contains all of them, and the others are empty.
 fn sampled(file: &File, first: u64, len: u64) -> io::Result<[Vec<u8>; 3]> {
     let after = len - first;
     let sizes = match after <= 3 * SAMPLE {

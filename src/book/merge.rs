@@ -155,10 +155,12 @@ pub fn merge_books(
 /// Writes the records of a book that `filter` keeps. Several books are [merged](super::merge_books) first. Records with
 /// the key 0 are left out.
 ///
+/// The lines of the book start from the starting position of `variant`. If `variant` is `None`, the variant in the
+/// header of the first book is used if the header lists a single one, and standard chess otherwise.
+///
 /// Reads all books once, or twice if the filter is not the default. If the filter requires reachable positions, the
-/// function also writes and reads a temporary copy of the kept records. The copy, and what exceeds `memory`, is stored
-/// in the directory for temporary files. Lines start from the starting position of `variant`. `None` means the variant
-/// in the header of the first book if the header lists a single one, and standard chess otherwise.
+/// function also writes and reads a temporary copy of the kept records. The copy, and data that exceed `memory`, are
+/// stored in the directory for temporary files.
 ///
 /// # Errors
 ///

@@ -120,8 +120,8 @@ impl<W: Write> Write for Shown<W> {
 pub struct Output(Shown<BufferedFile>);
 
 impl Output {
-    /// Creates an output at `path`, where `-` means standard output. An existing file is replaced if it is empty, if it
-    /// is an unchanged text that polybook wrote, or if `force` is `true`.
+    /// Creates a text output at `path`; `-` means standard output. Without `force`, an existing file is replaced only
+    /// if it is empty, or if the checksum in it shows that polybook wrote it and that it was not changed since.
     pub fn create(path: &Path, force: bool) -> polybook::Result<Output> {
         let file = begin_text(path, force)?;
         let is_terminal = path == Path::new("-") && io::stdout().is_terminal();

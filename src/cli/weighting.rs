@@ -93,8 +93,8 @@ fn score_percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The outputs that options in [`WeightingArgs`] require. The discriminant is the index, in the list of options in
-/// [`WeightingArgs::given`], of the first option with this requirement.
+/// The outputs that options in [`WeightingArgs`] require. The options with one requirement are consecutive in the list
+/// in [`WeightingArgs::given`]. The discriminant is the index of the first of them.
 #[derive(Copy, Clone)]
 pub enum OptionNeeds {
     /// The games in which the moves were played.

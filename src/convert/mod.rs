@@ -348,12 +348,12 @@ struct RowCounts {
 }
 
 impl Convert {
-    /// Reads all active rows and counts their moves by the Polyglot keys of the positions. The calling thread reads the
-    /// rows, and the threads of `pool` count them. `memory` is the memory budget.
+    /// Reads all rows that the database marks as active, and counts their moves. The calling thread reads the rows, and
+    /// the threads of `pool` count them. `memory` is the memory budget.
     ///
-    /// If `arrivals` is `true`, counts by the identities of the positions instead, and also counts the games that
-    /// reached each position. These games are a record with [no move](BookMove::NONE), whose results are those of the
-    /// side that made the last move.
+    /// If `arrivals` is `false`, moves are counted by the Polyglot keys of their positions. If `arrivals` is `true`,
+    /// moves are counted by the identities of their positions. The games that reached a position are then counted too,
+    /// as the results of the move [`BookMove::NONE`], from the point of view of the side that moved last.
     pub(super) fn count(
         &self,
         variant: Variant,
@@ -481,9 +481,9 @@ pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     (!is_legal && pos.pockets().is_none()).then_some(square)
 }
 
-/// Adds a note to `notes` if `mv` is a double step of a pawn that only pinned pawns could capture en passant. The note
-/// contains the en passant square. Its key is the Polyglot key, without the en passant file, of the position after the
-/// move.
+/// Adds a note to `notes` if `mv` is a double step of a pawn that only pinned pawns could capture en passant. The EPD
+/// of the position after the move does not show this en passant square, but its Polyglot key includes the en passant
+/// file. The note stores the square under the Polyglot key without this file.
 pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {
@@ -512,9 +512,9 @@ fn step_note(square: Square) -> BookMove {
     BookMove(square as u16 | (square as u16) << 6)
 }
 
-/// Adds the counts in `hidden` to `tally`, except notes of double steps. If a position has a note (see [`note_step`]),
-/// adds the en passant file to its key first. If `exact` is `true`, does not change keys, because the EPDs of the
-/// database already contain these en passant squares.
+/// Adds the counts in `hidden` to `tally`, without the notes of double steps. `hidden` contains positions whose keys
+/// may lack an en passant file. If a position has a note (see [`note_step`]), the file is added to its key. If `exact`
+/// is `true`, no key is changed, because the EPDs of the database already contain the en passant squares.
 pub(super) fn add_hidden(hidden: &Counts, exact: bool, tally: &Tally) -> Result<()> {
     let (mut batch, mut positions) = (CountBatch::default(), 0);
     for position in hidden.positions() {

@@ -37,8 +37,8 @@ const MOST_OF_MOVE: usize = 1 << 16;
 const MOST_CLASSES: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
 /// The maximum number of rows in a directory of counts that may lack rows for games which end in a position. A larger
-/// directory that lacks them was written by a program that did not count endings. In a smaller directory, every game
-/// may end in a position from which it moved earlier, and such an ending has no row.
+/// directory without such rows is rejected, because it was written by a program that did not count endings. A small
+/// directory may lack them: if a game moves on from its last position earlier in the game, its end gets no row.
 const MOST_WITHOUT_ENDS: u64 = 10_000;
 
 /// Several directories of counts, which are tables of the results of moves, merged while they are read. The games of
@@ -123,11 +123,12 @@ impl ClassedCounts {
         Ok(false)
     }
 
-    /// Calls `f` with the sums of all rows whose keys are in `shards`, sorted by key, move, identity and class (speed,
-    /// rating group and month). If `own` is given, it contains the counts of games that were read in the same run of
-    /// `make-book`, which are added to the sums.
+    /// Calls `f` with the sums of all rows whose keys are in `shards`, sorted by key, move, identity (a hash of the
+    /// position) and class (speed, rating group and month). If `own` is given, it contains the counts of games that
+    /// were read in the same run of `make-book`, which are added to the sums.
     ///
-    /// A shard is a 256th of the range of keys. `shards` must lie in one half of that range.
+    /// A shard is a 256th of the range of keys. Keys are sorted as signed numbers, so `shards` must not include keys of
+    /// both signs.
     ///
     /// # Errors
     ///

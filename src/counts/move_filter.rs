@@ -5,7 +5,8 @@ use shakmaty::Color;
 use super::wdl::Wdl;
 use crate::provenance::{option_text, valued};
 
-/// A filter that selects moves by the number and the results of their games. The default filter is that of Polyglot.
+/// A filter that selects moves by the number of their games and by their score. The default filter selects moves that
+/// were played at least 3 times, as the program polyglot does.
 ///
 /// ```
 /// use polybook::counts::{MoveFilter, Wdl};

@@ -299,7 +299,7 @@ struct OpenGroup<'a> {
     reader: GroupReader,
 }
 
-/// The progress that one call has made by reading a batch of rows.
+/// What one call of [`OrderedRows`] has read: the file, and the numbers of games and bytes.
 pub(crate) struct ReadProgress<'a> {
     /// The part that was read.
     pub path: &'a Path,
@@ -391,8 +391,8 @@ impl<'a> OrderedRows<'a> {
     }
 
     /// Reads a batch of rows from the open row group and checks their order. Calls `take` with the batch and the
-    /// indices of the rows in the range of keys. Returns two numbers: the number of these rows, and the number of
-    /// half-moves that they count.
+    /// indices of those rows that are in the range of keys; `take` returns the number of half-moves that these rows
+    /// count. Returns the number of these rows, and the number of their half-moves.
     fn read(
         &mut self,
         take: &mut impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,

@@ -183,7 +183,9 @@ struct Versioned {
 }
 
 impl Sidecar {
-    /// Creates the content of `counts.json` in the current version of the layout.
+    /// Creates the content of `counts.json` in the current version of the layout. `about` describes the games that were
+    /// counted. `parts` lists the Parquet files. `starts` is the file with the starting positions, or `None` if all
+    /// games began in the usual starting position.
     pub(super) fn new(
         about: CountsOrigin,
         parts: Vec<ListedFile>,

@@ -134,10 +134,11 @@ impl CountsWriter {
         self.finish(parts, counts)
     }
 
-    /// Writes counts by class (speed, rating group and month). They are the sums of `classed`, the counts of input
-    /// directories, and `own`, the counts of games that were read in the same run of `make-book`. If `has_identities`
-    /// is `true`, the files get a column of identities, as for variants. At most `at_once` Parquet files are written at
-    /// the same time, which bounds the memory.
+    /// Writes counts by class (speed, rating group and month): the sums of the counts of input directories (`classed`)
+    /// and of the games that were read in the same run of `make-book` (`own`). `counts` contains the starting positions
+    /// and the description of the counts. If `has_identities` is `true`, as it is for variants, the files get a column
+    /// with the identities (hashes) of the positions. At most `at_once` Parquet files are written at the same time,
+    /// which bounds the memory.
     ///
     /// # Errors
     ///

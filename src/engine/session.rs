@@ -279,10 +279,11 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Chooses a move among those that the sources contain in `pos` and that `go` allows. Writes `info` lines for the
-    /// moves to show. Returns the `bestmove` line, the number of moves that were shown, and the moves that the second
-    /// engine must show in addition. Returns `None` if the sources contain no allowed move. Adds moves with too low a
-    /// score to `refused`.
+    /// Chooses one of the moves that the sources contain in `pos` and that `go` allows. Writes `info` lines for the
+    /// moves that are shown. Adds moves whose score is too low to `refused`.
+    ///
+    /// Returns the `bestmove` line, the number of moves that were shown, and the moves that the second engine must
+    /// analyze if the user wants to see more. Returns `None` if the sources contain no allowed move.
     fn list(
         &mut self,
         pos: &VariantPosition,

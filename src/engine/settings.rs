@@ -319,8 +319,8 @@ static OPTIONS: [Definition; 24] = options! {
 const RULES: usize = 2;
 const SHARED: usize = 4;
 
-/// The prefix that polybook adds to the name of an option if the second engine, which plays in positions that no source
-/// contains, has an option with the same name but a different meaning.
+/// A prefix for the names of polybook's own options. It is added if the second engine, which plays in positions that
+/// the sources do not contain, has an option with the same name but a different meaning.
 const PREFIX: &str = "Book ";
 
 /// The text that UCI uses for an empty string.

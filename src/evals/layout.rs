@@ -103,8 +103,9 @@ pub struct Eval {
 }
 
 impl Eval {
-    /// Returns a sort key that is greater for the evaluation that a store prefers: the effective depth, the nodes, and
-    /// the depth. A search of 2^N nodes has an effective depth of at least N.
+    /// Returns a sort key that is greater for the evaluation that a store prefers. The sort key consists of the
+    /// effective depth, the number of nodes and the depth. The effective depth is the greater one of the depth and the
+    /// base-2 logarithm of the number of nodes.
     pub(super) fn reach(depth: u8, nodes: u64) -> (u8, u64, u8) {
         (depth.max(nodes.max(1).ilog2() as u8), nodes, depth)
     }

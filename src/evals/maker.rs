@@ -419,8 +419,7 @@ impl EvalSorter {
         }
     }
 
-    /// Adds encoded evaluations of positions to the sorter.
-    ///
+    /// Adds encoded evaluations of positions to the sorter, in any order.
     ///
     /// # Errors
     ///

@@ -304,7 +304,8 @@ fn played_move(
     })
 }
 
-/// Converts the results and ratings of a player in the games with one move to the form of an answer.
+/// Converts the results and ratings of a player, counted over the games with one move, to the form in which answers
+/// contain them.
 fn player_score(tally: &PlayerTally) -> PlayerScore {
     PlayerScore {
         wins: tally.wins,
@@ -316,7 +317,8 @@ fn player_score(tally: &PlayerTally) -> PlayerScore {
     }
 }
 
-/// Converts the results and ratings of a player in all games to the form of an answer.
+/// Converts the results and ratings of a player, counted over all games of a query, to the form in which answers
+/// contain them.
 fn player_totals(tally: &PlayerTally) -> PlayerTotals {
     PlayerTotals {
         wins: tally.wins,

@@ -79,17 +79,17 @@ pub struct RatingScore {
     pub unfinished: u64,
 }
 
-/// The index of a counter in the array of a [`GroupTally`]: the number of games that pass all filters.
+/// The index in [`GroupTally::counts`] of the counter for games that pass all filters.
 const GAMES: usize = 0;
 /// The index of the first counter by speed in the array of a [`GroupTally`]. There is one counter for each speed.
 const SPEEDS: usize = GAMES + 1;
 /// The index of the first counter by rating group in the array of a [`GroupTally`]. There is one counter for each
 /// group.
 const RATINGS: usize = SPEEDS + Speed::ALL.len();
-/// The index of a counter in the array of a [`GroupTally`]: the number of games without a known rating.
+/// The index in [`GroupTally::counts`] of the counter for games without a known rating.
 const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
-/// The index of a counter in the array of a [`GroupTally`]: the number of games in which the player has White. The next
-/// counter is for games with Black.
+/// The index in [`GroupTally::counts`] of the counter for games in which the player has White. The next counter is for
+/// games in which the player has Black.
 const COLORS: usize = UNKNOWN_RATINGS + 1;
 /// The index of a counter in the array of a [`GroupTally`]: the number of games whose year is known.
 const YEARS: usize = COLORS + 2;
@@ -102,7 +102,8 @@ struct GroupTally {
     years: FxHashMap<u16, u64>,
 }
 
-/// The filters by speed, rating group, color and date. Games are counted for each value of these filters.
+/// The filters by speed, rating group, color and date, which [`facets`] leaves out one by one to count the games for
+/// each of their values.
 struct RatingGroups {
     speeds: [bool; Speed::ALL.len()],
     ratings: [bool; UNRATED + 1],

@@ -62,10 +62,12 @@ impl<'a> SourceFilters<'a> {
         self
     }
 
-    /// Moves the games that count to the front of `games`, and returns this part of the slice. If duplicates are
-    /// counted once, only the first passing game of each group of duplicates counts. Otherwise all games count.
+    /// Moves games that are counted to the front of `games`, and returns this part of the slice. If the query counts
+    /// duplicates once, a game is left out if an earlier duplicate of it passes the filters. Otherwise the part
+    /// contains all games.
     ///
-    /// `games` are games of `source` that pass the filters, each given as its id and the index of a move.
+    /// `games` are games of `source` that pass the filters, each as its id and the index of its move in the list of
+    /// moves.
     pub(super) fn keep_first<'b>(
         &self,
         source: &OpenIndex,
@@ -500,11 +502,11 @@ fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
     numbers.as_ref().is_none_or(|numbers| has(numbers, number))
 }
 
-/// Returns a bit set of the games of one player in `source`. Bits are indexed by game id. The player is the one whom
-/// the filters name, with the required color. If the filters name no player, it is the opponent. The games are read
-/// from the index's lists of players.
+/// Returns a bit set of the games of one player in `source`, indexed by game id. If the filters name a player, these
+/// are the player's games with the required color. If they name only an opponent, these are the opponent's games. The
+/// games are read from the index's lists of players.
 ///
-/// Returns `None` if the filters name neither player nor opponent. Also returns `None` if they match parts of names,
+/// Returns `None` if the filters name neither a player nor an opponent, or if a part of a name is enough for a match,
 /// because the lists contain only whole names.
 fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec<u64>>> {
     if filters.names == NameMatch::Part {

@@ -52,18 +52,21 @@ pub(super) enum AcceptedRows {
 /// A collector of the results of a position. The function [`fold`] calls its methods with the results that pass the
 /// filters of a query: with single games, or with rows, each of which contains the stored results of several games.
 pub(super) trait Collector: Send {
-    /// Returns which rows (stored results of one move) the collector accepts in place of single games. All collectors
-    /// of one fold must return the same value. Default: none.
+    /// Returns the kind of rows that this collector adds by [`add_row`](Self::add_row). A row is the stored sum of the
+    /// results of one move; where the index has rows of this kind, the games in them are not added one by one. All
+    /// collectors of one query must return the same value. Default: none.
     fn accepted_rows(&self) -> AcceptedRows {
         AcceptedRows::None
     }
 
-    /// Adds the stored results of one move, or of the games that end in the position. This function is called only for
-    /// rows that the collector accepts.
+    /// Adds a row of `source`: the stored sum of the results of one move, or of the games that end in the position, in
+    /// the period `period`. The fold calls this function only for rows of the kind that
+    /// [`accepted_rows`](Self::accepted_rows) returns.
     fn add_row(&mut self, _source: &OpenIndex, _period: Period, _row: &ResultRow) {}
 
-    /// Adds a game that may be one of the highest-rated or the newest games of the position. This function is called
-    /// for every game of which that is possible. The result of the game is already part of a row.
+    /// Adds a game that may be one of the highest-rated or newest games of the position. The fold calls this function
+    /// for each such game of the rows that it adds. The result of the game is already part of a row, so a collector
+    /// must not count it again.
     fn add_candidate(&mut self, _source: &OpenIndex, _id: u32, _mv: BookMove) {}
 
     /// Adds the games of one part of a position's list of games. `games` contains only games that pass the filters.
@@ -182,9 +185,9 @@ pub(super) fn fold_games<T: Default + Send>(
     sums.fold(T::default(), &join)
 }
 
-/// Calls `f` with the id and the variant of each game of `source` (an index of the explorer) that passes the filters
-/// and whose id is in `stretch`. Skips games whose positions are not indexed, such as rejected games. `filter` is the
-/// filter for this source.
+/// Calls `f` with the id and the variant of each game of the index `source` that passes the filters and whose id is in
+/// `stretch`. Skips games whose positions are not indexed, such as rejected games. `filter` is the form of the filters
+/// for `source`.
 fn for_each_game(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
@@ -310,8 +313,9 @@ fn fold_period(
     Ok(())
 }
 
-/// Adds those games of a list that pass the filters to the collector `all`. `stored` are the parts of the list, read
-/// from `source`. `filter` is the filter for this source, and `new` creates an empty collector for another thread.
+/// Adds the games of one list that pass the filters to the collector `all`. `stored` contains the parts of the list,
+/// which were read from the index `source`. `filters` are the filters of the query for all indexes, and `filter` is
+/// their form for `source`. `new` creates an empty collector for another thread.
 ///
 /// # Errors
 ///

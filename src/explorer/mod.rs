@@ -209,9 +209,9 @@ impl Explorer {
         }
     }
 
-    /// Returns the minimum number of counted moves in a position, for the sources selected by `filters`: positions with
-    /// fewer moves were removed from counts. If the sources differ, returns the largest number. Returns `None` if no
-    /// position was removed.
+    /// Returns the limit below which positions were removed from counts: positions with fewer counted moves are
+    /// missing. Considers the sources that `filters` selects; if their limits differ, returns the greatest. Returns
+    /// `None` if no position was removed.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         self.sources.min_game(filters)
     }
@@ -598,8 +598,9 @@ impl Explorer {
         unknown_names(&self.sources, filters)
     }
 
-    /// Returns the number of the game with the id `id`, which is a Lichess id or the decimal number of a game with at
-    /// least eight digits. Returns `None` if no game has this id, or if several games have this Lichess id.
+    /// Returns the number of the game with the id `id`. The id is a Lichess id, or the game's number in decimal form
+    /// with leading zeros to at least eight digits. Returns `None` if no game has this id, or if several games have
+    /// this Lichess id.
     ///
     /// # Errors
     ///

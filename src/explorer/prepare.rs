@@ -584,7 +584,8 @@ impl Preparing<'_> {
         Ok(lines)
     }
 
-    /// Returns the line to a node if the line may be listed, and the nodes that one more move reaches.
+    /// Returns the line that leads to a node, and the nodes that one more move reaches. The line is `None` if it does
+    /// not end with your turn, or if it neither ends at a gap nor costs points.
     fn expanded(&self, node: &SearchNode) -> Result<(Option<PreparedLine>, Vec<SearchNode>)> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {

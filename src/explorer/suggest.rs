@@ -307,8 +307,9 @@ fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
     })
 }
 
-/// Counts the games of each name in `source`, an index of the explorer. The result is indexed by name number. `number`
-/// says which of the sources it is, and `folded` contains a hash of each name, by name number.
+/// Returns facts about each name of the index `source`, such as its number of games and the date of its last game. The
+/// result is indexed by name number. `field` selects names of players or of events. `number` is the number of `source`
+/// among the indexes of the explorer. `folded` contains a hash of each name, indexed by name number.
 fn facts_by_number(
     source: &OpenIndex,
     number: u32,

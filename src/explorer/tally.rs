@@ -230,8 +230,8 @@ impl MoveTally {
         self.game = Some(number);
     }
 
-    /// Adds the games of a row, which contains stored results of the move. `first` is the number of the first game in
-    /// the source (an index) of the row.
+    /// Adds the games of a row, which contains stored results of the move. `first` is the number of the first game of
+    /// the index that the row belongs to.
     fn add_row(&mut self, row: &ResultRow, first: u64) {
         self.results.add_all(row.games);
         self.ratings.sum += row.ratings;

@@ -13,8 +13,8 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 /// The greatest number of letters of a text that are indexed. Further letters are ignored.
 const LONGEST: usize = 256;
-/// The greatest number of letters of a text that are indexed after compatibility decomposition. The decomposition can
-/// turn one letter into up to 18.
+/// The greatest number of letters of a text that are indexed after compatibility decomposition. The limit is needed in
+/// addition to [`LONGEST`], because the decomposition can turn one letter into up to 18.
 const LONGEST_DECOMPOSED: usize = 2 * LONGEST;
 /// The greatest number of letters of a word that are indexed. Further letters are ignored.
 const LONGEST_WORD: usize = 32;
@@ -78,8 +78,8 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Adds the words of a text, and returns their [hash](hash_of). `number` identifies the text; several texts may
-    /// have the same number.
+    /// Adds the words of a text to the index, and returns their [hash](hash_of). A search that finds a word returns
+    /// `number`, which several texts can share.
     pub(super) fn add(&mut self, number: u32, text: &str) -> u64 {
         let words = words(text);
         for word in &words {

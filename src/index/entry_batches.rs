@@ -33,8 +33,8 @@ pub(super) struct EntryBatch {
     pub steps: u64,
 }
 
-/// The statistics of a position that are waiting to be written. They are written after all entries whose keys lie
-/// between the position's key and the keys of its statistics.
+/// The statistics of a position that are waiting to be written. Their keys are greater than the key of the position, so
+/// the entries whose keys lie between are written first.
 #[derive(Clone, Default, Debug)]
 pub(super) struct WaitingStats {
     pub key: u64,
@@ -128,8 +128,8 @@ pub(crate) struct IndexedFile {
     pub options: String,
 }
 
-/// Returns the entries about the index as a whole: its input files, the number of its games, and their variant. The
-/// entries are sorted by key.
+/// Returns the entries about the index as a whole, sorted by key: its input files, the number of its games, and their
+/// variant.
 pub(super) fn file_entries(
     files: &[IndexedFile],
     games: u64,

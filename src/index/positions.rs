@@ -108,8 +108,9 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Adds a game to the entry of the current position, to which `posting` must belong. A game that reached the
-    /// position several times is added once.
+    /// Adds a game to the entry of the current position. `posting` says which game reached the position, with which
+    /// result and move; its position must be the current one. A game that reached the position several times is added
+    /// once.
     #[inline]
     fn add(&mut self, posting: Posting) -> Result<()> {
         let id = posting.id();

@@ -22,7 +22,8 @@ use crate::{
 /// The number of decimal digits of the greatest 64-bit position keys.
 const LONGEST: u32 = 20;
 
-/// The smallest value of a nonzero position key after shifting it left to 20 decimal digits.
+/// The smallest value of a position key that is padded with zeros on the right to 20 decimal digits. Padded keys have
+/// the numerical order of the decimal texts of the keys.
 const SMALLEST: u128 = 10_u128.pow(LONGEST - 1);
 
 /// The number of 64-bit position keys that have 20 decimal digits.
@@ -49,7 +50,8 @@ impl Posting {
         Posting(aligned << 55 | u128::from(low))
     }
 
-    /// Returns a copy of the posting in which `first_id` is added to the game id.
+    /// Returns a copy of this record (a game that reached a position) in which `first_id` is added to the id of the
+    /// game.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> Posting {
         Posting(self.0 + (u128::from(first_id) << 18))

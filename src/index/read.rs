@@ -286,8 +286,8 @@ impl Index {
 
     /// Returns the ids of the games that reached a position, in ascending order.
     ///
-    /// An en passant right that no legal move can use makes no difference. The index made by `make-book --leveldb`
-    /// therefore looks up both keys that such a position can have.
+    /// Two positions are equal if they differ only in an en passant right that no legal move uses. In an index made by
+    /// `make-book --leveldb`, equal positions can have two keys; the games of both are returned.
     ///
     /// # Errors
     ///

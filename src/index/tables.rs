@@ -73,8 +73,9 @@ impl TableCutter {
         self.waiting.extend(batch.waiting);
     }
 
-    /// Adds statistics of one earlier position that have been waiting, if their keys are less than `next`. `next` is
-    /// the key of the entry that is about to be added. Returns `true` if statistics were added.
+    /// Adds the statistics of one earlier position to the table if their keys are less than `next`, the key of the
+    /// entry that is about to be added. Returns `true` if statistics were added. Statistics wait for this, because
+    /// entries must be added in the order of their keys.
     fn release(&mut self, next: &[u8]) -> bool {
         let mut stats = Entries::default();
         let is_due = write_due(&mut self.waiting, next, &mut stats);

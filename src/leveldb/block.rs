@@ -306,8 +306,8 @@ impl Block {
         Ok(None)
     }
 
-    /// Returns the offset in the block of a restart, which is an entry whose key is stored whole. `number` is the index
-    /// of the restart, counted from 0.
+    /// Returns the byte offset in the block of the entry at restart `number`, counted from 0. A restart is an entry
+    /// whose key is stored whole.
     ///
     /// # Errors
     ///

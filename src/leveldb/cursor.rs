@@ -252,7 +252,8 @@ impl TableCursor {
         Ok(true)
     }
 
-    /// Returns the user key of the current entry.
+    /// Returns the user key of the current entry: the key without the sequence number and the kind that LevelDB
+    /// appends.
     #[inline]
     fn key(&self) -> &[u8] {
         &self.entry.key[..self.entry.key.len().saturating_sub(key::TRAILER)]

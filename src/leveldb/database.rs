@@ -355,7 +355,8 @@ mod tests {
             .unwrap())
     }
 
-    /// Runs the test in a child process that may have fewer open files than the database has tables.
+    /// Opens a database that has more tables than the process may have open files. The test runs in a child process
+    /// with a lower limit.
     #[test]
     fn opening_leaves_the_limit_of_open_files_as_it_is() {
         const LIMIT: u64 = TABLES + 20;

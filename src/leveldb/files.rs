@@ -211,7 +211,8 @@ pub(super) fn unless_missing<T>(directory: &Path, opened: Result<T>) -> Result<T
 /// replaced.
 pub(super) type Stamp = (FileId, u64, Option<SystemTime>);
 
-/// Returns the stamp of an open file.
+/// Returns the stamp of an open file: its identity in the file system, its size, and the time of its last change. A
+/// file with another stamp was replaced or changed.
 pub(super) fn stamp_of(file: &File) -> io::Result<Stamp> {
     let metadata = file.metadata()?;
     let modified = metadata.modified().ok();

@@ -592,9 +592,10 @@ fn decompress(stored: &[u8]) -> Option<Vec<u8>> {
     snap::raw::Decoder::new().decompress_vec(stored).ok()
 }
 
-/// The number of stored bytes that a [`BlockStream`] buffers.
+/// The number of bytes that a [`BlockStream`] reads from a block at once. The bytes are compressed if the block is.
 const READ: usize = 2 * SNAPPY_CHUNK;
-/// An upper bound on the stored size in bytes of a Snappy chunk. Snappy expands incompressible data by at most a sixth.
+/// An upper bound on the stored size in bytes of a chunk of [`SNAPPY_CHUNK`] bytes. Snappy makes incompressible data up
+/// to a sixth longer; the bound allows a quarter.
 const LONGEST_STORED_CHUNK: usize = SNAPPY_CHUNK + SNAPPY_CHUNK / 4;
 
 /// The location in a database of a value that is too long to be held in memory.

@@ -40,8 +40,8 @@ pub(super) struct Merging {
     pub memory: Memory,
 }
 
-/// The total size of those input counts that are sorted already: the number of rows and directories, and the memory for
-/// reading them.
+/// The size of the input counts that are sorted and can be merged without sorting: rows, directories, and the memory
+/// for reading them.
 pub(super) struct OrderedSize {
     /// The approximate memory that one thread needs to read all ordered counts, in bytes.
     pub memory: usize,
@@ -189,8 +189,8 @@ impl Needs {
         self.identities || self.game_identities || self.openings
     }
 
-    /// Returns `true` if the report must state how many half-moves are left out because their positions have no valid
-    /// book key.
+    /// Returns `true` if the report must state how many half-moves a book leaves out, because their positions have no
+    /// valid book key.
     pub(super) fn left_out(&self) -> bool {
         self.keys || self.shared_keys || self.classes
     }

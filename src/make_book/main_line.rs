@@ -320,8 +320,8 @@ impl Variations {
     }
 
     /// Plays the variation that the reader `games` has just entered, and all variations nested in it. `plies` is the
-    /// number of half-moves of the main line that were played. The variation replaces the last of them, and begins in
-    /// the position `before`.
+    /// number of half-moves of the main line that were played. The variation replaces the last of these half-moves, and
+    /// begins in the position `before`. If `before` is `None`, the variation is skipped.
     pub(super) fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,

@@ -113,8 +113,8 @@ impl Progress {
     }
 
     /// Begins a run of `make-book`: resets all progress. `total_bytes` is the size of the inputs, or `None` if it is
-    /// unknown. `writing` contains, for each output, its phase and the estimated time for writing it, on a scale on
-    /// which reading the inputs takes 1000. The estimates were measured with master games on two cores.
+    /// unknown. `writing` contains the phase of each output, and the estimated time for writing it in thousandths of
+    /// the time for reading the inputs. The estimates were measured with master games on two cores.
     pub(super) fn begin(
         &self,
         total_bytes: Option<u64>,

@@ -174,8 +174,8 @@ impl<'a> Run<'a> {
         self.submit(id, outcome)
     }
 
-    /// Sorts and adds up all results of moves after all jobs are done. Returns them, with the data that depend on the
-    /// order of the games. Uses all threads of the current rayon pool.
+    /// Sorts and adds up all results of moves after all jobs are done. Returns these results, and the data that were
+    /// collected in the order of the games, such as the report. Uses all threads of the current rayon pool.
     pub(super) fn finish(self) -> Result<(SealedCounts, Sequenced)> {
         self.options.refuse_if_stopped()?;
         // Ordered counts were merged before, as part of the reading phase.

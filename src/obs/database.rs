@@ -21,11 +21,11 @@ use crate::{
     storage::sort::Memory,
 };
 
-/// An OOBS database, open for reading: an opening book in the form of an SQLite file.
+/// An open database in the format of the Open Opening Book Standard (OOBS): an opening book in an SQLite file.
 ///
-/// The tables may have additional columns, positions in a separate table, and no index. Any number of threads may use
-/// the database at the same time. If another file replaces it, queries are still answered from the file that was
-/// opened.
+/// Databases of other programs can have additional columns or a separate table of positions, and may lack an SQL index.
+/// Several threads can use one `Obs` at the same time. If the file is replaced on disk, the `Obs` still reads the file
+/// that it opened.
 #[derive(Debug)]
 pub struct Obs {
     connections: Connections,

@@ -49,12 +49,13 @@ const ROOM: usize = LONGEST_VALUE - 64;
 
 /// The description of an OOBS database, stored in its table `Info`.
 ///
-/// `Version`, `Variant` and `ItemCount` belong to the standard. polybook adds rows that describe the origin of the
-/// database:
+/// The Open Opening Book Standard defines the rows `Version`, `Variant` and `ItemCount`. polybook adds rows that
+/// describe the origin of the database:
 ///
 /// - `Input`, `Games` and `Options`, as in the header of a book;
-/// - `MinGame`, `MinScore` and `Only`, the filter that every row passes;
-/// - `Dropped`, the filters of merged databases if they differ;
+/// - `MinGame`, `MinScore` and `Only`, the filter that selected the moves: the minimum number of games, the minimum score
+///   in percent, and the side whose moves were kept;
+/// - `Dropped`, a text with the filters of the databases from which this one was merged, if their filters differ;
 /// - `Checksum`, which [`verify`](crate::obs::verify) compares with the rows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Info {

@@ -297,7 +297,7 @@ fn text(value: ValueRef<'_>, longest: usize) -> Result<&str, &'static str> {
     }
 }
 
-/// Returns the comment in a cell, or `None` if the cell does not contain text.
+/// Returns the text in a column of an SQLite row, or `None` if the column does not contain text.
 fn comment(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),

@@ -50,8 +50,8 @@ pub(super) struct LegalCount {
 /// Plays the moves in `counts` from all starting positions `starts`. Calls `visit` once with each position reached, in
 /// arbitrary order. Uses all threads of the current rayon pool.
 ///
-/// Returns the number of positions and moves in `counts` that were not reached. It is 0 unless two positions have the
-/// same hash key.
+/// Returns the number of positions in `counts`, plus the number of moves in `counts`, that the walk did not reach. The
+/// number is 0 unless two positions have the same hash key.
 ///
 /// # Errors
 ///

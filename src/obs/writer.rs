@@ -597,7 +597,7 @@ pub(super) struct Packer {
 }
 
 impl Packer {
-    /// Begins a position. `write` must append the EPD of the position to its argument.
+    /// Begins the encoding of a position. `write` appends the EPD of the position to the given bytes.
     pub(super) fn start(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.packed.clear();
         write(&mut self.packed);

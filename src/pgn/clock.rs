@@ -5,18 +5,18 @@ use shakmaty::Color;
 
 use super::{Tags, filter::millis};
 
-/// The clocks of a game, updated move by move.
+/// The clocks of a game, updated after each move.
 ///
 /// A comment after a move contains either the time that the move took, `[%emt 0:00:05]`, or the time that is left,
-/// `[%clk 0:02:59.5]`. In the second case, the move took the time that was left before it, plus the increment, minus
-/// the time that is left after it. This is only possible for a `TimeControl` of one period, such as `180+2` or `600`;
-/// for several periods it is unknown when time is added.
+/// `[%clk 0:02:59.5]`. From the time that is left, the time of the move is calculated: time left before the move, plus
+/// increment, minus time left after the move. This requires a `TimeControl` of one period, such as `180+2` or `600`,
+/// because with several periods it is unknown when time is added.
 ///
-/// Before the first move of a side, the base time is left. Two cases make the time of a first move unknown:
+/// The time of a side's first move remains unknown in these cases:
 ///
 /// - All of the base time is left after the move: the clock did not run.
-/// - Less than three quarters are left: the side did not begin with the base time. For example, a Lichess player who
-///   goes berserk begins with half of the base time and without an increment.
+/// - Less than three quarters of the base time are left: the side did not begin with the base time. For example, a Lichess
+///   player who goes berserk begins with half of the base time and without an increment.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     /// The base time and the increment of each side in seconds, or `None` if the time control is unknown or has several

@@ -535,7 +535,8 @@ fn last_word(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(blank.map_or(0, |blank| blank + 1))
 }
 
-/// Returns the number with which a word begins, and the text after it.
+/// Returns the number with which a word begins, and the text after it. Returns `None` if the word does not begin with a
+/// digit, or if the number does not fit into 32 bits.
 fn leading_number(word: &[u8]) -> Option<(u32, &[u8])> {
     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let number = str::from_utf8(&word[..digits]).ok()?.parse().ok()?;

@@ -276,8 +276,9 @@ fn ending(end: GameEnd) -> Ending {
     }
 }
 
-/// Returns the text of a game with comments inserted. `comments` contains the offset and the text of each comment. If
-/// marks such as `!` or `+` follow at the offset, the comment is inserted after them.
+/// Returns a copy of `text`, the PGN of a game, with comments inserted. Each item of `comments` is a byte offset in
+/// `text` and the text of a comment, which is written in braces. The items may be in any order. If marks such as `!` or
+/// `+` follow at the offset, the comment is inserted after them.
 pub(crate) fn commented(
     text: &[u8],
     comments: impl IntoIterator<Item = (usize, String)>,

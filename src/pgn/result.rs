@@ -302,7 +302,8 @@ fn sign_length(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the length in bytes of the blanks and line breaks at the start of `text`. Stops counting at about 8 bytes.
+/// Returns the length in bytes of the blanks and line breaks at the start of `text`. Blanks after the first 8 bytes are
+/// not counted.
 fn blanks_length(text: &[u8]) -> usize {
     let mut length = 0;
     while length < 8 && length < text.len() {

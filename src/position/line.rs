@@ -436,8 +436,8 @@ fn is_dash(field: &str) -> bool {
     )
 }
 
-/// Returns the castling rights of the kings and rooks that are on the squares of the usual starting position, as a FEN
-/// writes them. Returns `None` if the board cannot be read.
+/// Returns the castling rights, as a FEN writes them, for the kings and rooks on their usual starting squares. `board`
+/// is the first field of a FEN. Returns `None` if `board` cannot be read.
 fn usual_rights(board: &str) -> Option<String> {
     let placed = board.parse::<Fen>().ok()?.into_setup().board;
     let has = |square, role: Role, color| placed.piece_at(square) == Some(role.of(color));

@@ -82,7 +82,7 @@ fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     Ok(mv)
 }
 
-/// Returns the legal move that a text in normalized spelling describes.
+/// Returns the legal move that `text` describes. `text` is a move in SAN or UCI, spelled as [`Spelling`] normalizes it.
 ///
 /// # Errors
 ///
@@ -183,8 +183,9 @@ fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveEr
     }
 }
 
-/// Returns `true` if the side to move has a pawn on the b-file that could move to `to` or capture there. Checks, pins
-/// and obstacles are ignored.
+/// Returns `true` if a move to `to` that is written with a `b` can be a move of a pawn on the b-file, and not of a
+/// bishop: the side to move has a pawn on the b-file that could move to `to` or capture there. Checks, pins and
+/// obstacles are ignored.
 fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
     pos.our(Role::Pawn).into_iter().any(|pawn| {
         pawn.file() == File::B

@@ -181,8 +181,8 @@ struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Reads the current game of `reader`. If the reference contains no games, looks up the positions of the game
-    /// immediately. Returns `None` if the game has no player with the requested name.
+    /// Reads the current game of `reader`. If the reference is a book, a database or counts, which contain no games,
+    /// its positions are looked up at once. Returns `None` if neither player has the requested name.
     fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Option<Game>> {
         let tags = reader.tags().clone();
         let how = match self.reference.exact {
@@ -245,7 +245,8 @@ impl Lookup<'_> {
         }))
     }
 
-    /// Returns `true` if a reference without games contains the position after the move `mv` from `here`.
+    /// Returns `true` if the reference contains the position after the move `mv` from `here`. The reference must be a
+    /// book, a database or counts, which contain moves but no games.
     fn knows(&self, variant: Variant, here: &Keyed<VariantPosition>, mv: Move) -> Result<bool> {
         let known = self.reference.known;
         if !known.is_for(variant) {
@@ -260,7 +261,8 @@ impl Lookup<'_> {
         Ok(!known.moves(&after)?.is_empty())
     }
 
-    /// Finds the new move, if any, of each game in `games`, and passes the results to `take` in the order of the games.
+    /// Finds the new move of each game in `games`: the move that leaves the positions of the reference. Calls `take`
+    /// with the result for each game, in the order of the games.
     fn finish(
         &self,
         games: Vec<Game>,
@@ -281,8 +283,9 @@ impl Lookup<'_> {
         finished.iter().try_for_each(take)
     }
 
-    /// Returns the new move of a game whose positions have been looked up. `reached` contains the number of reference
-    /// games that reached the position before the move.
+    /// Returns the new move of a game whose positions have been looked up in the reference. `reached` contains the
+    /// number of reference games that reached the position before the new move, or is `None` if the reference contains
+    /// no games.
     fn finished(&self, game: Game, reached: Option<Visits>) -> Result<NewMove> {
         let new = game
             .new_move(self.reference.first)
@@ -370,8 +373,8 @@ impl NewMove {
     }
 }
 
-/// Returns the players and the year of a game, such as `Tal - Fischer, 1959`. Returns `None` if neither player has a
-/// name, as in a line of a repertoire.
+/// Returns a text that names a game, for example the last game that reached a position: the players and the year, such as `Tal - Fischer, 1959`.
+/// Returns `None` if neither player has a name, for example in a line of a repertoire.
 pub fn last_text(game: &GameInfo) -> Option<String> {
     if [&game.white, &game.black]
         .iter()

@@ -136,11 +136,12 @@ impl Walk<'_> {
         Ok(met)
     }
 
-    /// Propagates the probability of the start position along the moves, one half-move at a time. `done` reports the
-    /// progress.
+    /// Propagates probabilities through the graph `met`: the start position has the probability 1, and each move
+    /// carries a part of the probability of its position to the next position, one half-move after the other. `done`
+    /// reports the progress.
     ///
-    /// Returns `true` if the walk must be repeated: a position got its answer only on a later visit, so the probability
-    /// that had arrived before was not propagated.
+    /// Returns `true` if the caller must call this function again. This happens if a position was reached before the
+    /// repertoire's answer in it was known, so that a part of its probability was not carried on.
     fn propagate(
         &self,
         met: &mut ReachGraph,
@@ -273,8 +274,9 @@ impl ReachGraph {
         })
     }
 
-    /// Returns `true` if a sequence of reversible moves that the walk follows leads from the node `from` to the node
-    /// `to`. If the search exceeds [`FARTHEST`] positions, it returns `true`, so that no cycle is missed.
+    /// Returns `true` if reversible moves lead from the node `from` to the node `to`, along edges that carry
+    /// probability. Only reversible moves can form a cycle. If the search exceeds [`FARTHEST`] positions, returns
+    /// `true`, so that no cycle is missed.
     fn leads_to(&self, from: u32, to: u32) -> bool {
         let mut seen = FxHashSet::default();
         let mut waiting = vec![from];

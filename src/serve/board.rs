@@ -59,7 +59,7 @@ pub(super) struct Board {
     clocks: Option<ClockTimes>,
 }
 
-/// A name in the filters that no game has, with the most similar names.
+/// A name that occurs in the filters but in no game, and the names that are most similar to it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct UnknownNameAnswer {
     name: String,
@@ -162,7 +162,7 @@ impl Board {
         }
     }
 
-    /// Stores a name in the filters that no game has, with similar names.
+    /// Stores a name that occurs in the filters but in no game, and the names that are most similar to it.
     pub(super) fn set_unknown_name(&mut self, unknown: UnknownName) {
         self.unknown_name = Some(UnknownNameAnswer {
             name: unknown.name,

@@ -135,8 +135,8 @@ impl Guard {
     }
 }
 
-/// Returns the value of an `Origin` header if it is an origin that `--allow-origin` accepts and that a shell reads as it
-/// is. Otherwise returns `None`.
+/// Returns the value of an `Origin` header if `--allow-origin` accepts it and if it needs no quotes in a command for a
+/// shell. Otherwise returns `None`. A message suggests a command that contains this value.
 fn shown_origin(header: &HeaderValue) -> Option<&str> {
     let text = header.to_str().ok()?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:/".contains(&byte);

@@ -44,8 +44,8 @@ pub(super) struct Logging {
 }
 
 impl Logging {
-    /// Starts the thread of the log, which calls `log` for each request. Returns the queue of the thread, and a
-    /// receiver that is disconnected when the thread ends.
+    /// Starts a thread that calls `log` for each request. Returns the queue of requests for the thread, and a receiver
+    /// by which the caller can wait until the thread ends: the channel is then disconnected.
     pub(super) fn start(log: Log) -> io::Result<(Logging, Receiver<()>)> {
         let (waiting, requests) = mpsc::sync_channel(QUEUE_LENGTH);
         let (ended, end) = mpsc::channel();

@@ -67,8 +67,8 @@ const OTHER_GAMES: &str = "the files contain other games than the index: make th
 /// The end of the error message for a filter that `make-book` does not have.
 const NO_OPTION: &str = "make-book has no such filter; remove it";
 
-/// Speeds that a range of time controls can select exactly. Each speed has the least and the greatest number of seconds
-/// for 40 moves.
+/// The speeds for which `make-book --time-control` can select exactly the games of the speed, with the least and the
+/// greatest number of seconds for 40 moves. `--time-control` cannot separate classical from correspondence games.
 const SECONDS: [(Speed, u32, u32); 4] = [
     (Speed::UltraBullet, 0, 29),
     (Speed::Bullet, 30, 179),
@@ -270,8 +270,8 @@ impl AppState {
         Ok(states)
     }
 
-    /// Takes the stored content of an earlier request. If its identity is not `of`, discards the content and returns
-    /// `None`.
+    /// Takes the stored content of an earlier request. If the content was not made for the request `of`, discards it
+    /// and returns `None`.
     pub(super) fn take_made(&self, of: &MadeOf) -> Option<Content> {
         let last = task::lock(&self.last_made).take();
         last.filter(|(made_of, _)| made_of == of)

@@ -247,8 +247,9 @@ fn pieces(script: &str) -> Vec<(bool, String)> {
     pieces
 }
 
-/// Reads the rest of a string, up to the terminator `end`. In a template string, stops early if code follows, and adds
-/// an entry for the template to `open`.
+/// Reads the rest of a string or template literal of JavaScript, up to and including the terminator `end`. If a
+/// template literal contains `${`, stops there, and adds an entry to `open`, the nesting depth of braces for each
+/// template literal whose code is being read.
 fn read_text(letters: &mut Chars<'_>, open: &mut Vec<usize>, end: &str) -> String {
     let mut text = String::new();
     for letter in letters {
@@ -298,7 +299,8 @@ fn names(text: &str, mark: &str) -> Vec<String> {
     names
 }
 
-/// Returns `text` with each of `names` replaced by a short name. A name is replaced wherever it follows `mark`.
+/// Returns `text` with shorter names. If one of `names` directly follows the text `mark`, it is replaced by a name that
+/// is derived from its index in `names`: `a` to `z`, then `a1`, `b1` and so on.
 fn renamed(text: &str, mark: &str, names: &[String]) -> String {
     let mut parts = text.split(mark);
     let mut renamed = parts.next().unwrap_or_default().to_owned();
@@ -319,14 +321,13 @@ fn renamed(text: &str, mark: &str, names: &[String]) -> String {
     renamed
 }
 
-/// Splits a text into the name that it starts with and the rest.
+/// Splits `text` after its leading letters, digits and hyphens. Returns this name, which may be empty, and the rest.
 fn split_name(text: &str) -> (&str, &str) {
     let is_end = |letter: char| !letter.is_ascii_alphanumeric() && letter != '-';
     text.split_at(text.find(is_end).unwrap_or(text.len()))
 }
 
-/// Minifies code that contains no strings: removes blanks next to punctuation, shortens keywords, and removes the
-/// parentheses around single parameters.
+/// Minifies JavaScript code that contains no strings: removes blanks next to punctuation, writes `let` for `const` and `!0` for `true`, and removes the parentheses around single parameters.
 fn tight_code(code: &str) -> String {
     let is_word = |letter: char| letter.is_alphanumeric() || "_$".contains(letter);
     let code = without_blanks(code);

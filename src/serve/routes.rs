@@ -108,7 +108,7 @@ fn cors(origins: &[Origin]) -> CorsLayer {
         .allow_private_network(AllowPrivateNetwork::predicate(is_allowed))
 }
 
-/// Returns a route whose requests `answer` answers. `answer` reads the index, and is called on a worker thread.
+/// Returns a `GET` route. `answer` creates the response from the index, on a worker thread.
 fn index(
     answer: impl Fn(&AppState, &CacheKey) -> Result<Content, Refusal> + Copy + Send + Sync + 'static,
 ) -> MethodRouter<Arc<AppState>> {

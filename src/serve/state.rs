@@ -109,11 +109,11 @@ pub(super) enum Thread {
     Worker,
 }
 
-/// Returns `true` if a request for counts can be answered from few stored sums. `years` are the first and the last year
-/// of the games.
+/// Returns `true` if a request to an index of counts can be answered from few stored sums, so that it need not wait for
+/// a worker thread. `years` are the first and the last year of the games.
 ///
-/// A history needs a sum for each month. Transpositions need the sums of the positions after all moves. A filter on
-/// dates needs a sum for each year.
+/// Many sums are needed for a history (one for each month), for transpositions (those of the positions after all
+/// moves), and for a filter by date if the games span more than [`FEW_YEARS`] years (one for each year).
 fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     let has = |name| parameters.text(name).is_some();
     let many_years = years.is_some_and(|[first, last]| last - first > FEW_YEARS);

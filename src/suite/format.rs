@@ -57,8 +57,9 @@ pub fn begin_suite(path: &Path, force: bool) -> Result<BufferedFile> {
     Ok(BufferedFile::sealed(begin_text(path, force)?))
 }
 
-/// Writes the entries of a ranking to `file` in their order, and returns the file and the number of entries. `start_of`
-/// returns the starting position for the bytes of [`Ranked::start`].
+/// Writes the entries of `ranking` to `file` in their order, and returns the file and the number of entries. `suite`
+/// contains the options of the suite. `start_of` returns the starting position of an entry from the bytes in
+/// [`Ranked::start`], which encode it.
 pub(super) fn write_ranked(
     file: BufferedFile,
     format: SuiteFormat,

@@ -207,8 +207,9 @@ impl Ranker<'_> {
         open.map_or(Ok(()), |ending| self.rank_ending(ending))
     }
 
-    /// Adds the lines of a complete group to the ranking. If the suite consists of positions, adds the position in
-    /// which all lines of the group end. Skips candidates that do not pass the filters of the suite.
+    /// Adds all lines that lead to one position (`ending`) to the ranking. If the suite consists of
+    /// positions, adds this position instead of the lines. Lines and positions that do not pass the filters of the
+    /// suite are only counted.
     fn rank_ending(&mut self, mut ending: LineEnd) -> Result<()> {
         ending.end_line()?;
         let is_kept = self.suite.keeps(Some(ending.results.stats));
@@ -369,8 +370,9 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Returns the last position of the group and its opening, or `None` if the game is over after every line. The
-    /// position has the smallest move counters of all lines. The opening is that of the line with the most games.
+    /// Returns the position in which all lines of the group end, and its opening. Returns `None` if the game is over
+    /// after every line, for example by repetition. The position gets the smallest move counters that a line gives it,
+    /// and the opening of the line with the most games.
     fn position(&self, suite: &Suite) -> Result<Option<(Keyed<VariantPosition>, String)>> {
         let counters = |pos: &Keyed<VariantPosition>| {
             let pos = pos.position();
@@ -432,8 +434,9 @@ impl<'a> CountedLine<'a> {
         Variant::ALL[usize::from(self.end[0])]
     }
 
-    /// Returns the bytes by which a ranking identifies the line's starting position. For the start of standard chess,
-    /// they are eight zeros, because [`SourceSuite`](super::SourceSuite) identifies its first start by the same bytes.
+    /// Returns bytes that identify the line's starting position: eight zeros for the starting position of standard
+    /// chess, otherwise the number of the variant and the bytes of the start. A [`SourceSuite`](super::SourceSuite)
+    /// also writes eight zeros for its first start.
     fn start_bytes(&self) -> Vec<u8> {
         match (self.variant(), self.start) {
             (Variant::Standard, []) => vec![0; 8],

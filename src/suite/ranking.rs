@@ -65,7 +65,7 @@ pub(super) struct Ranking<'a> {
     by_position: Option<TextSorter>,
 }
 
-/// The length in bytes of the position identity that precedes a candidate in `by_position`.
+/// The length in bytes of the position's identity, which precedes each encoded entry in `by_position`.
 const IDENTITY: usize = size_of::<u64>();
 
 /// The length in bytes of the rank that precedes an encoded candidate.
@@ -203,7 +203,7 @@ fn too_many(path: &Path, suite: &Suite) -> Error {
     Error::too_large(path, problem)
 }
 
-/// Decodes a candidate from the bytes after its rank.
+/// Decodes an entry of a ranking from the bytes that follow its rank.
 fn read(ranked: &[u8]) -> Ranked {
     let mut parts = ranked.splitn(2, |byte| *byte == 0);
     let (text, rest) = (parts.next(), parts.next());

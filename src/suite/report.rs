@@ -608,7 +608,8 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
     }
 }
 
-/// An upper bound on the memory, in bytes, for one game of a match. It covers a growing list and the search for pairs.
+/// An upper bound on the memory, in bytes, for one game of a match: its entry in the list of games, which grows by
+/// doubling, and in the tables that find pairs of games.
 const GAME: usize = 160;
 
 /// An upper bound on the memory in bytes for one entry of the table of pairs of players who have played each other. It

@@ -127,8 +127,8 @@ impl Band {
         is_one_number: false,
     };
 
-    /// The empty range of the first pass over the lines, which only determines the highest number of games of a line.
-    /// It contains no line with a move, because only the empty line is regarded as having [`u64::MAX`] games.
+    /// An empty range, for the first pass over the lines, which only determines the highest number of games of a line.
+    /// The range begins at [`u64::MAX`] games, which no line with a move has.
     const NONE: Band = Band {
         least: u64::MAX,
         ..Band::ALL

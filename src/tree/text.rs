@@ -240,8 +240,8 @@ impl<S: Source> Tree<'_, S> {
     /// Writes the tree to `out` as PGN, like [`write_pgn`](Tree::write_pgn), and returns the number of moves. `path`
     /// names the output in errors. `event` is the value of the `Event` tag.
     ///
-    /// `comment` returns the comment for a move, or `None` for the usual comment. An empty comment is left out. If
-    /// `is_sealed` is `true`, the first game has a tag for the checksum of the file.
+    /// `comment` returns the text of the comment after a move, or `None` for the comment that `write_pgn` writes. An
+    /// empty text writes no comment. If `is_sealed` is `true`, the first game gets a tag for the checksum of the file.
     pub(crate) fn write_commented_pgn(
         &self,
         out: &mut impl Write,
@@ -285,8 +285,8 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// Writes `line`, the moves that lead from the position `start` to the first new move of a game. These moves have no
-/// comments.
+/// Writes `line` without comments: the moves that lead from the position `start` to the first move that the tree did
+/// not contain in earlier games.
 fn lead<W: Write>(
     games: &mut GameWriter<W>,
     start: &VariantPosition,

@@ -72,9 +72,10 @@ pub trait Source {
     /// Returns an error if a file cannot be read.
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>>;
 
-    /// Returns a number that identifies a position in a walk, so that the walk recognizes positions that it has
-    /// visited. Default: the position's [identity](Keyed::identity). A source that stores moves by Polyglot key returns
-    /// the [exact identity](Keyed::exact_identity) instead.
+    /// Returns a number that identifies a position, so that a walk recognizes positions that it has visited. Default:
+    /// the position's [identity](Keyed::identity), which is equal for all positions with equal legal moves. A source
+    /// that stores moves by Polyglot key can contain other moves for each key of such a position, so it returns the
+    /// [exact identity](Keyed::exact_identity).
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.identity()
     }
@@ -145,9 +146,9 @@ impl<S: Source> Source for LinesOf<S> {
     }
 }
 
-/// Returns three sources that are made from `source`: [`Replies`], the [`LinesOf`] White, and the [`LinesOf`] Black.
-/// Walks through all three reach every position that `source` can cover, whether it contains the moves of both sides or
-/// of one side.
+/// Returns three sources that are made from `source`: [`Replies`], and [`LinesOf`] for White and for Black. If `source`
+/// contains the moves of one side only, a walk through `source` alone would end after one move. Walks through these
+/// three sources reach every position that its moves cover.
 pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Source + 'a>; 3] {
     [
         Box::new(Replies(source)),
@@ -209,8 +210,9 @@ impl<S: Source> Source for UntilDone<'_, S> {
         }
     }
 
-    /// Returns the exact identity of the position. This source looks up moves by Polyglot key, so positions with
-    /// different keys may have different moves.
+    /// Returns the exact identity of the position. It differs from the identity where the Polyglot keys of equal
+    /// positions differ. This source looks up moves by Polyglot key, and can contain different moves for each of these
+    /// keys.
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
@@ -370,8 +372,8 @@ pub struct Limits {
     pub memory: Memory,
 }
 
-/// A move that is within the limits of a tree. It has two shares: one in the total weight of the moves of its position,
-/// and an estimated one of the whole tree.
+/// A move that is within the limits of a tree, with its share of the games or weights in its position, and an estimate
+/// of the part of the tree that follows it.
 #[derive(Clone, Debug)]
 struct KeptMove {
     pub mv: TreeMove,

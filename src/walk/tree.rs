@@ -140,7 +140,8 @@ impl<'a, S: Source> Tree<'a, S> {
     }
 }
 
-/// A position on the current path of a walk, linked to the position before it.
+/// A position on the current path of a walk through a tree of moves. It is linked to the position before it, so that
+/// the moves of the path can be listed.
 #[derive(Clone)]
 struct TreeNode {
     pos: Keyed<VariantPosition>,
@@ -441,7 +442,8 @@ pub(super) enum AfterMove {
     End,
 }
 
-/// The rule that selects the move after which a walk continues, for a position to which several moves lead.
+/// The rule that decides where a walk continues if several moves lead to the same position. After all other moves to
+/// this position, the walk marks a transposition.
 pub(super) enum Expansion {
     /// After the first such move that the walk visits.
     First { met: SpillingSet, plies: usize },
@@ -479,8 +481,9 @@ impl Expansion {
         Ok(Expansion::Shortest { met, moves })
     }
 
-    /// Decides how the walk goes on after the move `mv` from the position `before` to the position `after`. `ply` is
-    /// the number of half-moves from the start of the tree to `after`.
+    /// Decides whether a walk ends after the move `mv` from the position `before` to the position `after`, continues
+    /// there, or marks a transposition because `after` is continued elsewhere. `source` defines which positions are
+    /// equal. `ply` is the number of half-moves from the start of the tree to `after`.
     pub(super) fn after(
         &mut self,
         source: &impl Source,

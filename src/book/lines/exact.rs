@@ -143,8 +143,9 @@ impl ListedPosition {
     }
 }
 
-/// Returns the sort key of a move in polyglot's move order: the slot of its piece in `pieces`, the direction, the
-/// distance, and the promotion. A pawn's captures come before its steps, and castling comes last.
+/// Returns the sort key of a move in the order in which the program polyglot lists moves: the index of the moving piece
+/// in `pieces`, the direction and the distance in files and ranks, and the promotion. A pawn's captures come before its
+/// steps, and castling comes last.
 fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
     if let Some(side) = mv.castling_side() {
         return (pieces.len(), i32::from(side.is_queen_side()), 0, 0);

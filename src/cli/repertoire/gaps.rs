@@ -200,8 +200,8 @@ fn write(
     })
 }
 
-/// Warns if the source has no more games in a position that is more likely than every gap. Also warns if some of the
-/// `add` most likely gaps could not be answered.
+/// Warns if the source has no more games in a position that is reached more often than every gap. Also warns if some of
+/// the first `add` gaps got no answer. A gap is a position in which the repertoire has no answer.
 fn say_ends(found: &Gaps, add: usize, context: Context) {
     let likeliest = found.gaps.first().map_or(f64::MAX, |gap| gap.one_in);
     if let Some(end) = found

@@ -144,8 +144,8 @@ impl GameHeader {
             .is_none_or(|tag| tag == GameResult::Unknown)
     }
 
-    /// Returns the offset at which the game begins, or `None` if the offset is unknown. It is unknown for games without
-    /// tags, because an index made by `make-book --leveldb` does not store their offsets.
+    /// Returns the place of the game in its PGN file, or `None` if the place is unknown. An index made with `make-book
+    /// --leveldb` does not store the places of games without tags.
     pub(in crate::index) fn place(&self) -> Option<GamePlace> {
         self.place
     }

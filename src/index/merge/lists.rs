@@ -34,8 +34,8 @@ const START: &[u8] = b"xp";
 /// id, or the numbers of a name.
 const END: &[u8] = b"xq";
 
-/// The merge of the lists of several indexes of the explorer. A list contains the games of one position, player or
-/// Lichess id, or the numbers of one name.
+/// A merge of the lists of several explorer's indexes. A list contains the games of one position, player or Lichess id,
+/// or the numbers of all names that are equal after normalization.
 pub(super) struct ListMerge<'a> {
     plan: &'a MergePlan<'a>,
     merge: &'a MergedGames,
@@ -171,8 +171,8 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Adds the merged list with the key `subject`. It consists of the lists of all indexes with this key, in the order
-    /// of the indexes. The key must not belong to a new name.
+    /// Adds the merged list with the key `subject`: the lists with this key of all indexes, one after the other. Lists
+    /// of new names, which need renumbering, are added by [`add_named`](Self::add_named) instead.
     fn add(&mut self, subject: ListKey) -> Result<()> {
         // The new ids of each input follow those of the previous one, so concatenation keeps the order.
         for input in &mut self.inputs {
@@ -216,8 +216,9 @@ impl RangeMerge<'_> {
 
 /// A reader of the lists of one index in a range of list keys.
 ///
-/// The lists that contain numbers of names are read only from the base index, whose names keep their numbers. In all
-/// other indexes they are skipped, because merging renumbers the names.
+/// Merging gives new numbers to the names of all indexes except the base index, which is the index with the first
+/// games. Lists that contain numbers of names are therefore read only from the base index, and skipped in all other
+/// indexes.
 struct ListStream<'p> {
     index: &'p Index,
     entries: TablesCursor<'p>,
@@ -279,8 +280,8 @@ impl<'p> ListStream<'p> {
         self.lists.front().map(|list| list.subject)
     }
 
-    /// Removes the next lists of the current page (an entry that contains several lists), up to a list that is stored
-    /// in chunks or whose key is at least `other`. If `other` is `None`, keys are not limited.
+    /// Removes lists from the front of the current page (an entry that contains several lists), up to the first list
+    /// that is stored in chunks or whose key is at least `other`. If `other` is `None`, keys are not limited.
     ///
     /// Returns the key of the last removed list, and the encoding of all removed lists. Returns `None` if no list was
     /// removed.
@@ -295,8 +296,8 @@ impl<'p> ListStream<'p> {
         Some((last.subject, &self.page[first.start..last.list.end]))
     }
 
-    /// Removes the next list of the current page (an entry that contains several lists), and calls `f` with each record
-    /// of this list. The records have the game ids of the merged index.
+    /// Removes the first list that was not read yet from the current page (an entry that contains several lists), and
+    /// calls `f` with each record of this list. The records contain the ids that the games have in the merged index.
     fn take(&mut self, mut f: impl FnMut(ListRecord) -> Result<()>) -> Result<()> {
         let Some(next) = self.lists.pop_front() else {
             return Ok(());
@@ -384,9 +385,9 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Locates the lists in the page (an entry that contains several lists) that was read, as far as they are in the
-    /// range. `last` is the greatest list key that the page may contain. Also checks that the chunks read before the
-    /// page are those to which the page refers.
+    /// Locates those lists in the current page (an entry that contains several lists) whose keys lie in the range of
+    /// this reader. `last` is the greatest list key that the page may contain. Also checks that the chunks of long
+    /// lists that were read before the page are the ones that the page refers to.
     fn read_page(&mut self, last: ListKey) -> Result<()> {
         let (mut start, mut chunks) = (0, 0);
         let lists = &mut self.lists;

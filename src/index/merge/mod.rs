@@ -164,8 +164,8 @@ impl MergeIndexes {
         writer.write_batches(groups, last, plan.games, &self.stop, &self.meter)
     }
 
-    /// Returns an iterator over the entries that `join` creates from each key range in `ranges`. Several ranges are
-    /// processed in parallel, as many as the memory budget allows.
+    /// Returns an iterator over the batches of entries that `join` creates from each key range in `ranges`. Several
+    /// ranges are processed in parallel, as many as the memory budget and the indexes in `plan` allow.
     fn joined<F: Fn(&KeyRange) -> Result<EntryBatch> + Send + Sync>(
         &self,
         plan: &MergePlan<'_>,

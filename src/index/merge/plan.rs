@@ -13,8 +13,8 @@ use crate::{
 /// streamed.
 pub(super) const LONGEST_HELD: usize = 256 << 10;
 
-/// The minimum of the number of LevelDB tables that begin in one key range. A merge is divided into key ranges that are
-/// processed one by one.
+/// The minimum number of LevelDB tables whose first keys lie in one key range. A merge is divided into key ranges,
+/// which are processed one by one.
 const FEWEST_TABLES: usize = 2;
 /// The maximum of the number of LevelDB tables that begin in one key range. A merge of `n` indexes is divided into key
 /// ranges in which about `n` tables begin, but at least [`FEWEST_TABLES`] and at most this number.
@@ -164,8 +164,8 @@ impl<'a> MergePlan<'a> {
     }
 
     /// Divides the keys from `start` up to but excluding `end` into ranges of a few megabytes. A range begins near the
-    /// first key of a table. `align` receives this key, and returns the greatest key that is not greater and at which a
-    /// range may begin. If `align` returns `None`, no range begins there.
+    /// first key of a table. `align` receives this first key, and returns the greatest key up to it at which a range
+    /// may begin, or `None` if no range may begin there.
     pub(super) fn ranges(
         &self,
         start: &[u8],

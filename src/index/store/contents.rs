@@ -11,14 +11,15 @@ use crate::index::layout::parse_number;
 /// [`folded`](crate::pgn::folded) changes.
 const VERSION: u64 = 8;
 
-/// The description of an explorer's index of games: decimal numbers, separated by vertical bars.
+/// The description of an explorer's index of games: decimal numbers, separated by vertical bars. A list contains items
+/// about one subject, such as the games of one position. A page is an entry with several lists.
 ///
 /// | field | meaning |
 /// |---|---|
 /// | 0 | the version of the layout: 8 |
-/// | 1 | the number of leading bits that the subjects of a page have in common |
+/// | 1 | the number of leading bits in which the keys of all lists of a page agree |
 /// | 2 | the number of positions |
-/// | 3 | the number of items in all lists |
+/// | 3 | the total number of items in all lists |
 /// | 4 | the number of names |
 /// | 5 | the last half-move of a game that is counted; only with `--max-ply` |
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

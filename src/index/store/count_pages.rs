@@ -32,8 +32,8 @@ use crate::{error::Result, index::entry_batches::EntryBatch, position::BookMove}
 /// each period.
 pub const INLINE: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
-/// The value that a page (an entry with several positions) stores as the number of moves of a position whose rows are
-/// in separate entries.
+/// A special value that a page (an entry with several positions) stores in place of the number of moves of a position.
+/// It says that the results of this position are in entries of their own.
 const SEPARATE: u64 = INLINE as u64 + 1;
 
 /// Returns the order of a Golomb code. The code stores the keys of the `count` positions in a page (an entry with
@@ -186,7 +186,7 @@ pub(in crate::index) struct CountPageBuilder {
     about: AboutRows,
 }
 
-/// Properties of all rows that were added to a [`CountPageBuilder`].
+/// The years of all rows that were added to a [`CountPageBuilder`], and whether some of the rows have no move.
 #[derive(Copy, Clone, Default, Debug)]
 pub(in crate::index) struct AboutRows {
     /// The first and the last known year.

@@ -67,8 +67,9 @@ pub struct GameRow {
     pub ending: u64,
 }
 
-/// The greatest fingerprint of a game's last position. A row stores a Lichess id or a fingerprint in six bytes:
-/// numbers up to [`SiteId::MOST`] are Lichess ids, and all greater numbers are fingerprints.
+/// The greatest fingerprint of a game's last position; fingerprints begin at 1. A row stores either a Lichess id or a fingerprint in
+/// six bytes: numbers up to [`SiteId::MOST`] are Lichess ids, and a greater number is a fingerprint plus
+/// [`SiteId::MOST`].
 pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MOST;
 
 impl GameRow {
@@ -206,7 +207,7 @@ impl EcoNumber {
         EcoNumber(letter * 100 + u16::from(tens - b'0') * 10 + u16::from(units - b'0') + 1)
     }
 
-    /// Returns the code as text, such as `B20`, or `None` for a game without a code.
+    /// Returns the opening code (ECO) as text, such as `B20`, or `None` for a game without an opening code.
     pub fn code(self) -> Option<[u8; 3]> {
         let number = self.0.checked_sub(1)?;
         let digit = |digit: u16| b'0' + digit as u8;

@@ -358,8 +358,8 @@ impl GameEntries<'_> {
 /// The greatest number of names that a [`Namer`] remembers, to bound its memory. At this limit it forgets all names,
 /// and then gives a repeated name another number.
 const MOST_NAMES: usize = 1 << 17;
-/// The greatest total size in bytes of the names that a [`Namer`] remembers. When it is exceeded, the table forgets all
-/// names.
+/// The greatest total size in bytes of the names that a [`Namer`] remembers. If it is exceeded, the `Namer` forgets all
+/// names and gives them new numbers when they occur again.
 const MOST_BYTES: usize = 4 << 20;
 
 /// A table that numbers player and event names in the order in which the names first occur.

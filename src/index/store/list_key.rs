@@ -15,8 +15,9 @@ use crate::position::Variant;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ListKey(pub u64);
 
-/// The subject of a list in an explorer's index: the games of a player with one color, a name, or a Lichess id. The
-/// discriminant is one half of the key of the hash function, so equal texts of different kinds have different hashes.
+/// The kind of text or number from which the key of a list is calculated: the name of a player with White or with
+/// Black, the name of a player or an event, or a Lichess id. Each kind has its own seed of the hash function, so equal
+/// texts of different kinds have different hashes.
 #[derive(Copy, Clone)]
 enum SubjectKind {
     White = 1,
@@ -57,8 +58,8 @@ impl ListKey {
         ListKey::hashed(kind, folded.as_bytes())
     }
 
-    /// Returns the key of the list that contains the numbers of a name. `folded` is the player or event name,
-    /// normalized for comparison.
+    /// Returns the key of the list for the player or event name `folded`, which must be normalized for comparison. The
+    /// list contains the numbers of all names that are equal to `folded` after normalization.
     pub fn name(folded: &str) -> ListKey {
         ListKey::hashed(SubjectKind::Name, folded.as_bytes())
     }

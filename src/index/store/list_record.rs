@@ -20,8 +20,8 @@ pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 /// The value that a record of a name number contains in place of a move. It is not a move of any variant.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
-/// Returns `true` if an item with the move `mv` belongs to the list of a position. Such an item has a move, or
-/// [`BookMove::NONE`] if the game ends in the position.
+/// Returns `true` if an item with the value `mv` belongs to the list of a position: `mv` is then a move, or
+/// [`BookMove::NONE`] if the game ends in the position. An item in the list of a player, a Lichess id or a name contains [`LISTED`] or [`NAMED`] instead.
 pub fn is_of_position(mv: BookMove) -> bool {
     mv != LISTED && mv != NAMED
 }

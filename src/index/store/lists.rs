@@ -97,8 +97,9 @@ pub struct ChunkedList {
 }
 
 impl ChunkedList {
-    /// Encodes the description, which a page (an entry with several lists) stores instead of the list itself, and
-    /// appends it to `out`. `white_to_move` says who is to move in the position of the list.
+    /// Encodes the description of a long list and appends it to `out`. The page, an entry that contains the short
+    /// lists, stores this description in place of the long list, whose chunks have entries of their own.
+    /// `white_to_move` says which side is to move in the position of the list.
     pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
         put_varint(out, u64::from(white_to_move));
         let flags = u64::from(self.is_of_position) << 1 | u64::from(self.has_periods);
@@ -357,7 +358,8 @@ impl<'a> ListBuilder<'a> {
         }
     }
 
-    /// Adds a record, which states that a game belongs to a list. Records must arrive in ascending order.
+    /// Adds a record: a list, and a game that belongs to it. Records must be added in ascending order of lists, and of
+    /// games within a list.
     ///
     /// # Errors
     ///

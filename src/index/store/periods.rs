@@ -75,8 +75,9 @@ pub struct PeriodResults {
 }
 
 impl PeriodResults {
-    /// Encodes the results and appends them to `out`. `of_games` says whether the index contains games. If it contains
-    /// counts, no candidates are stored.
+    /// Encodes the results of a position in one period, and appends them to `out`. `of_games` says whether the index
+    /// contains games. In an index of games, the encoding also contains the candidates for the list of top games and
+    /// for the list of recent games.
     ///
     /// # Panics
     ///

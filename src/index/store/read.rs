@@ -89,7 +89,8 @@ impl Index {
         self.details(id, |details| details.header(&row, [&white, &black, &event]))
     }
 
-    /// Calls `f` with the details of game `id` (its offset, and fields of its record), and returns the result of `f`.
+    /// Calls `f` with the details of game `id`, and returns the result of `f`. The details are the game's offset in its
+    /// PGN file and fields such as its event and site.
     pub(in crate::index) fn details<T>(
         &self,
         id: u32,

@@ -252,8 +252,8 @@ pub(super) struct Months {
 }
 
 impl Months {
-    /// The range for rows that are stored without a month. The rows of an entry for one period need no month, because
-    /// each of them covers the whole period.
+    /// The range for rows without a month: rows of an entry that contains the results of one period need no month,
+    /// because the period says it. The count is 1, so a row's number contains only its class.
     pub(super) const NONE: Months = Months { first: 0, count: 1 };
 
     /// Returns the range of the known months of `rows`, or [`Months::NONE`] if no month is known.
@@ -294,9 +294,9 @@ impl Months {
         is_month.then_some((class, Month(month)))
     }
 
-    /// Returns the order of a Golomb code. The code stores the classes (speed and rating group) and months of the
-    /// `rows` rows of one move, as differences between consecutive numbers that [`number`](Months::number) returns. The
-    /// order is chosen for evenly distributed numbers.
+    /// Returns the order of the Golomb code (a divisor of 2 to the power of the order) for the `rows` rows of one move.
+    /// The code stores the differences between the [numbers](Months::number) of consecutive rows, which combine month,
+    /// speed and rating group. The order suits numbers that are evenly distributed.
     fn order(self, rows: u64) -> u32 {
         (self.count * Class::COUNT as u64 / rows).max(1).ilog2()
     }
@@ -359,8 +359,9 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
 /// The order of the Golomb code for a game id.
 const ORDER_OF_IDS: u32 = 20;
 
-/// Returns the order of a Golomb code. The code stores the sum of the ratings of `rated` players, as the difference
-/// from the expected sum.
+/// Returns the order of the Golomb code (a divisor of 2 to the power of the order) that stores the sum of the ratings
+/// of `rated` players. The code stores the difference of the sum from the
+/// expected sum. This difference grows with the square root of `rated`, and the order grows with it.
 fn order_of_ratings(rated: u64) -> u32 {
     7 + rated.ilog2() / 2
 }

@@ -118,7 +118,7 @@ impl CountsInput {
         }
     }
 
-    /// Reads one Parquet file of counts, and adds its rows to the stores in which the run sums counts.
+    /// Reads one Parquet file of counts, and adds its rows to the sums of `run`.
     fn add_part(&self, run: &Run<'_>, part: &Part) -> Result<()> {
         if run.needs.identities && !part.has_identities()? {
             return Err(Error::format(part.path(), CountsError::NoIdentity));

@@ -24,7 +24,8 @@ struct BookSink<'a> {
     file: AtomicFile,
 }
 
-/// Returns a plan for writing the book, or `None` if the options request no book. Adds to `needs` what the book needs.
+/// Returns a plan for writing the book, or `None` if the options request no book. Sets the flags in `needs` for the
+/// data that the book uses.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _: &'a Inputs<'_>,

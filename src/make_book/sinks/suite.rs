@@ -28,7 +28,8 @@ struct SuiteSink<'a> {
     usual: [u64; Variant::ALL.len()],
 }
 
-/// Returns a plan for writing the suite, or `None` if the options request none. Adds to `needs` what the suite needs.
+/// Returns a plan for writing the opening suite, or `None` if the options request no suite. Sets the flags in `needs`
+/// for the data that the suite uses.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _: &'a Inputs<'_>,

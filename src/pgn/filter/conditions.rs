@@ -114,8 +114,8 @@ pub struct TimeControlRange {
 }
 
 impl TimeControlRange {
-    /// Returns `true` if a time control of `seconds` seconds for 40 moves is in the range. Both bounds belong to the
-    /// range.
+    /// Returns `true` if the range contains a time control in which a player has `seconds` seconds for 40 moves: the
+    /// base time plus 40 increments. Both bounds belong to the range.
     pub fn contains(&self, seconds: u64) -> bool {
         (self.min..=self.max).contains(&seconds)
     }
@@ -159,7 +159,8 @@ impl FromStr for TimeControlRange {
 /// memory for parsing longer values.
 const LONGEST_CONTROL: usize = 1024;
 
-/// The number of moves that the expected time of a game covers.
+/// The number of moves for which [`estimated_seconds`] calculates the time of a player. Lichess assigns speeds by the
+/// time for 40 moves.
 const MOVES: u64 = 40;
 
 /// Returns the number of seconds that a `TimeControl` tag gives a player for 40 moves: the base times of all periods up
@@ -216,8 +217,9 @@ impl TimeControlPeriod {
         })
     }
 
-    /// Returns the time in milliseconds that a player gets in this period for `moves` moves, or for the whole period if
-    /// it has fewer.
+    /// Returns the time in milliseconds that a player gets in one period of a time control: the base time, and an
+    /// increment for each of `moves` moves. If the period has fewer moves than `moves`, returns the time for the whole
+    /// period.
     fn millis(&self, moves: u64) -> u64 {
         let moves = self.moves.map_or(moves, |own| own.min(moves));
         self.base
@@ -347,7 +349,8 @@ pub enum NameMatch {
 }
 
 impl NameMatch {
-    /// Returns `true` if `name` matches the name `wanted`. Both must have been normalized by [`folded`].
+    /// Returns `true` if `name` is equal to `wanted` ([`NameMatch::Whole`]) or contains it ([`NameMatch::Part`]). Both
+    /// texts must have been normalized by [`folded`].
     pub(crate) fn matches(self, name: &str, wanted: &str) -> bool {
         match self {
             NameMatch::Whole => name == wanted,

@@ -191,9 +191,9 @@ fn described(others: &[String]) -> Option<String> {
 /// The maximum number of members in a zip archive. The table of contents takes about 200 bytes of memory per member.
 const MOST_MEMBERS: u64 = 1 << 16;
 
-/// Returns the number of members in a zip archive, according to the record that ends its table of contents
-/// (APPNOTE.TXT, 4.3.14 and 4.3.16). Because the archive's comment may contain bytes that look like such a record,
-/// returns one candidate for each possible record in the last 64 KiB.
+/// Returns the possible numbers of members in a zip archive. The record that ends the archive's table of contents says
+/// the number (APPNOTE.TXT, 4.3.14 and 4.3.16). The comment of the archive may contain bytes that look like such a
+/// record, so the result has an item for each possible record in the last 64 KiB.
 fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
     /// The size in bytes of the record that ends the table of contents. `LOCATOR` and `END_64` are the sizes of the two
     /// records before it in archives with many members (ZIP64).

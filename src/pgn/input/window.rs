@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// A window of the largest size that a frame can state is refused, and no sum or product of it overflows.
+    /// Rejects a zstd frame that states the largest possible window, and calculates its size without an overflow.
     #[test]
     fn the_largest_windows_are_refused() {
         let all_of_content = [&[0x28, 0xb5, 0x2f, 0xfd, 0xe0][..], &[0xff; 8]].concat();

@@ -365,10 +365,10 @@ fn path_of_open(_file: &File) -> io::Result<PathBuf> {
     Err(ErrorKind::Unsupported.into())
 }
 
-/// Renames an output at the temporary path `made` to an unused name next to `target`, and returns that name. The name
-/// is that of the target with `ending`, or with a number and `ending`. If all of these names are taken, it is the
-/// temporary name without its extension, because files with this extension are removed later. Returns `None` if nothing
-/// exists at `made`.
+/// Renames an output from its temporary path `made` to an unused name next to `target`, and returns that name. The
+/// names that are tried are the name of the target plus `ending`, then plus `.1` and `ending`, and so on. If all of
+/// these exist, the output gets its temporary name without the extension, because files with this extension are removed
+/// later. Returns `None` if nothing exists at `made`.
 fn keep(made: &Path, target: &Path, ending: &str) -> Option<Kept> {
     let numbered = (0..100).map(|number| {
         let mut name = target.file_name().unwrap_or_default().to_owned();

@@ -70,8 +70,9 @@ impl Target {
         self.guard = Some(guard);
     }
 
-    /// Updates the recorded time of the last status change of the old output. The cleanup after a killed process may
-    /// have removed a hard link to the old output, which changes this time.
+    /// Reads again when the old output was last changed, if it is otherwise the same file. After a killed process,
+    /// polybook may remove a hard link to the old output, which sets a new change time. Without this update, the commit
+    /// would take the old output for a changed file.
     pub(super) fn refresh_change_time(&mut self) -> Result<()> {
         let now = FileState::of(&self.path).at(&self.name, "open")?;
         if now.map(FileState::renamed) == self.before.map(FileState::renamed) {

@@ -253,8 +253,8 @@ impl Temporary {
     }
 
     /// Releases the file or directory, so that it is no longer removed when the value is dropped. Returns its path, and
-    /// a handle that marks the file or directory as in use. The caller must hold the handle until the file or directory
-    /// has been renamed. The handle is `None` on Windows, which does not rename open files.
+    /// an open handle that marks the file or directory as in use. The caller must hold the handle until the file or
+    /// directory has been renamed. The handle is `None` on Windows, which cannot rename open files.
     pub(super) fn keep(mut self) -> (PathBuf, Option<File>) {
         live().paths.remove(&self.path);
         // Windows does not rename a file or directory that is open.
@@ -614,9 +614,9 @@ pub(super) fn claim_directory(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Marks an old output as in use while it is being replaced: it has a temporary name for a moment, under which another
-/// process of polybook might remove it. The mark lasts until the returned file is dropped. Returns `None` if the output
-/// cannot be opened. Always returns `None` on Windows, which does not rename open files.
+/// Locks an old output, so that no other process of polybook removes it while it is being replaced: the old output then
+/// has a temporary name for a moment. The lock is released when the returned file is dropped. Returns `None` if the
+/// output cannot be opened. Always returns `None` on Windows, which does not rename open files.
 pub(super) fn claim_replaced(path: &Path) -> Option<File> {
     if cfg!(windows) {
         return None;

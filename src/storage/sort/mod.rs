@@ -139,7 +139,7 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
 
 /// An algorithm that folds the records of a sorted sequence, for example by summing the counts of equal neighbors.
 pub(crate) trait Fold: Default {
-    /// The type of the records that are folded.
+    /// The type of the records. The fold combines equal records of a sorted sequence into one.
     type Record;
 
     /// Takes the next record of an ascending sequence. Calls `out` with the merged records that no later record of the

@@ -99,9 +99,10 @@ impl RunFile {
         Ok(())
     }
 
-    /// Reads `bytes` bytes of a run, a sequence of bytes in the file, and appends them to `out`. `start` is the offset
-    /// of the run in the file. `before` is the number of bytes of the run that precede the bytes to read, a multiple of
-    /// [`BLOCK`]. The bytes must end with a complete block or with the run.
+    /// Reads a part of a run and appends it to `out`. A run is a sequence of bytes in the file, with a checksum after
+    /// each block of [`BLOCK`] bytes. `start` is the offset of the run in the file. `before` is the offset of the part
+    /// in the run, without the checksums; it must be a multiple of [`BLOCK`]. `bytes` is the length of the part, which
+    /// must end where a block or the run ends.
     ///
     /// # Errors
     ///

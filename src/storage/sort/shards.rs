@@ -416,15 +416,16 @@ impl<R: Record> SealedWriter<R> {
     }
 }
 
-/// Merges the sorted records of several sources, folds equal records, and drops the groups for which `keeps` returns
-/// `false`. A group consists of all records of one [rank](Record::rank), such as the moves of one position.
+/// Merges the sorted records of several sources. Equal records are combined into one by [`Record`]. Then each group of
+/// records with one [rank](Record::rank), such as the moves of one position, is dropped if `keeps` returns `false` for
+/// it.
 ///
 /// The shards are divided into `ranges` equal ranges, which are merged in parallel on all threads of the current rayon
 /// pool. `ranges` must divide [`SHARDS`]. `open` returns the sources of the records of a range of shards. `watch` is
 /// called from time to time with the number of bytes in temporary files; if it returns an error, the merge ends with
 /// this error.
 ///
-/// Returns the records that were kept, and the numbers of groups and records that were dropped.
+/// Returns the sorted records that were kept, and the numbers of groups and records that were dropped.
 ///
 /// # Errors
 ///

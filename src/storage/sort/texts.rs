@@ -168,10 +168,12 @@ impl TextSorter {
         self.places = places;
     }
 
-    /// Sorts the texts at `same`, which have equal prefixes. `after` is a buffer.
+    /// Sorts the texts in `same`, whose first bytes (prefixes) are equal. `after` is a buffer, which is reused between
+    /// calls.
     ///
-    /// Texts are scattered over memory, so comparing them is slow. Each text is therefore loaded once, and the bytes
-    /// after its prefix are copied and compared. These bytes are rarely equal.
+    /// Texts are scattered over memory, so each comparison of whole texts is slow. Therefore, the bytes after the
+    /// prefix of each text are first copied to `after` and sorted. Whole texts are compared only if these bytes are
+    /// equal too.
     fn sort_equal_prefixes(&self, same: &mut [TextRef], after: &mut Vec<([u64; 2], TextRef)>) {
         let is_full = same[0].prefix[1] as u8 != 0;
         if !is_full || same.len() > MAX_COPIED {
@@ -245,7 +247,7 @@ impl TextSorter {
         writer.finish()
     }
 
-    /// Filters a sorted sequence of texts. Returns only the texts that the sorter keeps, up to its limit.
+    /// Returns those texts of a sorted sequence that the limits in `self.best` keep. Without limits, returns all texts.
     fn filter_kept<'a>(
         &self,
         sorted: impl Iterator<Item = Result<Cow<'a, [u8]>>>,
