@@ -9,7 +9,8 @@ use std::{
 use super::{
     Context,
     filters::{ExplorerFilterArgs, check_names, explorer_of, passed_unknown},
-    input::{cached_index, file_or_index, has_index},
+    index_cache::cached_index,
+    input::{file_or_index, has_index},
     position::UntaggedArg,
     repertoire::{Opener, with_side},
     usage::Usage,

@@ -15,11 +15,7 @@ use polybook::{
 };
 use shakmaty::Color;
 
-use super::{
-    Context,
-    input::{index_of, may_have_games},
-    usage::Usage,
-};
+use super::{Context, index_cache::index_of, input::may_have_games, usage::Usage};
 
 /// The identifier of the group of options whose values are names of players or events. The option `--exact` requires
 /// one of them.

@@ -7,7 +7,7 @@ use polybook::index::Index;
 use super::{
     Context,
     filters::{explorer_of, needs_explorer},
-    input::index_of,
+    index_cache::index_of,
     terminal::print_bytes,
 };
 

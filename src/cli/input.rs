@@ -21,9 +21,7 @@ use polybook::{
     storage::output::{TemporaryDir, is_standard_output, refuse_clashes},
 };
 
-#[cfg(feature = "serve")]
-pub use super::serve::cached_index;
-use super::{Context, usage::Usage};
+use super::usage::Usage;
 
 /// The argument that names a book, for those commands of polybook that exist in the program `polyglot`, too.
 #[derive(clap::Args, Debug)]
@@ -129,23 +127,6 @@ pub fn may_have_games(path: &Path) -> polybook::Result<bool> {
         FileKind::Gzip | FileKind::Bzip2 | FileKind::Zstd | FileKind::Zip | FileKind::Other
     );
     Ok(is_known && !is_book_or_empty(path)?)
-}
-
-/// Returns the path of the index to open for an argument. For a PGN file, this is its index in the cache of `serve`,
-/// which is first made if it does not exist.
-pub fn index_of(argument: &Path, context: Context) -> anyhow::Result<PathBuf> {
-    match may_have_games(argument)? {
-        true => cached_index(argument, Variant::Standard, context),
-        false => Ok(argument.to_owned()),
-    }
-}
-
-/// Returns an error, because this build has no cache of indexes.
-#[cfg(not(feature = "serve"))]
-pub fn cached_index(pgn: &Path, _untagged: Variant, _context: Context) -> anyhow::Result<PathBuf> {
-    let problem =
-        "games, and this build has no cache of indexes: make an index with make-book --explorer";
-    Err(Error::file(pgn, problem).into())
 }
 
 /// Returns the path of the file or directory to open for an argument. For `-` and pipes, this is the path of a

@@ -15,6 +15,7 @@ mod filter;
 mod filters;
 mod game;
 mod games;
+mod index_cache;
 mod info_book;
 mod input;
 mod key;
@@ -45,14 +46,13 @@ mod verify;
 mod weighting;
 mod welcome;
 
-use std::{any::TypeId, ffi::OsString, io::Write, path::PathBuf, sync::Arc};
+use std::{any::TypeId, ffi::OsString, path::PathBuf};
 
 use anyhow::Context as _;
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
-use polybook::{counted, progress::Meter};
-use serde_json::Value;
+use polybook::counted;
 
-use self::{progress::Bar, terminal::print_json};
+use self::progress::Context;
 
 /// Make opening books, suites and databases from PGN, change them, and explore which moves were played
 #[derive(Parser, Debug)]
@@ -108,12 +108,6 @@ enum Command {
     Verify(verify::Args),
     Completions(completions::CompletionsArgs),
     Man(completions::ManArgs),
-}
-
-/// The settings that all commands share.
-#[derive(Copy, Clone, Debug)]
-struct Context {
-    quiet: bool,
 }
 
 /// Runs a command line and returns its exit status: 0 if the work is done, 1 if it failed, 2 if the command line was wrong.
@@ -201,38 +195,5 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Verify(args) => verify::run(&args, context),
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args, context),
-    }
-}
-
-impl Context {
-    /// Prints text for people to standard error, unless `--quiet` is given.
-    fn say(self, text: &str) {
-        if !self.quiet {
-            // An error is ignored: the work is done even if the message cannot be written.
-            let _ = terminal::stderr().write_all(input::with_given_names(text).as_bytes());
-        }
-    }
-
-    /// Prints warnings to standard error, one line each, unless `--quiet` is given.
-    fn warn(self, warnings: &[String]) {
-        for warning in warnings {
-            self.say(&format!("{warning}\n"));
-        }
-    }
-
-    /// Prints a summary to standard error, and the JSON document to standard output if `has_document`.
-    fn report(self, text: &str, has_document: bool, document: Value) -> anyhow::Result<()> {
-        self.say(text);
-        if has_document {
-            print_json(&document)?;
-        }
-        Ok(())
-    }
-
-    /// Runs `work`, which consists of one phase, and shows its progress.
-    fn show_progress<T>(self, phase: &'static str, work: impl FnOnce(&Arc<Meter>) -> T) -> T {
-        let meter = Arc::default();
-        let _bar = Bar::of_phase(phase, &meter, self);
-        work(&meter)
     }
 }

@@ -1,7 +1,8 @@
-//! A progress bar on a terminal. It shows the phase, the part that is done, and an estimate of the remaining time.
+//! The messages of a command to the user, and a progress bar on a terminal. The bar shows the phase, the finished
+//! fraction, and an estimate of the remaining time.
 
 use std::{
-    io::IsTerminal,
+    io::{IsTerminal, Write},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -12,11 +13,55 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use polybook::{
+    counted,
     make_book::{Phase, Progress},
     progress::Meter,
 };
+use serde_json::Value;
 
-use super::{Context, counted};
+use super::{
+    input,
+    terminal::{self, print_json},
+};
+
+/// The settings that all commands share.
+#[derive(Copy, Clone, Debug)]
+pub struct Context {
+    pub quiet: bool,
+}
+
+impl Context {
+    /// Prints text for people to standard error, unless `--quiet` is given.
+    pub fn say(self, text: &str) {
+        if !self.quiet {
+            // An error is ignored: the work is done even if the message cannot be written.
+            let _ = terminal::stderr().write_all(input::with_given_names(text).as_bytes());
+        }
+    }
+
+    /// Prints warnings to standard error, one line each, unless `--quiet` is given.
+    pub fn warn(self, warnings: &[String]) {
+        for warning in warnings {
+            self.say(&format!("{warning}\n"));
+        }
+    }
+
+    /// Prints a summary to standard error, and the JSON document to standard output if `has_document`.
+    pub fn report(self, text: &str, has_document: bool, document: Value) -> anyhow::Result<()> {
+        self.say(text);
+        if has_document {
+            print_json(&document)?;
+        }
+        Ok(())
+    }
+
+    /// Runs `work`, which consists of one phase, and shows its progress.
+    pub fn show_progress<T>(self, phase: &'static str, work: impl FnOnce(&Arc<Meter>) -> T) -> T {
+        let meter = Arc::default();
+        let _bar = Bar::of_phase(phase, &meter, self);
+        work(&meter)
+    }
+}
 
 /// The progress bar that is currently shown. It is stored here so that a signal handler can clear it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);

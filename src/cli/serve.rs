@@ -17,9 +17,8 @@ use anyhow::{Context as _, anyhow};
 use polybook::{
     Error, FileKind,
     explorer::{Explorer, Filters},
-    make_book::{Progress, Unfinished},
+    make_book::Unfinished,
     openings::OpeningFilter,
-    position::Variant,
     serve::{
         BookFile, Cache, CachedIndex, IndexProgress, Indexing, Listening, Log, Origin, Served,
         ServedRepertoire, Server, Stop,
@@ -31,9 +30,10 @@ use shakmaty::Color;
 use super::{
     Context, counted, errors,
     evals::EvalsArg,
-    filters, input,
+    filters,
+    index_cache::{RunningBuild, ensure_built, rebuild_if_damaged},
+    input,
     position::UntaggedArg,
-    progress::Bar,
     repertoire::{Opener, with_side},
     signals, terminal,
     usage::Usage,
@@ -47,9 +47,6 @@ const LAST_ANSWERS: Duration = Duration::from_secs(3);
 /// The time to wait for the indexes before the page is served without them. Small files are usually indexed within this
 /// time, so that the page need not show progress.
 const SOON: Duration = Duration::from_secs(1);
-
-/// The interval at which the server checks whether another process has finished an index.
-const AGAIN: Duration = Duration::from_millis(200);
 
 /// Show games in the browser, and answer the requests of Lichess's opening explorer API
 #[derive(clap::Args, Debug)]
@@ -306,9 +303,6 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
     Ok(sources)
 }
 
-/// The progress of the index that is currently being built, or `None` if no index is being built.
-type RunningBuild = Mutex<Option<Arc<Progress>>>;
-
 /// Opens the indexes of all sources. If this takes longer than [`SOON`], serves the page on `listener` in the meantime,
 /// and the page shows the progress. Returns the explorer, and `true` if the address of the page has been printed
 /// already.
@@ -367,7 +361,7 @@ fn open(
     let (mut shown, mut without_games) = (Vec::new(), Vec::new());
     for source in sources {
         let made = source.cached.as_ref().map_or(Ok(()), |index| {
-            make(source.path, index, args.threads(), context, running)
+            ensure_built(source.path, index, args.threads(), context, running)
         });
         match made {
             Err(Error::Empty { reason }) => without_games.push((source.path, reason)),
@@ -401,41 +395,9 @@ fn open(
         .iter()
         .filter_map(|source| Some((source.path, source.cached.as_ref()?)));
     for (pgn, index) in cached {
-        make_again_if_damaged(pgn, index, args.threads(), context, running)?;
+        rebuild_if_damaged(pgn, index, args.threads(), context, running)?;
     }
     Ok(open()?)
-}
-
-/// Returns the path of the index of a PGN file in the user's cache. First builds the index if it is missing or damaged.
-/// `untagged` is the variant of games without a `Variant` tag.
-pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::Result<PathBuf> {
-    let Some(directory) = dirs::cache_dir() else {
-        let usage = "an index cannot be cached, because this system has no directory for caches: make an index with make-book --explorer";
-        return Err(Usage(usage.to_owned()).into());
-    };
-    let index = Cache::new(directory.join("polybook"))?.of(pgn, untagged)?;
-    let running = RunningBuild::default();
-    make(pgn, &index, 0, context, &running)?;
-    make_again_if_damaged(pgn, &index, 0, context, &running)?;
-    Ok(index.path().to_owned())
-}
-
-fn make_again_if_damaged(
-    pgn: &Path,
-    index: &CachedIndex,
-    threads: usize,
-    context: Context,
-    running: &RunningBuild,
-) -> polybook::Result<()> {
-    if index.is_sound()? {
-        return Ok(());
-    }
-    let name = pgn.display();
-    context.say(&format!(
-        "the index of {name} is damaged: making it again\n"
-    ));
-    index.remove_unless(|| index.is_sound())?;
-    make(pgn, index, threads, context, running)
 }
 
 /// Returns the cache in which the indexes of PGN files are kept: in the user's cache directory, or in a temporary
@@ -455,64 +417,6 @@ fn cache(args: &Args) -> anyhow::Result<Cache> {
     };
     let directory = directory.join("polybook");
     Cache::new(directory).context(NOT_KEPT)
-}
-
-/// Builds the index of a PGN file, unless a complete index of the current file exists. If another process is
-/// building the index, says so, unless `context` requests no output, and waits for that process. Stores the
-/// progress in `running`.
-fn make(
-    pgn: &Path,
-    index: &CachedIndex,
-    threads: usize,
-    context: Context,
-    running: &RunningBuild,
-) -> polybook::Result<()> {
-    let mut has_said = false;
-    while !index.is_made()? {
-        // Remove what remains of an index that is incomplete.
-        let removed = index.remove_unless(|| index.is_made());
-        match removed.and_then(|()| made(pgn, index, threads, context, running)) {
-            Err(Error::Busy { .. }) => {
-                if !has_said {
-                    let pgn = pgn.display();
-                    context.say(&format!(
-                        "another process makes the index of {pgn}: waiting for it\n"
-                    ));
-                }
-                has_said = true;
-                thread::sleep(AGAIN);
-            }
-            // Another process has made the index in the meantime.
-            Err(Error::Exists { .. }) if index.is_made()? => {}
-            made => made?,
-        }
-    }
-    index.remove_older();
-    Ok(())
-}
-
-/// Builds the index of a PGN file. Stores the progress in `running`, shows a progress bar, and prints a line before and
-/// after.
-fn made(
-    pgn: &Path,
-    index: &CachedIndex,
-    threads: usize,
-    context: Context,
-    running: &RunningBuild,
-) -> polybook::Result<()> {
-    let run = index.make().threads(threads);
-    let mut shown = running.lock().unwrap_or_else(PoisonError::into_inner);
-    *shown = Some(run.progress());
-    drop(shown);
-    context.say(&format!("indexing {}\n", pgn.display()));
-    let bar = Bar::of_make_book(run.progress(), context);
-    let report = run.run();
-    drop(bar);
-    let games = report?.totals.games;
-    let rejected = games.rejected;
-    let counted = counted(games.counted, "game");
-    context.say(&format!("{counted} indexed, {rejected} rejected\n"));
-    Ok(())
 }
 
 /// Prints the address of the page, and opens it in the browser if `--open` is given.

@@ -11,19 +11,22 @@ use std::{
 use rayon::prelude::*;
 use shakmaty::Chess;
 
+#[cfg(feature = "parquet")]
+use super::parquet::ParquetWriter;
 use super::{
     BadEntry, EvalsReport,
     analysis::{Analysis, Analyst, EngineOptions},
     inputs::{EvalsSource, InputEntries, read_batch},
     layout::{EvalRecord, RANK, RankedBytes, origin_of},
     lines::BatchRead,
-    writer::{self, EvalsFormat, EvalsWriter},
+    writer::{EpdWriter, EvalsWriter, StoreWriter},
 };
 use crate::{
     error::{Error, Result, counted},
+    kind::FileKind,
     pgn::{Input, SkippedParts, StreamOptions, UnknownVariants},
     progress::Meter,
-    storage::output::Finished,
+    storage::output::{AtomicFile, BufferedFile, Finished, check_first_line},
     storage::sort::{Memory, TextSorter},
     task,
 };
@@ -31,6 +34,62 @@ use crate::{
 /// The maximum number of origins, such as engines, in a store of evaluations. A record stores the number of its origin
 /// in one byte.
 const MAX_ORIGINS: usize = 256;
+
+/// A format in which evaluations are written.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum EvalsFormat {
+    /// A store, which [`Evals`](super::Evals) opens.
+    Store,
+    /// One EPD per line, with the operations `acd`, `acn`, `ce` and `dm`. Scores are seen from the side to move.
+    Epd,
+    /// A Parquet file. Its column `key` has the same values as in Parquet files of [counts](crate::counts).
+    #[cfg(feature = "parquet")]
+    Parquet,
+}
+
+/// Creates the output at `path` in the format `format`. Returns its writer, and a flag. The flag is `true` if
+/// `path` is already a store of evaluations, which the new store must keep.
+///
+/// # Errors
+///
+/// Returns an error if the output cannot be created. Also returns an error if `force` is `false`, and `path` is a file
+/// that polybook has not written or that somebody has changed.
+pub(super) fn begin_output(
+    path: &Path,
+    format: EvalsFormat,
+    force: bool,
+) -> Result<(Box<dyn EvalsWriter>, bool)> {
+    let mut has_store = false;
+    let file = AtomicFile::create_over(path, |old| {
+        if force {
+            return Ok(());
+        }
+        let is_own = match format {
+            EvalsFormat::Store => {
+                has_store = FileKind::of(old)? == FileKind::Evals;
+                has_store
+            }
+            // An EPD file has no room for a checksum that would show changes by hand, and a Parquet file could hold
+            // more evaluations than the new one.
+            EvalsFormat::Epd => false,
+            #[cfg(feature = "parquet")]
+            EvalsFormat::Parquet => false,
+        };
+        // An empty file is replaced.
+        match is_own {
+            true => Ok(()),
+            false => check_first_line(old, |_| false),
+        }
+    })?;
+    let out = BufferedFile::new(file);
+    let writer: Box<dyn EvalsWriter> = match format {
+        EvalsFormat::Store => Box::new(StoreWriter::new(out)?),
+        EvalsFormat::Epd => Box::new(EpdWriter::new(out)),
+        #[cfg(feature = "parquet")]
+        EvalsFormat::Parquet => Box::new(ParquetWriter::new(out)?),
+    };
+    Ok((writer, has_store))
+}
 
 /// An operation that collects evaluations of positions from its inputs and writes them to a store. An input is a PGN
 /// with `[%eval]` comments, a file of EPDs with `ce` or `dm`, Lichess's `lichess_db_eval.jsonl`, compressed or not, or
@@ -97,7 +156,7 @@ impl MakeEvals {
             let engine = self.engine.as_ref();
             let analyst = engine.map(|options| Analyst::start(options, out));
             let analyst = analyst.transpose()?;
-            let (output, has_store) = writer::begin(out, format, self.force)?;
+            let (output, has_store) = begin_output(out, format, self.force)?;
             Ok(ClaimedEvals {
                 make: self,
                 out,

@@ -40,9 +40,8 @@ pub use self::{
     analysis::{EngineOptions, Positions, read_positions},
     layout::{Eval, Score, eval_key},
     loss::MaxLoss,
-    maker::{ClaimedEvals, MakeEvals},
+    maker::{ClaimedEvals, EvalsFormat, MakeEvals},
     store::Evals,
-    writer::EvalsFormat,
 };
 use crate::provenance::as_text;
 pub use crate::uci::end_engines;

@@ -371,7 +371,7 @@ mod tests {
     fn large_store() -> (Vec<u8>, Vec<u64>) {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("a.evals");
-        let mut writer = crate::evals::writer::begin(&out, EvalsFormat::Store, false)
+        let mut writer = crate::evals::maker::begin_output(&out, EvalsFormat::Store, false)
             .unwrap()
             .0;
         let keys: Vec<u64> = (1..=2 * BLOCK + 9).map(|key| key << 50).collect();

@@ -1,16 +1,13 @@
 //! Writes evaluations as a store, as EPD or as Parquet. Each format implements [`EvalsWriter`].
 
-use std::path::Path;
-
 use super::{
     layout::{BLOCK, EvalRecord, Footer, START},
     lines::write_eval_epd,
 };
 use crate::{
     error::{Error, Result},
-    kind::FileKind,
     storage::checksum::Checksum,
-    storage::output::{AtomicFile, BufferedFile, Finished, check_first_line},
+    storage::output::{BufferedFile, Finished},
 };
 
 /// A writer of evaluations to an output in one format.
@@ -24,64 +21,14 @@ pub(super) trait EvalsWriter: Send {
     fn finish(self: Box<Self>, origins: &[String]) -> Result<Finished>;
 }
 
-/// A format in which evaluations are written.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum EvalsFormat {
-    /// A store, which [`Evals`](super::Evals) opens.
-    Store,
-    /// One EPD per line, with the operations `acd`, `acn`, `ce` and `dm`. Scores are seen from the side to move.
-    Epd,
-    /// A Parquet file. Its column `key` has the same values as in Parquet files of [counts](crate::counts).
-    #[cfg(feature = "parquet")]
-    Parquet,
-}
-
-/// Creates the output at `path` in the format `format`. Returns its writer, and a flag. The flag is `true` if
-/// `path` is already a store of evaluations, which the new store must keep.
-///
-/// # Errors
-///
-/// Returns an error if the output cannot be created. Also returns an error if `force` is `false`, and `path` is a file
-/// that polybook has not written or that somebody has changed.
-pub(super) fn begin(
-    path: &Path,
-    format: EvalsFormat,
-    force: bool,
-) -> Result<(Box<dyn EvalsWriter>, bool)> {
-    let mut has_store = false;
-    let file = AtomicFile::create_over(path, |old| {
-        if force {
-            return Ok(());
-        }
-        let is_own = match format {
-            EvalsFormat::Store => {
-                has_store = FileKind::of(old)? == FileKind::Evals;
-                has_store
-            }
-            // An EPD file has no room for a checksum that would show changes by hand, and a Parquet file could hold
-            // more evaluations than the new one.
-            EvalsFormat::Epd => false,
-            #[cfg(feature = "parquet")]
-            EvalsFormat::Parquet => false,
-        };
-        // An empty file is replaced.
-        match is_own {
-            true => Ok(()),
-            false => check_first_line(old, |_| false),
-        }
-    })?;
-    let out = BufferedFile::new(file);
-    let writer: Box<dyn EvalsWriter> = match format {
-        EvalsFormat::Store => Box::new(StoreWriter::new(out)?),
-        EvalsFormat::Epd => Box::new(EpdWriter(out, Vec::new())),
-        #[cfg(feature = "parquet")]
-        EvalsFormat::Parquet => Box::new(super::parquet::ParquetWriter::new(out)?),
-    };
-    Ok((writer, has_store))
-}
-
 /// A writer of evaluations as lines of EPD. It reuses a buffer for the current line.
-struct EpdWriter(BufferedFile, Vec<u8>);
+pub(super) struct EpdWriter(BufferedFile, Vec<u8>);
+
+impl EpdWriter {
+    pub(super) fn new(out: BufferedFile) -> EpdWriter {
+        EpdWriter(out, Vec::new())
+    }
+}
 
 impl EvalsWriter for EpdWriter {
     fn push(&mut self, record: &EvalRecord, _: &[String]) -> Result<()> {
@@ -101,7 +48,7 @@ impl EvalsWriter for EpdWriter {
 }
 
 /// A writer of a store of evaluations, a binary file that can be searched by position key.
-struct StoreWriter {
+pub(super) struct StoreWriter {
     out: BufferedFile,
     evaluations: u64,
     checksum: Checksum,
@@ -112,7 +59,7 @@ struct StoreWriter {
 }
 
 impl StoreWriter {
-    fn new(mut out: BufferedFile) -> Result<StoreWriter> {
+    pub(super) fn new(mut out: BufferedFile) -> Result<StoreWriter> {
         out.put(&START)?;
         Ok(StoreWriter {
             out,

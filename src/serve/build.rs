@@ -2,6 +2,7 @@
 //! the gaps of served repertoires in filtered games, and writes served repertoires with moves that a user added.
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::{
         Arc,
@@ -25,8 +26,8 @@ use crate::{
     position::{Keyed, Variant},
     progress::Meter,
     repertoire::{
-        Added, Build, CommentDetail, FindGaps, Gaps, MoveSource, OpenOptions, OwnMoveRule,
-        RepertoireFile, Writing, add_to_pgn, build, gaps,
+        Added, Build, CommentDetail, FindGaps, Gaps, LineReport, MoveSource, OpenOptions,
+        OwnMoveRule, RepertoireFile, Writing, add_to_pgn, along, build, gaps,
     },
     storage::output::TemporaryDir,
     storage::sort::Memory,
@@ -168,6 +169,42 @@ impl AppState {
         Content::camel_json(&FoundGaps { total, found })
     }
 
+    /// Answers `/repertoire`: returns the report of each served repertoire on a position, in the games that pass the
+    /// filters. If the request has the parameter `repertoire`, returns only the report of that repertoire, with the
+    /// lines that the user has added.
+    pub(super) fn repertoires(&self, key: &CacheKey) -> Result<Content, Refusal> {
+        let Request {
+            query, parameters, ..
+        } = self.request(key, Route::Repertoire)?;
+        let wanted = match parameters.text("repertoire") {
+            None => None,
+            Some(_) => Some(self.served_repertoire(&parameters, side(&parameters)?)?),
+        };
+        let mut reports = Vec::new();
+        for served in &self.repertoires {
+            let is_wanted = wanted.is_none_or(|wanted| std::ptr::eq(wanted, served));
+            if !is_wanted || !served.known.is_for(query.line.variant()) {
+                continue;
+            }
+            let edited = match wanted {
+                None => Arc::clone(&served.unedited),
+                Some(served) => served.edited(&parameters)?,
+            };
+            reports.push(RepertoireReport {
+                served,
+                report: along(
+                    &query.line,
+                    &edited.known,
+                    &edited.predecessors,
+                    &self.explorer,
+                    &query.filters,
+                )?,
+            });
+        }
+        let document = BTreeMap::from([("repertoires", reports)]);
+        self.cached(key, Content::json(&document)?)
+    }
+
     /// Returns the PGN of a served repertoire. The lines that a user has added precede it as games.
     fn edited_pgn(&self, parameters: &Parameters) -> Result<Content, Refusal> {
         let color = side(parameters)?;
@@ -226,6 +263,15 @@ struct FoundGaps {
     total: usize,
     #[serde(flatten)]
     found: Gaps,
+}
+
+/// A repertoire that the server shows, and its report on the position of a request.
+#[derive(Serialize)]
+struct RepertoireReport<'a> {
+    #[serde(flatten)]
+    served: &'a ServedRepertoire,
+    #[serde(flatten)]
+    report: LineReport,
 }
 
 /// Returns the side of a repertoire, which the parameter `side` must name.

@@ -27,13 +27,16 @@ use hyper_util::{
 use tokio::{
     net::TcpStream,
     runtime::Builder,
-    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    sync::{
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+        watch,
+    },
     time::{Instant, sleep, timeout},
 };
 use tokio_io_timeout::TimeoutStream;
 
 use super::{
-    Refusal, Stop,
+    Refusal,
     client::{Client, Clients},
     guard::Guard,
     log::{Logging, Served},
@@ -57,6 +60,35 @@ const EVENT_INTERVAL: u32 = 4;
 
 /// The maximum time that a shutdown waits for requests that are still being answered.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// A handle that stops a running server from another thread.
+///
+/// ```
+/// let stop = polybook::serve::Stop::default();
+/// let other = stop.clone();
+/// std::thread::spawn(move || other.stop());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Stop(watch::Sender<bool>);
+
+impl Default for Stop {
+    fn default() -> Stop {
+        Stop(watch::Sender::new(false))
+    }
+}
+
+impl Stop {
+    /// Tells the server to stop accepting requests, and returns immediately.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Waits until [`stop`](Stop::stop) is called.
+    pub(super) async fn stopped(&self) {
+        // The channel cannot close while `self` exists.
+        let _ = self.0.subscribe().wait_for(|stopped| *stopped).await;
+    }
+}
 
 /// The services that the requests of all connections share: the guard that checks requests, the routes and the log.
 #[derive(Clone)]

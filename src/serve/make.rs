@@ -1,7 +1,6 @@
 //! Makes books from filtered games, like `make-book` from PGN files, and returns the equivalent command.
 
 use std::{
-    collections::BTreeMap,
     fs::{self, File},
     io::{BufWriter, Write},
     path::{Path, PathBuf},
@@ -27,19 +26,18 @@ use super::{
     client::Client,
     content::{CacheKey, Content},
     request,
-    state::AppState,
+    state::{AppState, FileStates, check_unchanged},
 };
 use crate::{
     book::{Book, Factors, Weights},
     counts::MoveFilter,
     error::{At, Error, Result, counted},
-    explorer::{Explorer, Filters, SourceFile, Speed},
+    explorer::{Filters, SourceFile, Speed},
     make_book::{MakeBook, Report, Unfinished},
     pgn::{GameFilter, GameResult, Input},
     position::Variant,
     progress::Meter,
-    storage::output::{FileState, TemporaryDir},
-    task,
+    storage::output::TemporaryDir,
     tree::{Limits, LinesOf, Source, Tree},
 };
 
@@ -172,116 +170,6 @@ async fn while_wanted<T>(
             Err(_) if begun.elapsed() > MAKING => return Err(too_long()),
             Err(_) => {}
         }
-    }
-}
-
-/// The identity of a book or repertoire that was made. It consists of the path and the parameters of the request,
-/// except `count`, and of the states of the files that contain the games.
-#[derive(PartialEq)]
-pub(super) struct MadeOf {
-    path: String,
-    parameters: Parameters,
-    files: FileStates,
-}
-
-/// The states of the files that contain the games, by path. A state is the identity, the size and the modification time
-/// of a file. It is `None` for a pipe or a device.
-pub(super) type FileStates = BTreeMap<PathBuf, Option<FileState>>;
-
-/// Returns the current states of all files that contain games of the explorer's sources. Missing files are left out.
-pub(super) fn states_of_all(explorer: &Explorer) -> FileStates {
-    let states = explorer.all_files().filter_map(|path| {
-        let state = state_of(path).ok()?;
-        Some((path.to_owned(), state))
-    });
-    states.collect()
-}
-
-/// Returns the identity, the size and the modification time of the file at `path`, or `None` if it is a pipe or a
-/// device. Follows symbolic links.
-fn state_of(path: &Path) -> Result<Option<FileState>> {
-    let path = fs::canonicalize(path).at(path, "open")?;
-    if !path.metadata().at(&path, "open")?.is_file() {
-        return Ok(None);
-    }
-    let state = FileState::of(&path).at(&path, "open")?;
-    Ok(state.map(FileState::renamed))
-}
-
-/// Checks that the states of `files` still equal their states in `at_start`, and returns the states.
-///
-/// # Errors
-///
-/// Returns a refusal if a file cannot be examined or has changed.
-fn check_unchanged<'a>(
-    files: impl IntoIterator<Item = &'a Path>,
-    at_start: &FileStates,
-) -> Result<FileStates, Refusal> {
-    let mut states = FileStates::new();
-    for path in files {
-        let state = state_of(path)?;
-        let before = at_start.get(path).copied().flatten();
-        if before.is_some_and(|before| state != Some(before)) {
-            let name = path.file_name().unwrap_or_default().display();
-            let problem = format!(
-                "{name} has changed since the server started: start the server again when no program writes the file"
-            );
-            return Err(Refusal::bad(problem));
-        }
-        states.insert(path.to_owned(), state);
-    }
-    Ok(states)
-}
-
-impl AppState {
-    /// Returns the identity of the book or repertoire that a request asks for.
-    ///
-    /// # Errors
-    ///
-    /// Returns a refusal if a file of the selected sources cannot be examined, or has changed since it was indexed.
-    pub(super) fn made_of(
-        &self,
-        key: &CacheKey,
-        filters: &Filters,
-        parameters: &Parameters,
-    ) -> Result<MadeOf, Refusal> {
-        Ok(MadeOf {
-            path: key.path.clone(),
-            parameters: parameters.without("count"),
-            files: self.checked_files(filters)?,
-        })
-    }
-
-    /// Returns the states (identity, size and modification time) of the PGN files of the sources that `filters` select.
-    ///
-    /// # Errors
-    ///
-    /// Returns a refusal if a file cannot be examined, or has changed since it was indexed.
-    fn checked_files(&self, filters: &Filters) -> Result<FileStates, Refusal> {
-        let files = self.explorer.files(filters)?;
-        let states = check_unchanged(files.iter().map(|file| &*file.path), &self.files)?;
-        if let Some((path, source)) = self.explorer.newer_file(filters.source.as_deref()) {
-            let name = path.file_name().unwrap_or_default().display();
-            let problem = format!(
-                "{name} was modified after the index of {source} was made: make the index again"
-            );
-            return Err(Refusal::bad(problem));
-        }
-        Ok(states)
-    }
-
-    /// Takes the stored content of an earlier request. If the content was not made for the request `of`, discards it
-    /// and returns `None`.
-    pub(super) fn take_made(&self, of: &MadeOf) -> Option<Content> {
-        let last = task::lock(&self.last_made).take();
-        last.filter(|(made_of, _)| made_of == of)
-            .map(|(_, content)| content)
-    }
-
-    /// Stores a content with the identity `of`, so that a later request can download it. Replaces the content that was
-    /// stored before.
-    pub(super) fn keep_made(&self, of: MadeOf, content: Content) {
-        *task::lock(&self.last_made) = Some((of, content));
     }
 }
 

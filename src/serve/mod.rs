@@ -33,11 +33,12 @@ pub use self::{
     books::{BookFile, source_name},
     cache::{Cache, CachedIndex},
     guard::{Origin, OriginError},
+    http::Stop,
     log::{Log, Served},
     refusal::Refusal,
     repertoire::ServedRepertoire,
     request::{Parameters, Request, Route},
-    server::{HowFar, IndexProgress, Indexing, Listening, Server, Stop},
+    server::{HowFar, IndexProgress, Indexing, Listening, Server},
 };
 
 /// Returns a 64-bit hash of a value, which stays the same while the program runs.

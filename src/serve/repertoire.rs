@@ -1,7 +1,6 @@
 //! Repertoires whose moves the page shows next to the counts.
 
 use std::{
-    collections::BTreeMap,
     hash::{Hash, Hasher},
     path::Path,
     sync::{Arc, Mutex},
@@ -11,20 +10,11 @@ use std::{
 use serde::{Serialize, Serializer};
 use shakmaty::Color;
 
-use super::{
-    Parameters, Request,
-    books::source_name,
-    build::side,
-    content::{CacheKey, Content},
-    hash,
-    refusal::Refusal,
-    request::Route,
-    state::AppState,
-};
+use super::{Parameters, books::source_name, hash, refusal::Refusal};
 use crate::{
     error::Result,
     explorer::Line,
-    repertoire::{LineReport, MoveSource, Predecessors, along},
+    repertoire::{MoveSource, Predecessors},
     task,
 };
 
@@ -41,7 +31,7 @@ pub struct ServedRepertoire {
     /// A text that differs for each state of the file.
     version: String,
     #[serde(skip)]
-    unedited: Arc<EditedRepertoire>,
+    pub(super) unedited: Arc<EditedRepertoire>,
     /// The repertoire with the edits of the last request that had some.
     #[serde(skip)]
     last_edited: Mutex<Option<(String, Arc<EditedRepertoire>)>>,
@@ -55,7 +45,7 @@ pub struct ServedRepertoire {
 pub(super) struct EditedRepertoire {
     pub(super) known: Arc<MoveSource>,
     pub(super) lines: Vec<Line>,
-    predecessors: Predecessors,
+    pub(super) predecessors: Predecessors,
 }
 
 /// Hashes everything on which answers about the repertoire depend.
@@ -63,15 +53,6 @@ impl Hash for ServedRepertoire {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.name, self.color, self.changed).hash(state);
     }
-}
-
-/// A repertoire that the server shows, and its report on the position of a request.
-#[derive(Serialize)]
-struct RepertoireReport<'a> {
-    #[serde(flatten)]
-    served: &'a ServedRepertoire,
-    #[serde(flatten)]
-    report: LineReport,
 }
 
 impl ServedRepertoire {
@@ -141,42 +122,4 @@ impl ServedRepertoire {
 /// Serializes a color as `white` or `black`.
 fn named<S: Serializer>(color: &Color, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     color.fold_wb("white", "black").serialize(serializer)
-}
-
-impl AppState {
-    /// Answers `/repertoire`: returns the report of each served repertoire on a position, in the games that pass the
-    /// filters. If the request has the parameter `repertoire`, returns only the report of that repertoire, with the
-    /// lines that the user has added.
-    pub(super) fn repertoires(&self, key: &CacheKey) -> Result<Content, Refusal> {
-        let Request {
-            query, parameters, ..
-        } = self.request(key, Route::Repertoire)?;
-        let wanted = match parameters.text("repertoire") {
-            None => None,
-            Some(_) => Some(self.served_repertoire(&parameters, side(&parameters)?)?),
-        };
-        let mut reports = Vec::new();
-        for served in &self.repertoires {
-            let is_wanted = wanted.is_none_or(|wanted| std::ptr::eq(wanted, served));
-            if !is_wanted || !served.known.is_for(query.line.variant()) {
-                continue;
-            }
-            let edited = match wanted {
-                None => Arc::clone(&served.unedited),
-                Some(served) => served.edited(&parameters)?,
-            };
-            reports.push(RepertoireReport {
-                served,
-                report: along(
-                    &query.line,
-                    &edited.known,
-                    &edited.predecessors,
-                    &self.explorer,
-                    &query.filters,
-                )?,
-            });
-        }
-        let document = BTreeMap::from([("repertoires", reports)]);
-        self.cached(key, Content::json(&document)?)
-    }
 }

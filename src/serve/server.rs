@@ -27,7 +27,7 @@ use tokio::{
 use super::{
     BookFile, Refusal, ServedRepertoire,
     guard::{Guard, Hosts, Origin},
-    http::{self, Site, Threads},
+    http::{self, Site, Stop, Threads},
     log::{LAST_LINES, Log, Logging},
     page,
     routes::routes,
@@ -182,35 +182,6 @@ impl Listening {
             let _ = last_lines.recv_timeout(LAST_LINES);
         }
         served.at(self.address.to_string(), "serve at")
-    }
-}
-
-/// A handle that stops a running server from another thread.
-///
-/// ```
-/// let stop = polybook::serve::Stop::default();
-/// let other = stop.clone();
-/// std::thread::spawn(move || other.stop());
-/// ```
-#[derive(Clone, Debug)]
-pub struct Stop(watch::Sender<bool>);
-
-impl Default for Stop {
-    fn default() -> Stop {
-        Stop(watch::Sender::new(false))
-    }
-}
-
-impl Stop {
-    /// Tells the server to stop accepting requests, and returns immediately.
-    pub fn stop(&self) {
-        self.0.send_replace(true);
-    }
-
-    /// Waits until [`stop`](Stop::stop) is called.
-    pub(super) async fn stopped(&self) {
-        // The channel cannot close while `self` exists.
-        let _ = self.0.subscribe().wait_for(|stopped| *stopped).await;
     }
 }
 

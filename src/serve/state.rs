@@ -2,7 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    io,
+    fs, io,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         mpsc::{self, Sender},
@@ -20,14 +21,13 @@ use super::{
     board::{Board, Moves},
     client::{Client, in_time},
     content::{CacheKey, Content, JSON, PGN, ResponseCache, etag_of, response_cache},
-    hash,
-    make::{FileStates, MadeOf, states_of_all},
-    request,
+    hash, request,
 };
 use crate::{
     error::{At, Error, Result},
     evals::Evals,
     explorer::{Answer, Explorer, Filters, Overview},
+    storage::output::FileState,
     task,
 };
 
@@ -50,6 +50,64 @@ const FEW_YEARS: u16 = 100;
 /// again, because reading many texts takes long.
 pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
 
+/// The identity of a book or repertoire that was made. It consists of the path and the parameters of the request,
+/// except `count`, and of the states of the files that contain the games.
+#[derive(PartialEq)]
+pub(super) struct MadeOf {
+    path: String,
+    parameters: Parameters,
+    files: FileStates,
+}
+
+/// The states of the files that contain the games, by path. A state is the identity, the size and the modification time
+/// of a file. It is `None` for a pipe or a device.
+pub(super) type FileStates = BTreeMap<PathBuf, Option<FileState>>;
+
+/// Returns the current states of all files that contain games of the explorer's sources. Missing files are left out.
+pub(super) fn states_of_all(explorer: &Explorer) -> FileStates {
+    let states = explorer.all_files().filter_map(|path| {
+        let state = state_of(path).ok()?;
+        Some((path.to_owned(), state))
+    });
+    states.collect()
+}
+
+/// Returns the identity, the size and the modification time of the file at `path`, or `None` if it is a pipe or a
+/// device. Follows symbolic links.
+fn state_of(path: &Path) -> Result<Option<FileState>> {
+    let path = fs::canonicalize(path).at(path, "open")?;
+    if !path.metadata().at(&path, "open")?.is_file() {
+        return Ok(None);
+    }
+    let state = FileState::of(&path).at(&path, "open")?;
+    Ok(state.map(FileState::renamed))
+}
+
+/// Checks that the states of `files` still equal their states in `at_start`, and returns the states.
+///
+/// # Errors
+///
+/// Returns a refusal if a file cannot be examined or has changed.
+pub(super) fn check_unchanged<'a>(
+    files: impl IntoIterator<Item = &'a Path>,
+    at_start: &FileStates,
+) -> Result<FileStates, Refusal> {
+    let mut states = FileStates::new();
+    for path in files {
+        let state = state_of(path)?;
+        let before = at_start.get(path).copied().flatten();
+        if before.is_some_and(|before| state != Some(before)) {
+            let name = path.file_name().unwrap_or_default().display();
+            let problem = format!(
+                "{name} has changed since the server started: start the server again when no program writes the file"
+            );
+            return Err(Refusal::bad(problem));
+        }
+        states.insert(path.to_owned(), state);
+    }
+    Ok(states)
+}
+
 /// The state of the server, which all requests share.
 pub(super) struct AppState {
     pub(super) explorer: Arc<Explorer>,
@@ -70,9 +128,9 @@ pub(super) struct AppState {
     /// The thread that makes books, one at a time.
     pub(super) makers: Workers,
     /// The last book or repertoire whose size was requested, kept for its download.
-    pub(super) last_made: Mutex<Option<(MadeOf, Content)>>,
+    last_made: Mutex<Option<(MadeOf, Content)>>,
     /// The states of the files of the sources when the server started.
-    pub(super) files: FileStates,
+    files: FileStates,
     /// The maximum number of games in the files for which books are made.
     pub(super) book_games: u64,
     /// Closed as soon as the names for suggestions are read.
@@ -426,6 +484,56 @@ impl AppState {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns the identity of the book or repertoire that a request asks for.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if a file of the selected sources cannot be examined, or has changed since it was indexed.
+    pub(super) fn made_of(
+        &self,
+        key: &CacheKey,
+        filters: &Filters,
+        parameters: &Parameters,
+    ) -> Result<MadeOf, Refusal> {
+        Ok(MadeOf {
+            path: key.path.clone(),
+            parameters: parameters.without("count"),
+            files: self.checked_files(filters)?,
+        })
+    }
+
+    /// Returns the states (identity, size and modification time) of the PGN files of the sources that `filters` select.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if a file cannot be examined, or has changed since it was indexed.
+    pub(super) fn checked_files(&self, filters: &Filters) -> Result<FileStates, Refusal> {
+        let files = self.explorer.files(filters)?;
+        let states = check_unchanged(files.iter().map(|file| &*file.path), &self.files)?;
+        if let Some((path, source)) = self.explorer.newer_file(filters.source.as_deref()) {
+            let name = path.file_name().unwrap_or_default().display();
+            let problem = format!(
+                "{name} was modified after the index of {source} was made: make the index again"
+            );
+            return Err(Refusal::bad(problem));
+        }
+        Ok(states)
+    }
+
+    /// Takes the stored content of an earlier request. If the content was not made for the request `of`, discards it
+    /// and returns `None`.
+    pub(super) fn take_made(&self, of: &MadeOf) -> Option<Content> {
+        let last = task::lock(&self.last_made).take();
+        last.filter(|(made_of, _)| made_of == of)
+            .map(|(_, content)| content)
+    }
+
+    /// Stores a content with the identity `of`, so that a later request can download it. Replaces the content that was
+    /// stored before.
+    pub(super) fn keep_made(&self, of: MadeOf, content: Content) {
+        *task::lock(&self.last_made) = Some((of, content));
     }
 
     /// Stores a response that was computed from the index in the cache, and returns the response.

@@ -1,13 +1,16 @@
 //! Writes suites as PGN or EPDs, and checks the entries of a suite for positions in which the game is over, repeated
 //! entries, and the lengths of lines.
 
-use std::{io::Write, ops::RangeInclusive, path::Path};
+use std::{
+    io::Write,
+    ops::{AddAssign, RangeInclusive},
+    path::Path,
+};
 
 use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
     Suite,
-    games::GameStats,
     ranking::{Ranked, Ranking},
 };
 use crate::{
@@ -116,6 +119,26 @@ pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
         epd.push_str(&format!(" hmvc {halfmoves}; fmvn {fullmoves};"));
     }
     epd
+}
+
+/// White's results in a number of games, and the number of games without a result.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct GameStats {
+    pub stats: Wdl,
+    pub without_result: u64,
+}
+
+impl GameStats {
+    pub(super) fn games(self) -> u64 {
+        self.stats.games() + self.without_result
+    }
+}
+
+impl AddAssign for GameStats {
+    fn add_assign(&mut self, other: GameStats) {
+        self.stats += other.stats;
+        self.without_result += other.without_result;
+    }
 }
 
 /// Returns a comment that states the number of games, how many of them have no result, and White's score in the games

@@ -4,13 +4,13 @@
 //! them. Lines that end in the same position are therefore adjacent, and so are equal lines. One pass over the sorted
 //! lines counts the games of each line and of each position.
 
-use std::{ops::AddAssign, sync::Mutex};
+use std::sync::Mutex;
 
 use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
     RangeCheck, Suite,
-    format::{SuiteFormat, epd, note_of_games, write_ranked},
+    format::{GameStats, SuiteFormat, epd, note_of_games, write_ranked},
     is_over, over_everywhere,
     ranking::{Candidate, Ranking},
     without_evaluation,
@@ -495,24 +495,4 @@ fn start_of(start: &[u8]) -> VariantPosition {
     };
     let usual = variant.start();
     restored(&String::from_utf8_lossy(fen), &usual).unwrap_or(usual)
-}
-
-/// White's results in a number of games, and the number of games without a result.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct GameStats {
-    pub stats: Wdl,
-    pub without_result: u64,
-}
-
-impl GameStats {
-    pub(super) fn games(self) -> u64 {
-        self.stats.games() + self.without_result
-    }
-}
-
-impl AddAssign for GameStats {
-    fn add_assign(&mut self, other: GameStats) {
-        self.stats += other.stats;
-        self.without_result += other.without_result;
-    }
 }

@@ -14,19 +14,70 @@ use std::path::Path;
 use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
-    SourceSuite, Suite,
-    format::{epd, note_of_times},
+    Suite, SuiteSummary,
+    format::{SuiteFormat, epd, note_of_times, write_ranked},
     ranking::{Candidate, Ranking},
 };
 use crate::{
     counts::Wdl,
     error::{Error, Result},
     position::{Keyed, restored, stored},
-    progress::Portions,
+    progress::{Meter, Portions},
+    storage::output::BufferedFile,
     storage::sort::{Memory, SpillingSet, TextSorter},
     tree::push_move,
     walk::{Source, TreeMove},
 };
+
+/// A function that returns White's results in all games that reached a position, or `None` if the source has no
+/// results.
+pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Wdl>>;
+
+/// A suite whose lines follow the moves of a source, such as a book, from each position in `starts`. `starts` must not
+/// be empty.
+pub(crate) struct SourceSuite<'a, S> {
+    pub source: &'a S,
+    pub results: ResultsOf<'a>,
+    pub starts: &'a [VariantPosition],
+    pub suite: &'a Suite,
+    /// The memory budget for lines and positions; what exceeds it is spilled to temporary files.
+    pub memory: Memory,
+    pub meter: &'a Meter,
+}
+
+impl<S: Source> SourceSuite<'_, S> {
+    /// Writes the suite to `file` in the format `format`, and commits the file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the source cannot be read, if the file cannot be written, or if the suite would be empty or
+    /// too large.
+    pub(crate) fn write(&self, file: BufferedFile, format: SuiteFormat) -> Result<SuiteSummary> {
+        let path = file.target().to_owned();
+        let (mut ranking, is_cut) = match format {
+            SuiteFormat::Pgn => self.rank_lines(&path)?,
+            SuiteFormat::Epd => (self.rank_positions(&path)?, false),
+        };
+        let start_of = |start: &[u8]| {
+            let number = start.try_into().map_or(0, u64::from_le_bytes);
+            self.starts[number as usize].clone()
+        };
+        let (file, entries) = write_ranked(file, format, self.suite, &mut ranking, start_of)?;
+        if entries == 0 {
+            return Err(Error::empty(
+                path,
+                self.suite
+                    .why_empty(ranking.longest, ranking.unevaluated, ranking.over),
+            ));
+        }
+        file.commit()?;
+        Ok(SuiteSummary {
+            entries,
+            is_cut,
+            unevaluated: self.suite.evals.as_ref().map(|_| ranking.unevaluated),
+        })
+    }
+}
 
 /// The maximum number of lines that a search extends by further moves. Because of transpositions, the number of lines
 /// may be too large for any search to finish.

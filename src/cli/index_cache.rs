@@ -1,0 +1,141 @@
+//! The indexes of PGN files in the user's cache: finds them, and builds them if they are missing or damaged.
+
+use std::path::{Path, PathBuf};
+#[cfg(feature = "serve")]
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use polybook::{Error, position::Variant};
+#[cfg(feature = "serve")]
+use polybook::{
+    counted,
+    make_book::Progress,
+    serve::{Cache, CachedIndex},
+};
+
+use super::{Context, input::may_have_games};
+#[cfg(feature = "serve")]
+use super::{progress::Bar, usage::Usage};
+
+/// The interval at which the server checks whether another process has finished an index.
+#[cfg(feature = "serve")]
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// The progress of the index that is currently being built, or `None` if no index is being built.
+#[cfg(feature = "serve")]
+pub type RunningBuild = Mutex<Option<Arc<Progress>>>;
+
+/// Returns the path of the index to open for an argument. For a PGN file, this is its index in the cache of `serve`,
+/// which is first built if it does not exist.
+pub fn index_of(argument: &Path, context: Context) -> anyhow::Result<PathBuf> {
+    match may_have_games(argument)? {
+        true => cached_index(argument, Variant::Standard, context),
+        false => Ok(argument.to_owned()),
+    }
+}
+
+/// Returns the path of the index of a PGN file in the user's cache. First builds the index if it is missing or damaged.
+/// `untagged` is the variant of games without a `Variant` tag.
+#[cfg(feature = "serve")]
+pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::Result<PathBuf> {
+    let Some(directory) = dirs::cache_dir() else {
+        let usage = "an index cannot be cached, because this system has no directory for caches: make an index with make-book --explorer";
+        return Err(Usage(usage.to_owned()).into());
+    };
+    let index = Cache::new(directory.join("polybook"))?.of(pgn, untagged)?;
+    let running = RunningBuild::default();
+    ensure_built(pgn, &index, 0, context, &running)?;
+    rebuild_if_damaged(pgn, &index, 0, context, &running)?;
+    Ok(index.path().to_owned())
+}
+
+/// Returns an error, because this build has no cache of indexes.
+#[cfg(not(feature = "serve"))]
+pub fn cached_index(pgn: &Path, _untagged: Variant, _context: Context) -> anyhow::Result<PathBuf> {
+    let problem =
+        "games, and this build has no cache of indexes: make an index with make-book --explorer";
+    Err(Error::file(pgn, problem).into())
+}
+
+/// Builds the index of a PGN file again if it is damaged. Stores the progress in `running`.
+#[cfg(feature = "serve")]
+pub fn rebuild_if_damaged(
+    pgn: &Path,
+    index: &CachedIndex,
+    threads: usize,
+    context: Context,
+    running: &RunningBuild,
+) -> polybook::Result<()> {
+    if index.is_sound()? {
+        return Ok(());
+    }
+    let name = pgn.display();
+    context.say(&format!(
+        "the index of {name} is damaged: making it again\n"
+    ));
+    index.remove_unless(|| index.is_sound())?;
+    ensure_built(pgn, index, threads, context, running)
+}
+
+/// Builds the index of a PGN file, unless a complete index of the current file exists. If another process is
+/// building the index, says so, unless `context` requests no output, and waits for that process. Stores the
+/// progress in `running`.
+#[cfg(feature = "serve")]
+pub fn ensure_built(
+    pgn: &Path,
+    index: &CachedIndex,
+    threads: usize,
+    context: Context,
+    running: &RunningBuild,
+) -> polybook::Result<()> {
+    let mut has_said = false;
+    while !index.is_made()? {
+        // Remove what remains of an index that is incomplete.
+        let removed = index.remove_unless(|| index.is_made());
+        match removed.and_then(|()| build(pgn, index, threads, context, running)) {
+            Err(Error::Busy { .. }) => {
+                if !has_said {
+                    let pgn = pgn.display();
+                    context.say(&format!(
+                        "another process makes the index of {pgn}: waiting for it\n"
+                    ));
+                }
+                has_said = true;
+                thread::sleep(AGAIN);
+            }
+            // Another process has made the index in the meantime.
+            Err(Error::Exists { .. }) if index.is_made()? => {}
+            built => built?,
+        }
+    }
+    index.remove_older();
+    Ok(())
+}
+
+/// Builds the index of a PGN file. Stores the progress in `running`, shows a progress bar, and prints a line before and
+/// after.
+#[cfg(feature = "serve")]
+fn build(
+    pgn: &Path,
+    index: &CachedIndex,
+    threads: usize,
+    context: Context,
+    running: &RunningBuild,
+) -> polybook::Result<()> {
+    let run = index.make().threads(threads);
+    let mut shown = running.lock().unwrap_or_else(PoisonError::into_inner);
+    *shown = Some(run.progress());
+    drop(shown);
+    context.say(&format!("indexing {}\n", pgn.display()));
+    let bar = Bar::of_make_book(run.progress(), context);
+    let report = run.run();
+    drop(bar);
+    let games = report?.totals.games;
+    let rejected = games.rejected;
+    let counted = counted(games.counted, "game");
+    context.say(&format!("{counted} indexed, {rejected} rejected\n"));
+    Ok(())
+}
