@@ -331,7 +331,8 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         min_ply: options.take("min_ply")?.unwrap_or_default(),
         source: options.take("source")?,
         skip_unfinished: options.unfinished()? == Some(Unfinished::Skip),
-        ..Filters::default()
+        // No argument sets this filter. It is named so that a new filter does not compile until it is considered here.
+        once: false,
     };
     filters.check().map_err(value_error)?;
     Ok(filters)

@@ -21,6 +21,9 @@ use super::{Context, index_cache::index_of, input::may_have_games, usage::Usage}
 /// one of them.
 const NAMES: &str = "names";
 
+/// The ids of the options that filter games by a name. In some commands they take one value, in others several.
+pub const ONE_NAME: [&str; 3] = ["event", "eco", "opening"];
+
 /// The heading, in the help, of the options that filter games.
 pub const GAMES: &str = "Which games count";
 
@@ -329,7 +332,13 @@ impl ExplorerFilterArgs {
                 true => NameMatch::Whole,
                 false => NameMatch::Part,
             },
-            ..Filters::default()
+            // No option sets these filters. They are named so that a new filter does not compile until it is
+            // considered here.
+            modes: None,
+            skip_unfinished: false,
+            once: false,
+            min_ply: 0,
+            source: None,
         }
     }
 }

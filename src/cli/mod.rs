@@ -150,13 +150,11 @@ fn with_last_wins(command: clap::Command) -> clap::Command {
     command.mut_subcommands(with_last_wins)
 }
 
-/// The ids of the options that filter games by a name. In some commands they take one value, in others several.
-const ONE_NAME: [&str; 3] = ["event", "eco", "opening"];
-
-/// Lets the last value of a repeated option win, unless the option names a file or is in [`ONE_NAME`].
+/// Lets the last value of a repeated option win, unless the option names a file or is in
+/// [`ONE_NAME`](filters::ONE_NAME).
 fn last_wins(arg: Arg) -> Arg {
     let is_file = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
-    let is_name = ONE_NAME.contains(&arg.get_id().as_str());
+    let is_name = filters::ONE_NAME.contains(&arg.get_id().as_str());
     let is_flag = !arg.get_action().takes_values();
     let takes_one = matches!(arg.get_action(), ArgAction::Set) && arg.get_long().is_some();
     if is_flag || (takes_one && !is_file && !is_name) || arg.get_id() == "temp_dir" {

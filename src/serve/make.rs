@@ -485,28 +485,59 @@ fn quoted(word: &str) -> String {
 ///
 /// Returns a refusal for a filter that `make-book` does not have.
 fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter, Refusal> {
+    // The pattern names every field, so that a new filter does not compile until it is considered here. A filter that
+    // were ignored would put other games into the book than the page shows.
+    let Filters {
+        speeds,
+        groups,
+        // Has no effect without `groups`.
+        unrated: _,
+        modes,
+        since,
+        until,
+        // No request sets the filters of single ratings, and names always match as a whole.
+        min_elo: _,
+        max_elo: _,
+        require_elo: _,
+        names: _,
+        require_date,
+        players,
+        color,
+        opponents,
+        opponent_rating,
+        won,
+        results,
+        eco,
+        opening,
+        event,
+        min_ply,
+        // The caller applies these filters, or no request sets them.
+        once: _,
+        source: _,
+        skip_unfinished: _,
+    } = filters;
     let refused = |name: &str| Err(Refusal::bad(format!("{name}: {NO_OPTION}")));
     let mut made = GameFilter {
-        since: filters.since,
-        until: filters.until,
-        min_plies: filters.min_ply as usize,
-        require_date: filters.require_date,
+        since: *since,
+        until: *until,
+        min_plies: *min_ply as usize,
+        require_date: *require_date,
         ..GameFilter::default()
     };
-    if filters.groups.is_some() {
+    if groups.is_some() {
         return refused("ratings");
     }
-    if filters.modes.is_some() {
+    if modes.is_some() {
         return refused("modes");
     }
-    if filters.event.is_some() {
+    if event.is_some() {
         return refused("event");
     }
-    if filters.opponent_rating.is_some() {
+    if opponent_rating.is_some() {
         return refused("opponentRating");
     }
-    let (players, opponents) = (filters.players.clone(), filters.opponents.clone());
-    match (filters.color, players.is_empty(), opponents.is_empty()) {
+    let (players, opponents) = (players.clone(), opponents.clone());
+    match (color, players.is_empty(), opponents.is_empty()) {
         (None, false, false) => {
             return Err(Refusal::bad("opponent: choose the color of the player too"));
         }
@@ -538,8 +569,8 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     if made.require_date {
         words.switch("--require-date");
     }
-    made.results = match (filters.won, filters.color) {
-        (None, _) => filters.results.clone(),
+    made.results = match (*won, *color) {
+        (None, _) => results.clone(),
         (Some(_), None) => return Err(Refusal::bad("result: choose the color of the player too")),
         (Some(won), Some(color)) => {
             let winner = if won { color } else { !color };
@@ -549,17 +580,17 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     for result in &made.results {
         words.add("--result", result.token());
     }
-    if let Some(eco) = &filters.eco {
+    if let Some(eco) = eco {
         words.add("--eco", eco);
         made.eco = vec![eco.clone()];
     }
-    if let Some(opening) = &filters.opening {
+    if let Some(opening) = opening {
         words.add("--opening", opening);
     }
     if made.min_plies > 0 {
         words.add("--min-plies", made.min_plies);
     }
-    if let Some(speeds) = &filters.speeds {
+    if let Some(speeds) = speeds {
         let indices = speeds
             .iter()
             .map(|speed| SECONDS.iter().position(|(known, ..)| known == speed));
