@@ -63,6 +63,15 @@ impl SealedCounts {
     }
 }
 
+/// The data of a run of `make-book` that depend on the order of its games.
+pub(super) struct Sequenced {
+    pub report: Report,
+    /// The number of each input's first game.
+    pub first_games: Vec<u64>,
+    /// The positions in which games started.
+    pub starts: Starts,
+}
+
 /// The data that a run of `make-book` has collected, from which the outputs are written.
 pub(super) struct CollectedData<'a> {
     pub counts: &'a SealedCounts,
@@ -74,13 +83,10 @@ pub(super) struct CollectedData<'a> {
     pub options: &'a str,
     /// The numbers of positions, rows and half-moves that were pruned from the inputs, or `None` if nothing was pruned.
     pub pruned: Option<Pruned>,
-    /// The positions in which games started.
-    pub starts: Starts,
-    /// The number of the first game of each input.
-    pub first_games: Vec<u64>,
+    /// The report, and the other data that depend on the order of the games.
+    pub games: Sequenced,
     /// The approximate memory that outputs hold which have not been written yet, in bytes.
     pub held_bytes: usize,
-    pub report: Report,
 }
 
 impl<'a> CollectedData<'a> {

@@ -7,12 +7,12 @@ use rayon::ThreadPool;
 use super::{
     budget::Needs,
     budget::{Budget, Merging},
-    counted::{CollectedData, SealedCounts},
+    counted::{CollectedData, SealedCounts, Sequenced},
     inputs::Inputs,
     options::MakeBook,
     report::Report,
     run::{Batches, Run},
-    sequence::{BatchId, Sequenced},
+    sequence::BatchId,
     sink::{Plan, Sink},
     sinks,
 };
@@ -216,11 +216,11 @@ impl MakeBook {
         &self,
         inputs: &Inputs<'_>,
         needs: &Needs,
-        (sealed, games): (SealedCounts, Sequenced),
+        (sealed, mut games): (SealedCounts, Sequenced),
         sinks: Vec<Box<dyn Sink + '_>>,
     ) -> Result<(Report, Vec<Finished>, SealedCounts)> {
         let weighed = sealed.weighed(self, needs)?;
-        let mut report = games.report;
+        let report = &mut games.report;
         let provenance = inputs.provenance(self, report.totals.games);
         report.has_unknown_games = provenance.games.is_none();
         (report.positions, report.pairs) = match (&weighed, sealed.weighable()) {
@@ -237,10 +237,8 @@ impl MakeBook {
             provenance,
             options: &inputs.options,
             pruned: inputs.pruned,
-            starts: games.starts,
-            first_games: games.first_games,
+            games,
             held_bytes: 0,
-            report,
         };
         sinks.iter().try_for_each(|sink| sink.check(&counted))?;
 
@@ -252,7 +250,7 @@ impl MakeBook {
             counted.held_bytes = others.map(|sink| sink.held_bytes()).sum();
             finished.push(sink.write(&mut counted)?);
         }
-        Ok((counted.report, finished, sealed))
+        Ok((counted.games.report, finished, sealed))
     }
 
     /// Returns an error that gives the reasons if no game was counted, unless the options allow empty outputs.

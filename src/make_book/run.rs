@@ -15,11 +15,11 @@ use rayon::Scope;
 
 use super::{
     budget::{Budget, Needs},
-    counted::SealedCounts,
+    counted::{SealedCounts, Sequenced},
     options::MakeBook,
     progress::Phase,
     replay::{Outcome, Replayer},
-    sequence::{BatchId, Sequenced, Sequencer},
+    sequence::{BatchId, Sequencer},
     sink::Sink,
 };
 use crate::{

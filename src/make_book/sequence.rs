@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, iter::repeat_n};
 
 use super::{
     budget::Budget,
-    counted::Starts,
+    counted::{Sequenced, Starts},
     options::MakeBook,
     replay::Outcome,
     report::{FilteredVariant, Rejection, Report},
@@ -220,15 +220,6 @@ impl<'a> Sequencer<'a> {
             starts: self.starts,
         })
     }
-}
-
-/// The data of a run of `make-book` that depend on the order of its games.
-pub(super) struct Sequenced {
-    pub report: Report,
-    /// The number of each input's first game.
-    pub first_games: Vec<u64>,
-    /// The positions in which games started.
-    pub starts: Starts,
 }
 
 /// Removes games that are duplicates of earlier games from the data of the next batch. `seen` contains the fingerprints

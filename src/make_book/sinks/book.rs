@@ -71,7 +71,7 @@ impl BookSink<'_> {
         let variant = self.options.variant.only().unwrap_or_default();
         let mut book = None;
         if self.options.weights.minimax.is_some() {
-            let others = counted.starts.all();
+            let others = counted.games.starts.all();
             let others = others.filter_map(|start| match start {
                 Ok((epd, _)) => variant.parse_fen(&epd).ok().map(Ok),
                 Err(err) => Some(Err(err)),
@@ -96,7 +96,7 @@ impl BookSink<'_> {
         if !self.options.header {
             return Ok(None);
         }
-        let met = &counted.report.totals.variants;
+        let met = &counted.games.report.totals.variants;
         let variants: Vec<&str> = match self.options.variant {
             VariantChoice::Only(variant) => vec![variant.name()],
             VariantChoice::Auto if met.is_empty() => vec![Variant::Standard.name()],
@@ -132,7 +132,7 @@ impl Sink for BookSink<'_> {
             &self.options.memory.temp_dir,
         )?;
         let (summary, losses, minimax) = (book.summary(), book.losses(), book.minimax());
-        counted.report.book = Some(BookReport {
+        counted.games.report.book = Some(BookReport {
             path: self.path.to_owned(),
             entries: summary.entries,
             largest_weight: summary.largest_weight,

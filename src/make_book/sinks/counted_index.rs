@@ -116,7 +116,7 @@ impl Sink for CountedIndexSink<'_> {
             let reason = "no row of the counts is for an index".to_owned();
             return Err(Error::Empty { reason });
         }
-        counted.report.explorer = Some(IndexReport {
+        counted.games.report.explorer = Some(IndexReport {
             path: self.path.to_owned(),
             games: 0,
             positions: written.positions,

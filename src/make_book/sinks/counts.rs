@@ -158,7 +158,7 @@ impl Sink for CountsSink<'_> {
         meter.add_total(SHARDS as u64);
         let stop = &self.options.stop;
         let about = self.about(counted);
-        let starts = counted.starts.all().map(|start| {
+        let starts = counted.games.starts.all().map(|start| {
             let (epd, games) = start?;
             Ok(Start { epd, games })
         });
@@ -183,7 +183,7 @@ impl Sink for CountsSink<'_> {
                     let finder = counts.finder()?;
                     (RowSource::Identities { finder, keys }, counts.size()?.1)
                 }
-                None => (RowSource::Keys(counts), counted.report.pairs),
+                None => (RowSource::Keys(counts), counted.games.report.pairs),
             };
             content.size = rows;
             self.writer.write(&source, content, stop, meter)?
@@ -195,7 +195,7 @@ impl Sink for CountsSink<'_> {
                 format!("none of {positions} is kept (each has fewer than {least} counted moves)");
             return Err(Error::Empty { reason });
         }
-        let report = &mut counted.report;
+        let report = &mut counted.games.report;
         if report.pairs == 0 {
             // All counts are by class, so the run has not counted pairs yet.
             (report.positions, report.pairs) = (written.positions, written.pairs);
@@ -218,13 +218,13 @@ impl CountsSink<'_> {
 
     /// Returns the description of the counts directory, which `counts.json` will contain.
     fn about(&self, counted: &CollectedData<'_>) -> CountsOrigin {
-        let totals = &counted.report.totals;
+        let totals = &counted.games.report.totals;
         // Counts name their inputs without directories.
         let without_directory = |rejection: &Rejection| Rejection {
             file: PathBuf::from(rejection.file.file_name().unwrap_or_default()),
             ..rejection.clone()
         };
-        let rejected = counted.report.rejected.iter();
+        let rejected = counted.games.report.rejected.iter();
         CountsOrigin {
             inputs: counted.provenance.inputs.clone(),
             games: counted.provenance.games,

@@ -98,7 +98,7 @@ impl Sink for ExplorerSink<'_> {
 
     fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished> {
         let meter = self.options.progress.enter(Phase::Explorer);
-        let mut files = indexed_files(self.options, &counted.first_games)?;
+        let mut files = indexed_files(self.options, &counted.games.first_games)?;
         let options = self.options.option_text_of_games();
         for (file, input) in files.iter_mut().zip(&self.options.inputs) {
             file.untagged = input.untagged_variant();
@@ -113,7 +113,7 @@ impl Sink for ExplorerSink<'_> {
         };
         let stop = &self.options.stop;
         let (written, index) = self.writer.write_store(source, stop, meter)?;
-        counted.report.explorer = Some(IndexReport {
+        counted.games.report.explorer = Some(IndexReport {
             path: self.path.to_owned(),
             games: written.games,
             positions: written.positions,

@@ -138,7 +138,7 @@ impl Sink for IndexSink<'_> {
 
     fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished> {
         let meter = self.options.progress.enter(Phase::Index);
-        let files = indexed_files(self.options, &counted.first_games)?;
+        let files = indexed_files(self.options, &counted.games.first_games)?;
         let postings = self.postings.seal()?;
         let games = task::unlocked(self.games);
         let source = IndexSource {
@@ -149,7 +149,7 @@ impl Sink for IndexSink<'_> {
             variant: self.options.variant,
         };
         let (written, index) = self.writer.write(source, &self.options.stop, meter)?;
-        counted.report.index = Some(IndexReport {
+        counted.games.report.index = Some(IndexReport {
             path: self.path.to_owned(),
             games: written.games,
             positions: written.positions,

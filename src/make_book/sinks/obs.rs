@@ -82,14 +82,14 @@ impl Sink for ObsSink<'_> {
             move_filter,
             ..
         } = self.options;
-        let report = &mut counted.report;
+        let report = &mut counted.games.report;
         let meter = progress.enter(Phase::Database);
         meter.add_total(2 * report.positions);
         let met = report.totals.variants.keys().next().copied();
         let variant = self.options.variant.only().or(met).unwrap_or_default();
         let info = Info::new(variant, counted.provenance.clone(), move_filter);
         let counts = counted.counts.by_position();
-        let starts = || counted.starts.all();
+        let starts = || counted.games.starts.all();
         let (written, database) = if variant == Variant::Standard {
             let others = starts().map(|start| Ok(parse_fen(&start?.0).ok()));
             let all = once(Ok(Some(Chess::default()))).chain(others);

@@ -102,7 +102,7 @@ impl Sink for SuiteSink<'_> {
             let reason = lines.why_empty(suite, *format, min_game);
             return Err(Error::Empty { reason });
         }
-        counted.report.suite = Some(SuiteReport {
+        counted.games.report.suite = Some(SuiteReport {
             path: path.clone(),
             lines: lines.entries,
             limit: suite.limit,
