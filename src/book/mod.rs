@@ -16,14 +16,12 @@ mod foreign;
 pub mod header;
 mod reader;
 mod records;
-mod share;
 
 pub(crate) use self::records::each_move_once;
 pub use self::{
     foreign::is_book_or_empty,
     reader::Book,
-    records::{Entry, Records},
-    share::shares,
+    records::{Entry, Records, shares},
 };
 
 cfg_if::cfg_if! {

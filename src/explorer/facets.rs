@@ -13,9 +13,8 @@ use super::{
     fold::{AcceptedRows, Collector, PassingGames, fold, fold_games},
     games::{GameSummary, UNRATED},
     line::Line,
-    open_index::OpenIndex,
     query::Filters,
-    sources::Sources,
+    sources::{OpenIndex, Sources},
     tally::{ResultSum, is_zero},
 };
 use crate::{

@@ -10,15 +10,12 @@ use super::{
     dates::DateRange,
     duplicate_groups::DuplicateGroups,
     games::{AskedTraits, GameColumns, Traits},
-    open_index::OpenIndex,
     query::{Filters, RatingRange},
+    sources::OpenIndex,
 };
 use crate::{
     error::Result,
-    index::{
-        store::ListLocation,
-        store::{EcoNumber, ListKey},
-    },
+    index::store::{EcoNumber, ListKey, ListLocation},
     openings::OpeningFilter,
     pgn::{GameResult, NameMatch, folded},
 };

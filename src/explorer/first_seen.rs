@@ -9,9 +9,8 @@ use super::{
     dates::earliest,
     filter::{SourceFilter, SourceFilters},
     fold::{Collector, PassingGames, fold},
-    open_index::OpenIndex,
     query::Filters,
-    sources::Sources,
+    sources::{OpenIndex, Sources},
     tally::{Rank, by_date},
 };
 use crate::{

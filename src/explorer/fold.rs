@@ -11,7 +11,7 @@ use super::{
     class_filter::{ClassFilter, Split},
     filter::{SourceFilter, SourceFilters, stretches},
     games::GameSummary,
-    open_index::OpenIndex,
+    sources::OpenIndex,
 };
 use crate::{
     error::Result,

@@ -11,9 +11,8 @@ use super::{
     filter::{SourceFilter, SourceFilters},
     fold::{Collector, PassingGames, fold},
     game_info::{PlayedGame, played_games},
-    open_index::OpenIndex,
     query::{Page, Query, Sort},
-    sources::Sources,
+    sources::{OpenIndex, Sources},
     tally::{Rank, by_date, by_rating},
 };
 use crate::{error::Result, index::store::Best, position::BookMove};

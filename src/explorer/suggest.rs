@@ -11,15 +11,14 @@ use super::{
     duplicate_groups::hash_names,
     filter::SourceFilters,
     line::Line,
-    open_index::OpenIndex,
     query::{Query, View},
-    sources::Sources,
+    sources::{OpenIndex, Sources},
     tally::PositionTally,
     words::{MOST_ERRORS, WordIndex, Words, hash_of, words},
 };
 use crate::{
     error::Result,
-    index::{store::Best, store::game_rows::date_number},
+    index::store::{Best, game_rows::date_number},
     openings,
     pgn::Date,
     position::{BookMove, Variant},

@@ -4,7 +4,10 @@ use std::{cell::OnceCell, cmp::Reverse, fmt};
 
 use rustc_hash::FxHashSet;
 
-use super::{open_index::OpenIndex, query::Filters, sources::Sources};
+use super::{
+    query::Filters,
+    sources::{OpenIndex, Sources},
+};
 use crate::{
     error::{Error, Result},
     pgn::{NameMatch, folded},

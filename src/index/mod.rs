@@ -30,13 +30,10 @@
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-
-mod entries;
 mod entry_batches;
 mod games;
 pub mod layout;
 mod merge;
-mod positions;
 pub(crate) mod posting;
 mod read;
 mod replace;

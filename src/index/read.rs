@@ -11,8 +11,7 @@ use super::{
     entry_batches::IndexedFile,
     layout::{self, GameHeader, GamePlace, PositionStats},
     replace::{holds_database, is_empty_directory},
-    store::NameReader,
-    store::{self, Contents, ListKey},
+    store::{self, Contents, ListKey, NameReader, names::NAMES},
 };
 use crate::{
     error::{Error, Result},
@@ -137,13 +136,16 @@ impl Index {
     ///
     /// Returns an error if the name cannot be read or is malformed, or if no name has this number.
     pub(crate) fn name(&self, number: u32) -> Result<Box<str>> {
-        self.names.name(self, number)
+        let read = |entry, names| self.name_entry(entry, names);
+        let name = self.names.name(number, read)?;
+        name.ok_or_else(|| self.malformed(&store::names_key(number / NAMES)))
     }
 
     /// Calls `f` with the number and the text of every player and event name, in ascending order of numbers. Only a few
     /// names are in memory at a time.
     pub(crate) fn for_each_name(&self, f: impl FnMut(u32, &str)) -> Result<()> {
-        self.names.for_each(self, f)
+        self.names
+            .for_each(|entry, names| self.name_entry(entry, names), f)
     }
 
     /// Returns the variant of the games in the index.

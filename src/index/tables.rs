@@ -12,8 +12,7 @@ use std::{
 };
 
 use super::{
-    entries::{Entries, Value},
-    entry_batches::{EntryBatch, WaitingStats, write_due},
+    entry_batches::{Entries, EntryBatch, Value, WaitingStats, write_due},
     layout,
 };
 use crate::leveldb::{FIRST_TABLE, TableBuilder, TableFile};

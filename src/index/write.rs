@@ -22,12 +22,13 @@ use super::{
     entry_batches::{
         EntryBatch, IndexedFile, batches_of, file_entries, filled_batches, last_entry,
     },
-    positions::position_entries,
-    posting::Posting,
+    posting::{Posting, position_entries},
     replace::check_replaceable,
     shard_ranges::{ShardRange, shard_ranges},
-    store::{self, AboutCounts, Contents, CountedContents, ListKey, Paging, results::ResultRow},
-    store::{CountPageBuilder, ListRecord, StoredGames, list_entries},
+    store::{
+        self, AboutCounts, Contents, CountPageBuilder, CountedContents, ListKey, ListRecord,
+        Paging, StoredGames, list_entries, results::ResultRow,
+    },
     tables::{TableCutter, TableEntries},
 };
 use crate::{
@@ -35,8 +36,10 @@ use crate::{
     leveldb::{TableFile, is_file_of_database, manifest},
     position::VariantChoice,
     progress::Meter,
-    storage::output::{AtomicDir, Finished},
-    storage::sort::{Record, SHARDS, Sealed},
+    storage::{
+        output::{AtomicDir, Finished},
+        sort::{Record, SHARDS, Sealed},
+    },
     task,
 };
 

@@ -2,14 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::plan::MergePlan;
+use super::MergePlan;
 use crate::{
     error::{Error, Result},
     index::{
         GameRecords,
         layout::game_id,
-        store::{ListKey, game_details::DETAILED, game_rows::ROWS, rows_key},
-        store::{ListRecord, StoredGames},
+        store::{
+            ListKey, ListRecord, StoredGames, game_details::DETAILED, game_rows::ROWS, rows_key,
+        },
     },
     storage::sort::{ByteRun, Memory, Record, SHARDS, Sealed, Shards},
 };

@@ -9,7 +9,7 @@ use super::list_record::ListRecord;
 use crate::{
     error::{Error, Result},
     index::{
-        entries::Entries,
+        entry_batches::Entries,
         layout::{self, GamePlace},
         store::{
             self, EcoNumber, GameRow, ListKey, SiteId,

@@ -507,7 +507,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        index::entries::{Entries, Value},
+        index::entry_batches::{Entries, Value},
         storage::sort::{Memory, Record, Shards},
     };
 

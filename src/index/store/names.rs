@@ -9,10 +9,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use super::names_key;
 use crate::{
     error::Result,
-    index::Index,
     leveldb::{put_varint, take_size},
     task,
 };
@@ -63,19 +61,25 @@ impl NameReader {
         }
     }
 
-    /// Returns the player or event name with the number `number`.
+    /// Returns the player or event name with the number `number`, or `None` if no name has this number. Reads the entry
+    /// of the name with `read` if it is not cached. The arguments of `read` are the number of the entry and the number
+    /// of names in the index.
     ///
     /// # Errors
     ///
-    /// Returns an error if the name cannot be read or is malformed, or if no name has this number.
-    pub(crate) fn name(&self, index: &Index, number: u32) -> Result<Box<str>> {
-        let (entry, place) = (number / NAMES, (number % NAMES) as usize);
-        let known = task::try_lock(&self.entries);
-        let known = known.and_then(|entries| entries.get(&entry).cloned());
-        let names = match known {
+    /// Returns the error of `read`.
+    pub(crate) fn name(
+        &self,
+        number: u32,
+        read: impl FnOnce(u32, u32) -> Result<Vec<Box<str>>>,
+    ) -> Result<Option<Box<str>>> {
+        let (entry, rank) = (number / NAMES, (number % NAMES) as usize);
+        let cached = task::try_lock(&self.entries);
+        let cached = cached.and_then(|entries| entries.get(&entry).cloned());
+        let names = match cached {
             Some(names) => names,
             None => {
-                let names: Arc<[Box<str>]> = index.name_entry(entry, self.names)?.into();
+                let names: Arc<[Box<str>]> = read(entry, self.names)?.into();
                 if let Some(mut entries) = task::try_lock(&self.entries) {
                     if entries.len() >= KEPT_NAMES {
                         entries.clear();
@@ -85,15 +89,18 @@ impl NameReader {
                 names
             }
         };
-        let name = names.get(place).cloned();
-        name.ok_or_else(|| index.malformed(&names_key(entry)))
+        Ok(names.get(rank).cloned())
     }
 
-    /// Calls `f` with the number and the text of each name in `index`, in ascending order of numbers. Only a few names
-    /// are in memory at a time.
-    pub(crate) fn for_each(&self, index: &Index, mut f: impl FnMut(u32, &str)) -> Result<()> {
+    /// Calls `f` with the number and the text of each name in the index, in ascending order of numbers. Reads each entry
+    /// with `read`, so only a few names are in memory at a time.
+    pub(crate) fn for_each(
+        &self,
+        read: impl Fn(u32, u32) -> Result<Vec<Box<str>>>,
+        mut f: impl FnMut(u32, &str),
+    ) -> Result<()> {
         for entry in 0..self.names.div_ceil(NAMES) {
-            let names = index.name_entry(entry, self.names)?;
+            let names = read(entry, self.names)?;
             for (number, name) in (entry * NAMES..).zip(&names) {
                 f(number, name);
             }

@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    index::entries::Entries,
+    index::entry_batches::Entries,
     leveldb::{put_varint, take_size, take_varint},
     position::BookMove,
 };
@@ -489,7 +489,7 @@ mod tests {
     use super::{super::results::strategies::results, *};
     use crate::{
         index::{
-            entries::Value,
+            entry_batches::Value,
             store::{
                 EcoNumber,
                 list_record::{LISTED, NAMED},
