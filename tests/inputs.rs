@@ -83,11 +83,41 @@ fn an_output_is_refused_before_standard_input_is_read() {
     use std::io::Seek as _;
 
     let dir = files();
+    let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -\n";
+    fs::write(dir.path().join("starts.epd"), start).unwrap();
     for end in ["bin", "pgn", "epd", "csv", "txt", "obs.db3", "evals"] {
         fs::write(dir.path().join(format!("mine.{end}")), "my notes\n").unwrap();
     }
     for (file, command) in [
         ("games.pgn", "make-book - --bin mine.bin"),
+        (
+            "games.evals",
+            "make-book games.pgn --bin mine.bin --evals - --max-loss 50",
+        ),
+        (
+            "games.evals",
+            "make-book games.pgn --bin book.bin --obs mine.obs.db3 --evals - --max-loss 50",
+        ),
+        (
+            "games.evals",
+            "make-book games.pgn --suite mine.epd --evals - --eval-abs 0..1",
+        ),
+        (
+            "starts.epd",
+            "make-book games.pgn --suite mine.pgn --from -",
+        ),
+        (
+            "games.evals",
+            "filter book.bin --out mine.bin --evals - --max-loss 50",
+        ),
+        (
+            "games.evals",
+            "convert games.obs.db3 mine.bin --evals - --max-loss 50",
+        ),
+        (
+            "starts.epd",
+            "convert games.obs.db3 mine.epd --from - --plies 2",
+        ),
         ("games.obs.db3", "convert - mine.bin"),
         ("games.obs.db3", "convert - mine.csv"),
         ("book.bin", "convert - mine.epd --plies 2"),

@@ -5,6 +5,8 @@ use std::{
     time::Instant,
 };
 
+use anyhow::Context as _;
+
 use super::{
     Context, counted, errors,
     evals::{self, MaxLossArgs},
@@ -274,9 +276,6 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         .threads(args.resources.threads())
         .temp_dir(memory.temp_dir);
     let evals = args.losses.store(args.in_suite.needs_evals())?;
-    if let Some(max_loss) = args.losses.open(&args.resources.memory())? {
-        run = run.max_loss(max_loss);
-    }
     if let Some(bin) = args.bin {
         run = run.bin(bin);
     }
@@ -295,19 +294,30 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     if let Some(by) = args.by {
         run = run.by(by);
     }
+    let mut suite = None;
     if let Some(path) = args.suite {
-        let variant = args.variant.only().unwrap_or_default();
         let format = suite_format(&path)?;
         args.in_suite.refuse_unused(format == SuiteFormat::Pgn)?;
-        let suite = args
-            .in_suite
-            .suite(variant, &args.resources.memory(), evals)?;
-        run = run.suite(&path, format, suite);
+        run = run.suite(&path, format, args.in_suite.settings());
+        suite = Some((path, format));
     } else {
         args.in_suite.refuse(ONLY_SUITE)?;
     }
     if let Some(comment) = args.header.comment {
         run = run.comment(comment);
+    }
+    // The files of these options may be pipes, whose data are lost if the run fails.
+    if evals.is_some() || !args.in_suite.inputs().is_empty() {
+        run.check_outputs()?;
+    }
+    let memory = args.resources.memory();
+    if let Some(max_loss) = args.losses.open(&memory)? {
+        run = run.max_loss(max_loss);
+    }
+    if let Some((path, format)) = suite {
+        let variant = args.variant.only().unwrap_or_default();
+        let suite = args.in_suite.suite(variant, &memory, evals)?;
+        run = run.suite(path, format, suite);
     }
     Ok(run)
 }
@@ -347,7 +357,8 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
         let given = given.or(args.losses.given());
         Usage::refuse(given, "applies only to books: give --bin too")?;
     }
-    let mut missing = args.inputs.iter().filter(|input| !input.exists());
+    let is_missing = |input: &&PathBuf| matches!(input.try_exists(), Ok(false));
+    let mut missing = args.inputs.iter().filter(is_missing);
     let number = missing.find_map(|input| input.to_str()?.parse::<u8>().ok());
     if let (Some(option), Some(number)) = (weighting.minimax(), number) {
         return Err(Usage(format!(
@@ -397,8 +408,10 @@ fn inputs(
     untagged: Variant,
 ) -> anyhow::Result<Vec<Input>> {
     let mut paths: Vec<PathBuf> = options.into_iter().chain(arguments).collect();
-    if paths.is_empty() && Path::new("book.pgn").exists() {
-        paths.push("book.pgn".into());
+    let default = Path::new("book.pgn");
+    let exists = || default.try_exists().context("cannot open book.pgn");
+    if paths.is_empty() && exists()? {
+        paths.push(default.into());
     }
     if !paths.is_empty() {
         return Ok(pgn_inputs(&paths, untagged)?);

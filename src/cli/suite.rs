@@ -128,6 +128,27 @@ fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> 
 }
 
 impl SuiteArgs {
+    /// Returns the settings of a suite without those that are read from files: the evaluations and the positions in which
+    /// lines start.
+    pub fn settings(&self) -> Suite {
+        let limit = self
+            .limit
+            .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let default = Suite::default();
+        Suite {
+            plies: self.plies.map_or(default.plies, usize::from),
+            limit,
+            seed: self.seed,
+            balance: self.balance,
+            draw_rate: self.draw_rate,
+            per_eco: self.per_eco,
+            tags: self.tags,
+            unique: self.unique,
+            opcodes: self.opcodes,
+            ..default
+        }
+    }
+
     /// Returns the settings of a suite. `evals` is the path of the store of evaluations, which is opened if a filter of
     /// the suite needs it.
     pub fn suite(
@@ -136,22 +157,10 @@ impl SuiteArgs {
         memory: &Memory,
         evals: Option<&Path>,
     ) -> anyhow::Result<Suite> {
-        let limit = self
-            .limit
-            .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        let default = Suite::default();
         Ok(Suite {
-            plies: self.plies.map_or(default.plies, usize::from),
-            limit,
-            seed: self.seed,
-            balance: self.balance,
-            draw_rate: self.draw_rate,
             evals: self.eval_range(memory, evals)?,
-            per_eco: self.per_eco,
-            tags: self.tags,
-            unique: self.unique,
-            opcodes: self.opcodes,
             starts: self.starts(variant, memory)?,
+            ..self.settings()
         })
     }
 

@@ -1,6 +1,6 @@
 //! The stages of a run of `make-book`, from opening the inputs to renaming the outputs.
 
-use std::{io, ops::Range, path::Path, sync::atomic::Ordering};
+use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
 use rayon::ThreadPool;
 
@@ -18,9 +18,9 @@ use super::{
 };
 use crate::{
     counts::Counts,
-    error::{At, Error, Result},
+    error::{Error, Result},
     pgn::Input,
-    storage::output::{Finished, commit_all, refuse_clashes, repeated},
+    storage::output::{Finished, commit_all, is_directory, is_special, refuse_clashes, repeated},
     task,
 };
 
@@ -41,22 +41,51 @@ impl MakeBook {
         task::caught(|| {
             let pool = task::pool(self.threads)?;
             let inputs = Inputs::open(self, pool.current_num_threads())?;
-            let mut options = self.clone();
-            options.variant = inputs.variant;
-            options.by = Some(inputs.by);
-            options.run_with(&inputs, &pool)
+            self.with_properties_of(&inputs).run_with(&inputs, &pool)
         })
     }
 
-    /// Makes all outputs from `inputs`, on the threads of `pool`, and returns the report. The variant and the grouping
-    /// in
+    /// Checks that all outputs can be written, by creating them as [`run`](MakeBook::run) does and removing them again. A
+    /// caller can call this function before it reads further data for the run from a pipe, such as evaluations, because
+    /// a pipe cannot be read again. Pipes and devices among the outputs are not opened.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`run`](MakeBook::run) that are found before games are read.
+    pub fn check_outputs(&self) -> Result<()> {
+        let threads = task::pool(self.threads)?.current_num_threads();
+        let inputs = Inputs::open(self, threads)?;
+        let options = self.with_properties_of(&inputs);
+        let (plans, _, budget) = options.plan_outputs(&inputs, threads)?;
+        let mut files = Vec::new();
+        for plan in plans {
+            if !is_special(plan.path)? {
+                files.push(plan);
+            }
+        }
+        options.begin(files, &budget).map(drop)
+    }
+
+    /// Returns the options with the variant and the grouping of `inputs`.
+    fn with_properties_of(&self, inputs: &Inputs<'_>) -> MakeBook {
+        MakeBook {
+            variant: inputs.variant,
+            by: Some(inputs.by),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the plans of all outputs, what they need, and the memory budget of a run on `threads` threads. Returns an
+    /// error if an output cannot be made from `inputs`, or if an input does not exist. The variant and the grouping in
     /// `self` must be those of the inputs.
-    fn run_with(&self, inputs: &Inputs<'_>, pool: &ThreadPool) -> Result<Report> {
+    fn plan_outputs<'a>(
+        &'a self,
+        inputs: &'a Inputs<'_>,
+        threads: usize,
+    ) -> Result<(Vec<Plan<'a>>, Needs, Budget)> {
         let (plans, needs) = sinks::plans(self, inputs);
         refuse_counts_for(&plans, inputs)?;
         self.check(inputs)?;
-        let repeated = self.repeated_inputs();
-        let threads = pool.current_num_threads();
         let of_outputs = plans.iter().map(|plan| plan.memory_shares);
         let shares = needs.tallies() + of_outputs.sum::<usize>();
         // Counts by identity are sorted differently, so they cannot be merged with ordered counts.
@@ -65,6 +94,15 @@ impl MakeBook {
             false => None,
         };
         let budget = Budget::divide(self, inputs.metadata, shares, ordered, threads);
+        Ok((plans, needs, budget))
+    }
+
+    /// Makes all outputs from `inputs`, on the threads of `pool`, and returns the report. The variant and the grouping
+    /// in `self` must be those of the inputs.
+    fn run_with(&self, inputs: &Inputs<'_>, pool: &ThreadPool) -> Result<Report> {
+        let repeated = self.repeated_inputs();
+        let threads = pool.current_num_threads();
+        let (plans, needs, budget) = self.plan_outputs(inputs, threads)?;
         let sinks = self.begin(plans, &budget)?;
         let writing = sinks.iter().filter_map(|sink| sink.cost());
         self.progress.begin(inputs.size(), writing);
@@ -135,12 +173,7 @@ impl MakeBook {
     fn check(&self, inputs: &Inputs<'_>) -> Result<()> {
         inputs.all.iter().try_for_each(|input| input.check())?;
         let temp_dir = &self.memory.temp_dir;
-        let is_absent = |err: &io::Error| err.kind() == io::ErrorKind::NotFound;
-        let is_directory = match temp_dir.metadata() {
-            Err(err) if is_absent(&err) => false,
-            metadata => metadata.at(temp_dir, "open")?.is_dir(),
-        };
-        if !is_directory {
+        if !is_directory(temp_dir)? {
             return Err(Error::file(
                 temp_dir,
                 "no directory for temporary files: name another",

@@ -84,6 +84,49 @@ pub(crate) fn metadata_if_any(path: &Path) -> io::Result<Option<Metadata>> {
     none_if_absent(fs::metadata(path))
 }
 
+/// Returns `true` if a path leads to a directory, and `false` if it leads to a file or to nothing. The function
+/// [`Path::is_dir`] returns `false` after any error, so an unreadable directory would be taken for a file.
+///
+/// # Errors
+///
+/// Returns an error if the operating system cannot examine the path.
+pub fn is_directory(path: &Path) -> Result<bool> {
+    has_metadata(path, Metadata::is_dir)
+}
+
+/// Returns `true` if a path leads to a regular file, and `false` if it leads to a directory, a pipe, a device or nothing.
+/// The function [`Path::is_file`] returns `false` after any error, so an unreadable file would be taken for a missing one.
+///
+/// # Errors
+///
+/// Returns an error if the operating system cannot examine the path.
+pub fn is_regular_file(path: &Path) -> Result<bool> {
+    has_metadata(path, Metadata::is_file)
+}
+
+/// Returns `true` if something exists at `path` and its metadata satisfy `predicate`.
+fn has_metadata(path: &Path, predicate: fn(&Metadata) -> bool) -> Result<bool> {
+    // Reading the metadata of a device fails on Windows.
+    if is_windows_device(path) {
+        return Ok(false);
+    }
+    let metadata = metadata_if_any(path).at(path, "open")?;
+    Ok(metadata.as_ref().is_some_and(predicate))
+}
+
+/// Returns `true` if `path` is an empty directory, and `false` if it is anything else or does not exist.
+///
+/// # Errors
+///
+/// Returns an error if the operating system cannot read the directory.
+pub(crate) fn is_empty_directory(path: &Path) -> Result<bool> {
+    let entries = none_if_absent(fs::read_dir(path)).at(path, "read")?;
+    match entries.map(|mut entries| entries.next().transpose()) {
+        Some(first) => Ok(first.at(path, "read")?.is_none()),
+        None => Ok(false),
+    }
+}
+
 /// Converts the result `found` of examining a path: an error which means that nothing exists at the path becomes
 /// `None`.
 fn none_if_absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {

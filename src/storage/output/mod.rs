@@ -35,24 +35,29 @@ use std::{
     path::{Path, PathBuf},
 };
 
+#[cfg(feature = "serve")]
+pub(crate) use self::temporary::remove_abandoned_directories;
 use self::{
     attributes::Attributes,
     place::{open_directory, sync_directory},
     target::{Target, is_device, standard_output},
     temporary::Temporary,
 };
+pub(crate) use self::{
+    identity::{
+        FileId, FileState, is_absent, is_empty_directory, metadata_if_any, open_again_if_replaced,
+        read_again_if_replaced,
+    },
+    in_use::{check_not_in_use, side_file},
+    target::{is_special, parent, refuse_append_only},
+    temporary::{RemovedAtEnd, claim_abandoned, own_files, shortened},
+};
 pub use self::{
-    identity::repeated,
+    identity::{is_directory, is_regular_file, repeated},
     place::{Finished, commit_all},
     seal::{UNSEALED, begin_text, check_text_replaceable},
     target::{check_first_line, is_standard_output, refuse_clashes},
     temporary::{IsOwnFile, TemporaryDir, discard_all},
-};
-pub(crate) use self::{
-    identity::{FileId, FileState, is_absent, open_again_if_replaced, read_again_if_replaced},
-    in_use::{check_not_in_use, side_file},
-    target::{parent, refuse_append_only},
-    temporary::{claim_abandoned, own_files, shortened},
 };
 use crate::{
     error::{At, Error, Result},

@@ -448,6 +448,16 @@ fn is_null(path: &Path) -> bool {
     path == Path::new(if cfg!(windows) { "nul" } else { "/dev/null" })
 }
 
+/// Returns `true` if an output at `path` is written directly instead of being renamed to `path`: if `path` is `-` or
+/// leads to a device or a pipe.
+///
+/// # Errors
+///
+/// Returns an error if the operating system cannot examine the path.
+pub(crate) fn is_special(path: &Path) -> Result<bool> {
+    Ok(path == Path::new("-") || is_device(path).at(path, "open")?)
+}
+
 /// Returns `true` if a path leads to a device or a pipe.
 ///
 /// # Errors

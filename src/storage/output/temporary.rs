@@ -10,7 +10,7 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     ffi::{OsStr, OsString},
     fs::{self, File, Metadata},
     hash::BuildHasher,
@@ -49,6 +49,7 @@ pub type IsOwnFile = fn(&Path, &OsStr) -> bool;
 /// The paths of all temporary files and directories of this process. They are removed when a signal ends the process.
 static LIVE: Mutex<Live> = Mutex::new(Live {
     paths: BTreeSet::new(),
+    named: BTreeMap::new(),
     is_closed: false,
 });
 
@@ -57,6 +58,9 @@ static COMMIT: Mutex<()> = Mutex::new(());
 
 struct Live {
     paths: BTreeSet<PathBuf>,
+    /// The files of all [`RemovedAtEnd`] of this process. Their names are not temporary, so another program may replace
+    /// them, which the identity shows.
+    named: BTreeMap<PathBuf, FileId>,
     /// Whether the process is about to end. Then no output may be begun or renamed to its target.
     is_closed: bool,
 }
@@ -67,7 +71,8 @@ fn live() -> MutexGuard<'static, Live> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all unfinished outputs and temporary directories of this process, and prevents further ones from being
+/// Removes all unfinished outputs and temporary directories of this process and its journals without evaluations, and
+/// prevents further ones from being
 /// created or renamed to their targets. Call this before the program ends, for example because of a signal. Afterwards,
 /// the program can exit at any point.
 ///
@@ -88,6 +93,41 @@ pub fn discard_all() {
             // If it cannot be removed, it is left for the next run.
             let _ = fs::remove_file(&path);
         }
+    }
+    for (path, id) in std::mem::take(&mut live.named) {
+        if matches!(FileId::of(&path), Ok(Some(found)) if found == id) {
+            // If it cannot be removed, it is left for the next run.
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// A mark of a file that has no content worth keeping. [`discard_all`] removes the file if the mark still exists and no
+/// other program has replaced the file. Dropping the mark keeps the file.
+#[derive(Debug)]
+pub(crate) struct RemovedAtEnd(PathBuf);
+
+impl RemovedAtEnd {
+    /// Marks `file`, which was opened from `path`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the operating system cannot examine the file. Returns [`Error::Interrupted`] if
+    /// [`discard_all`] has been called, because the process is about to end.
+    pub(crate) fn new(path: &Path, file: &File) -> Result<RemovedAtEnd> {
+        let id = FileId::of_open(file).at(path, "open")?;
+        let mut live = live();
+        if live.is_closed {
+            return Err(Error::Interrupted);
+        }
+        live.named.insert(path.to_owned(), id);
+        Ok(RemovedAtEnd(path.to_owned()))
+    }
+}
+
+impl Drop for RemovedAtEnd {
+    fn drop(&mut self) {
+        live().named.remove(&self.0);
     }
 }
 
@@ -352,6 +392,18 @@ fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Removes the temporary directories that killed processes with the target `target` have left. `is_own` decides which
+/// files in them may be removed. Call this for a target that will not be written again; otherwise the next process that
+/// writes it removes them.
+///
+/// # Errors
+///
+/// Returns an error if another process with this target is still running, or if a directory contains other files.
+#[cfg(feature = "serve")]
+pub(crate) fn remove_abandoned_directories(target: &Path, is_own: IsOwnFile) -> Result<()> {
+    remove_abandoned(&Target::resolve(target)?, Some(is_own))
 }
 
 /// Lists the temporary files and directories next to `target` that were created for this target. `endings` contains the
