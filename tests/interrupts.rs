@@ -474,6 +474,49 @@ done
     assert_eq!(numbers, [2, 2], "{report}");
 }
 
+/// Before the first evaluation, a journal has nothing that the next run could continue.
+#[test]
+fn an_engine_before_its_first_evaluation() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = temp();
+    let dir = dir.path();
+    let engine = r#"#!/bin/sh
+while read -r word rest; do
+  case "$word" in
+    uci) echo "id name Slow"; echo uciok;;
+    isready) echo readyok;;
+    go) echo $$ > slow; exec sleep 600;;
+  esac
+done
+"#;
+    fs::write(dir.join("engine.sh"), engine).unwrap();
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(dir.join("engine.sh"), executable).unwrap();
+    let epd = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -\n";
+    fs::write(dir.join("positions.epd"), epd).unwrap();
+    let line = "evals -q --out my.evals --engine ./engine.sh --nodes 99 --jobs 1 --positions positions.epd";
+    let process = || fs::read_to_string(dir.join("slow")).unwrap_or_default();
+    for signal in SIGNALS {
+        let mut run = Running::start(dir, line);
+        until("the engine thinks", || process().ends_with('\n'));
+        assert!(dir.join("my.evals.journal").exists());
+        run.ends_by(signal);
+        until("the engine has ended", || {
+            crate::common::has_ended(&process())
+        });
+        fs::remove_file(dir.join("slow")).unwrap();
+        assert_eq!(names(dir), ["engine.sh", "positions.epd"]);
+    }
+    // A file that another program puts in the place of the journal is kept.
+    let mut run = Running::start(dir, line);
+    until("the engine thinks", || process().ends_with('\n'));
+    fs::write(dir.join("notes"), "notes").unwrap();
+    fs::rename(dir.join("notes"), dir.join("my.evals.journal")).unwrap();
+    run.ends_by(SIGNALS[0]);
+    let kept = fs::read_to_string(dir.join("my.evals.journal")).unwrap();
+    assert_eq!(kept, "notes");
+}
+
 #[test]
 fn a_kill_leaves_the_old_output_and_the_next_run_tidies_up() {
     let old = Old::make();

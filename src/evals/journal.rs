@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::layout::{EvalRecord, RECORD};
 use crate::{
     error::{At, Error, Result, reason},
-    storage::output::{FileId, parent, refuse_append_only, shortened},
+    storage::output::{FileId, RemovedAtEnd, parent, refuse_append_only, shortened},
 };
 
 /// The size in bytes of the head of a journal entry: the length of its content and a checksum.
@@ -40,8 +40,10 @@ pub(super) struct EngineSettings<'a> {
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
-    /// `true` if the journal has no evaluation.
+    /// `true` if the journal has no evaluation. Then it is removed when it is dropped.
     is_empty: bool,
+    /// If the journal has no evaluation, the mark by which a signal that ends the process removes it.
+    removed_at_end: Option<RemovedAtEnd>,
     /// The offset at which the last whole entry ends.
     end: u64,
 }
@@ -109,8 +111,10 @@ impl Journal {
             journal.begin(&first)?;
             return Ok((journal, records));
         }
-        journal.is_empty = records.is_empty();
         journal.end = whole as u64;
+        if records.is_empty() {
+            journal.mark_as_empty()?;
+        }
         Ok((journal, records))
     }
 
@@ -119,16 +123,29 @@ impl Journal {
             path,
             file,
             is_empty: false,
+            removed_at_end: None,
             end: 0,
         }
+    }
+
+    /// Sets that the journal has no evaluation, so that it is removed when the run ends.
+    fn mark_as_empty(&mut self) -> Result<()> {
+        self.is_empty = true;
+        self.removed_at_end = Some(RemovedAtEnd::new(&self.path, &self.file)?);
+        Ok(())
+    }
+
+    /// Sets that the journal is kept when the run ends.
+    fn mark_as_used(&mut self) {
+        self.is_empty = false;
+        self.removed_at_end = None;
     }
 
     /// Clears the journal and writes `first`, the settings of the engine, as its first entry.
     fn begin(&mut self, first: &[u8]) -> Result<()> {
         self.end = 0;
-        self.append(first)?;
-        self.is_empty = true;
-        Ok(())
+        self.mark_as_empty()?;
+        self.append(first)
     }
 
     fn is_foreign(&self) -> Error {
@@ -138,7 +155,9 @@ impl Journal {
 
     /// Appends an evaluation to the journal.
     pub(super) fn push(&mut self, record: &EvalRecord) -> Result<()> {
-        self.is_empty = false;
+        if self.is_empty {
+            self.mark_as_used();
+        }
         self.append(&record.to_bytes())
     }
 
@@ -167,7 +186,7 @@ impl Journal {
     /// Returns an error if the journal cannot be removed, or if its path leads to another file, which is kept. The
     /// message says that `out` is complete.
     pub(super) fn remove(mut self, out: &Path) -> Result<()> {
-        self.is_empty = false;
+        self.mark_as_used();
         let out = out.display();
         let removed = self
             .is_in_place()
