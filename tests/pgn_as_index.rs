@@ -112,6 +112,50 @@ fn a_game_is_found_by_its_lichess_address() {
 }
 
 #[test]
+fn what_cannot_be_indexed_is_named() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("empty.pgn"), "").unwrap();
+    for command in ["moves", "games", "openings", "game 0"] {
+        let (command, last) = command.split_once(' ').unwrap_or((command, ""));
+        let error = fails(dir, &*format!("{command} --index empty.pgn {last}"), 1);
+        assert!(
+            error.contains("empty.pgn: an empty file, without games"),
+            "{error}"
+        );
+        let error = fails(dir, &*format!("{command} --index - {last}"), 2);
+        let said = "games from standard input are not kept: write them to a file";
+        assert!(error.contains(said), "{error}");
+        #[cfg(unix)]
+        {
+            // Nobody writes to the pipe, so a program that opens it waits forever.
+            let _ = fs::remove_file(dir.join("pipe"));
+            crate::common::make_fifo(&dir.join("pipe"));
+            let error = fails(dir, &*format!("{command} --index pipe {last}"), 2);
+            let said = "games from pipe, a pipe or a device, are not kept";
+            assert!(error.contains(said), "{error}");
+        }
+    }
+    #[cfg(unix)]
+    {
+        let error = fails(dir, "serve pipe --listen 127.0.0.1:0", 2);
+        assert!(
+            error.contains("games from pipe, a pipe or a device"),
+            "{error}"
+        );
+        // A source of an engine may be a book in a pipe, so the pipe is read first.
+        let games = fs::read(sample("famous.pgn")).unwrap();
+        let pipe = dir.join("pipe");
+        std::thread::spawn(move || fs::write(pipe, games));
+        let error = fails(dir, "engine pipe", 2);
+        assert!(
+            error.contains("games from pipe, a pipe or a device"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn advice_about_a_damaged_index_in_the_cache_works() {
     let dir = temp();
     let dir = dir.path();

@@ -171,25 +171,26 @@ impl Explorer {
         repertoire: Option<&Path>,
         lines: usize,
     ) -> polybook::Result<Preparation> {
-        let memory = Memory::default();
-        let directory = TemporaryDir::new_in(&memory.temp_dir)?;
         let open = |path: &Path| {
-            MoveSource::repertoire(
+            let memory = Memory::default();
+            let directory = TemporaryDir::new_in(&memory.temp_dir)?;
+            let opened = MoveSource::repertoire(
                 path,
                 &OpenOptions {
                     variant: Some(line.variant()),
                     untagged: Variant::Standard,
                     filter: None,
-                    memory: memory.clone(),
+                    memory,
                     threads: 0,
                     directory: directory.path(),
                     counting: &|_| Box::new(()),
                 },
-            )
+            );
+            Ok((opened?, directory))
         };
-        let repertoire = repertoire.map(open).transpose()?;
+        let repertoire: Option<(MoveSource, TemporaryDir)> = repertoire.map(open).transpose()?;
         let moves = |pos: &VariantPosition| match &repertoire {
-            Some(known) => known.own_moves(&Keyed::new(pos.clone())),
+            Some((known, _)) => known.own_moves(&Keyed::new(pos.clone())),
             None => Ok(Vec::new()),
         };
         self.explorer.prepare(&PrepareQuery {

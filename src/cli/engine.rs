@@ -10,7 +10,7 @@ use super::{
     Context,
     filters::{ExplorerFilterArgs, check_names, explorer_of, passed_unknown},
     index_cache::cached_index,
-    input::{file_or_index, has_index},
+    input::{file_or_index, has_index, refuse_stream},
     position::UntaggedArg,
     repertoire::{Opener, with_side},
     usage::Usage,
@@ -22,6 +22,7 @@ use polybook::{
     engine::{EngineSource, Fallback, Play, Settings, SourceEngine},
     explorer::{Filters, Line, Query, View},
     index::Index,
+    storage::output::is_directory,
 };
 
 /// Play the moves of books, databases, indexes and games as a UCI engine
@@ -135,13 +136,14 @@ fn opened(
         let problem = "standard input is for UCI commands: name a file";
         return Err(Usage(problem.to_owned()).into());
     }
-    if argument.is_dir() {
+    if is_directory(argument)? {
         if has_index(argument)? && Index::open(argument)?.kind().is_of_explorer() {
             return games(argument, filters, context);
         }
     } else {
         let path = file_or_index(argument)?;
         if FileKind::of(&path)? != FileKind::Sqlite && !is_book_or_empty(&path)? {
+            refuse_stream(argument)?;
             let index = cached_index(&path, opener.untagged, context)?;
             return games(&index, filters, context);
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use polybook::index::Index;
+use polybook::index::{Index, store::game_rows::PAGES};
 
 use super::{
     Context,
@@ -47,13 +47,19 @@ fn game_id(text: &str) -> Result<GameId, String> {
     let id = path.unwrap_or(text);
     // An address may continue with the side, the half-move or the four letters that name a player.
     let end = id.find(|c: char| !c.is_ascii_alphanumeric());
-    let is_id = |id: &&str| {
-        let (letters, is_whole) = (id.len(), path.is_some() || end.is_none());
-        is_whole && (letters == 8 || letters == 12) && id.contains(char::is_alphabetic)
-    };
-    let id = Some(&id[..end.unwrap_or(id.len())]).filter(is_id);
-    let id = id.ok_or("write a number, 0 or larger, or the address of a game at lichess.org")?;
-    Ok(GameId::Lichess(id[..8].to_owned()))
+    let is_whole = path.is_some() || end.is_none();
+    let id = &id[..end.unwrap_or(id.len())];
+    let is_page = path.is_some() && PAGES.contains(&id);
+    match id.len() {
+        8 | 12 if is_whole && !is_page && id[..8].contains(char::is_alphabetic) => {
+            Ok(GameId::Lichess(id[..8].to_owned()))
+        }
+        8 | 12 if path.is_some() && !is_page => Err(
+            "an index does not contain ids of digits alone: write the number of the game that polybook games lists"
+                .to_owned(),
+        ),
+        _ => Err("write a number, 0 or larger, or the address of a game at lichess.org".to_owned()),
+    }
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -114,6 +120,10 @@ mod tests {
             );
         }
         assert_eq!(game_id("lichess.org/abcdEF12wxyz"), id("abcdEF12"));
+        // Ids at Lichess are random, so one may be a word.
+        assert_eq!(game_id("analysis"), id("analysis"));
+        let of_digits = game_id("https://lichess.org/12345678/white").unwrap_err();
+        assert!(of_digits.contains("ids of digits alone"), "{of_digits}");
         for wrong in [
             "-1",
             "",
@@ -121,6 +131,9 @@ mod tests {
             "99999999999",
             "abcdefgh/black",
             "https://lichess.org/study/abcdefgh",
+            "https://lichess.org/analysis",
+            "https://lichess.org/analysis/standard/8/8/8/8/8/8/8/8",
+            "lichess.org/training/12345",
             "https://www.chess.com/game/live/12345678",
         ] {
             game_id(wrong).unwrap_err();

@@ -29,7 +29,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 pub type RunningBuild = Mutex<Option<Arc<Progress>>>;
 
 /// Returns the path of the index to open for an argument. For a PGN file, this is its index in the cache of `serve`,
-/// which is first built if it does not exist.
+/// which is first built if it does not exist. Returns an error if the argument is a pipe or an empty file.
 pub fn index_of(argument: &Path, context: Context) -> anyhow::Result<PathBuf> {
     match may_have_games(argument)? {
         true => cached_index(argument, Variant::Standard, context),

@@ -18,7 +18,9 @@ use polybook::{
     index::is_index,
     pgn::Input,
     position::Variant,
-    storage::output::{TemporaryDir, is_standard_output, refuse_clashes},
+    storage::output::{
+        TemporaryDir, is_directory, is_regular_file, is_standard_output, refuse_clashes,
+    },
 };
 
 use super::usage::Usage;
@@ -101,7 +103,7 @@ const LONGEST_DEVICE: u64 = 256 << 20;
 /// Returns an error if the argument is a directory.
 pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
     let file = file_or_index(argument)?;
-    if argument.is_dir() {
+    if is_directory(argument)? {
         let problem = match is_index(argument) {
             Ok(true) => "an index: name a book or a database",
             _ => "a directory: name a file",
@@ -117,10 +119,32 @@ pub fn has_index(directory: &Path) -> anyhow::Result<bool> {
     found.with_context(|| format!("cannot open {}", directory.display()))
 }
 
-/// Returns `true` if a path leads to a file that may contain PGN, plain or compressed.
-pub fn may_have_games(path: &Path) -> polybook::Result<bool> {
-    if !path.is_file() {
+/// Returns an error if the argument `argument` is standard input, a pipe or a device. An index of its games would be
+/// useless, because an index reads the texts of games from their file.
+pub fn refuse_stream(argument: &Path) -> Result<(), Usage> {
+    if !is_copied(argument) {
+        return Ok(());
+    }
+    let stream = match argument == Path::new("-") {
+        true => STANDARD_INPUT.to_owned(),
+        false => format!("{}, a pipe or a device,", argument.display()),
+    };
+    Err(Usage(format!(
+        "games from {stream} are not kept: write them to a file, or make an index with make-book"
+    )))
+}
+
+/// Returns `true` if a path that names an index leads instead to a file that may contain PGN, plain or compressed.
+/// Returns an error if it is a pipe or an empty file.
+pub fn may_have_games(path: &Path) -> anyhow::Result<bool> {
+    refuse_stream(path)?;
+    if !is_regular_file(path)? {
         return Ok(false);
+    }
+    let metadata = path.metadata();
+    let metadata = metadata.with_context(|| format!("cannot open {}", path.display()))?;
+    if metadata.len() == 0 {
+        return Err(Error::file(path, "an empty file, without games").into());
     }
     let is_known = matches!(
         FileKind::of(path)?,
@@ -160,6 +184,7 @@ fn known_copy(argument: &Path) -> Option<PathBuf> {
 /// Returns `true` if an argument is `-`, or leads to a pipe, a socket or a device. Such an input is copied to a
 /// temporary file before it is opened.
 pub fn is_copied(argument: &Path) -> bool {
+    // If the system cannot examine the path, opening it fails as well.
     let metadata = || argument.metadata();
     argument == Path::new("-")
         || metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
@@ -187,9 +212,8 @@ pub fn ending(path: &Path) -> String {
 /// Returns the PGN inputs that arguments name. `untagged` is the variant of games without a `Variant` tag. Returns an
 /// error if an argument is an index.
 pub fn pgn_inputs(arguments: &[PathBuf], untagged: Variant) -> polybook::Result<Vec<Input>> {
-    let indexes = arguments.iter().filter(|path| path.is_dir());
-    for path in indexes {
-        if is_index(path)? {
+    for path in arguments {
+        if is_directory(path)? && is_index(path)? {
             let problem = "an index: name the PGN files that it was made of";
             return Err(Error::file(path, problem));
         }

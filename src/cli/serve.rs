@@ -23,6 +23,7 @@ use polybook::{
         BookFile, Cache, CachedIndex, IndexProgress, Indexing, Listening, Log, Origin, Served,
         ServedRepertoire, Server, Stop,
     },
+    storage::output::is_directory,
 };
 
 use shakmaty::Color;
@@ -282,7 +283,8 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
     let mut sources: Vec<ServedSource<'a>> = Vec::new();
     for path in &args.sources {
         refuse_results(path)?;
-        if path.is_dir() && !input::has_index(path)? {
+        let is_directory = is_directory(path)?;
+        if is_directory && !input::has_index(path)? {
             let files = path.join("*.pgn");
             let files = files.display();
             let problem =
@@ -294,7 +296,7 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
             let problem = format!("two sources are called \"{name}\": rename one of the files");
             return Err(Usage(problem).into());
         }
-        let cache = cache.filter(|_| !path.is_dir());
+        let cache = cache.filter(|_| !is_directory);
         let cached = cache
             .map(|cache| cache.of(path, args.untagged.untagged_variant))
             .transpose()?;
@@ -403,10 +405,8 @@ fn open(
 /// Returns the cache in which the indexes of PGN files are kept: in the user's cache directory, or in a temporary
 /// directory.
 fn cache(args: &Args) -> anyhow::Result<Cache> {
-    let stdin = Path::new("-");
-    if args.sources.iter().any(|source| source == stdin) {
-        let usage = "games from standard input are not kept: write them to a file, or make an index with make-book";
-        return Err(Usage(usage.to_owned()).into());
+    for source in &args.sources {
+        input::refuse_stream(source)?;
     }
     if args.no_cache {
         return Ok(Cache::temporary()?);

@@ -46,6 +46,8 @@ mod verify;
 mod write;
 
 pub(crate) use self::replace::remove;
+#[cfg(feature = "serve")]
+pub(crate) use self::replace::remove_unfinished;
 pub(crate) use self::{
     entry_batches::IndexedFile,
     games::GameRecords,

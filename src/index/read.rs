@@ -1,7 +1,6 @@
 //! Opening an index and looking up positions, games and inputs.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     str::FromStr,
     sync::Mutex,
@@ -10,15 +9,15 @@ use std::{
 use super::{
     entry_batches::IndexedFile,
     layout::{self, GameHeader, GamePlace, PositionStats},
-    replace::{holds_database, is_empty_directory},
+    replace::holds_database,
     store::{self, Contents, ListKey, NameReader, names::NAMES},
 };
 use crate::{
-    error::{Error, Result},
+    error::{At, Error, Result},
     kind::FileKind,
     leveldb::Database,
     position::{Keyed, Rules, Variant, VariantChoice},
-    storage::output::{is_absent, open_again_if_replaced},
+    storage::output::{is_empty_directory, metadata_if_any, open_again_if_replaced},
 };
 
 /// The kind of an index, which says what the index contains and which functions can read it. An index of any kind is a
@@ -447,29 +446,28 @@ impl Index {
 /// Creates the error for a path that does not lead to a LevelDB database. The message describes the content of the
 /// path.
 fn no_database(path: &Path) -> Error {
-    let problem = if is_empty_directory(path) {
-        "an empty directory, not an index: name a directory that make-book made"
-    } else {
-        match fs::metadata(path) {
-            Ok(found) if found.is_dir() => "not an index: there is no LevelDB database in it",
-            Ok(found) => {
-                // A pipe is not read.
-                let start = found.is_file().then(|| FileKind::start_of_file(path));
-                let start = start.and_then(Result::ok).unwrap_or_default();
-                let how = "make one with polybook make-book FILE.pgn --explorer DIR";
-                return Error::foreign(path, FileKind::problem(path, &start, "an index", how));
-            }
-            Err(err) if is_absent(&err) => "does not exist",
-            Err(source) => {
-                return Error::Io {
-                    path: path.to_owned(),
-                    doing: "open",
-                    source,
-                };
-            }
+    let why = || -> Result<Error> {
+        if is_empty_directory(path)? {
+            let problem = "an empty directory, not an index: name a directory that make-book made";
+            return Ok(Error::foreign(path, problem));
         }
+        let Some(found) = metadata_if_any(path).at(path, "open")? else {
+            return Ok(Error::foreign(path, "does not exist"));
+        };
+        if found.is_dir() {
+            let problem = "not an index: there is no LevelDB database in it";
+            return Ok(Error::foreign(path, problem));
+        }
+        // A pipe is not read.
+        let start = match found.is_file() {
+            true => FileKind::start_of_file(path).at(path, "read")?,
+            false => Vec::new(),
+        };
+        let how = "make one with polybook make-book FILE.pgn --explorer DIR";
+        let problem = FileKind::problem(path, &start, "an index", how);
+        Ok(Error::foreign(path, problem))
     };
-    Error::foreign(path, problem)
+    why().unwrap_or_else(|err| err)
 }
 
 /// Returns the error message for a LevelDB database that contains no number of games and therefore is not an index. The

@@ -8,10 +8,12 @@ use std::{
 };
 
 use super::layout;
+#[cfg(feature = "serve")]
+use crate::storage::output::remove_abandoned_directories;
 use crate::{
     error::{At, Error, Result},
     leveldb::{Database, is_file_of_database},
-    storage::output::own_files,
+    storage::output::{is_empty_directory, own_files},
 };
 
 /// Checks whether a new index may replace the file or directory at `path`, which must exist. An empty
@@ -21,9 +23,10 @@ use crate::{
 /// # Errors
 ///
 /// Returns [`Error::Exists`] for an index if `force` is `false`. Returns [`Error::foreign`] for anything else, such as
-/// a directory that contains files which do not belong to an index.
+/// a directory that contains files which do not belong to an index. Also returns an error if the operating system cannot
+/// read the directory.
 pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
-    if is_empty_directory(path) {
+    if is_empty_directory(path)? {
         return Ok(Vec::new());
     }
     let problem = match content(path) {
@@ -34,6 +37,7 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
             other.display()
         ),
         Ok(TargetContent::Other) => "exists and is not an index: name another directory".to_owned(),
+        Err(err) if err.kind() == crate::ErrorKind::Io => return Err(err),
         Err(err) => {
             format!(
                 "exists and does not look like an index ({err}): remove it, or name another directory"
@@ -41,11 +45,6 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
         }
     };
     Err(Error::foreign(path, problem))
-}
-
-/// Returns `true` if `path` is an empty directory.
-pub(super) fn is_empty_directory(path: &Path) -> bool {
-    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Returns `true` if the directory `path` contains a LevelDB database, that is, a file `CURRENT`.
@@ -92,6 +91,22 @@ fn content(path: &Path) -> Result<TargetContent> {
     let is_known = |name: &OsStr| name.to_str().is_some_and(|name| known.contains(name));
     let files = own_files(path, is_known)?;
     Ok(files.map_or_else(TargetContent::IndexAnd, TargetContent::Index))
+}
+
+/// Returns `true` if polybook gives files of a new index such a name. `_directory` is the temporary directory of the
+/// index.
+pub(super) fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
+    is_file_of_database(name)
+}
+
+/// Removes the unfinished indexes that killed processes with the target `target` have left.
+///
+/// # Errors
+///
+/// Returns an error if another process is writing an index to `target`, or if an unfinished index contains other files.
+#[cfg(feature = "serve")]
+pub(crate) fn remove_unfinished(target: &Path) -> Result<()> {
+    remove_abandoned_directories(target, is_own_file)
 }
 
 /// Removes a directory and all files in it whose names are names of LevelDB files.

@@ -5,7 +5,6 @@
 //! the number of threads nor on the size of a group.
 
 use std::{
-    ffi::OsStr,
     io, iter,
     path::Path,
     sync::{
@@ -23,7 +22,7 @@ use super::{
         EntryBatch, IndexedFile, batches_of, file_entries, filled_batches, last_entry,
     },
     posting::{Posting, position_entries},
-    replace::check_replaceable,
+    replace::{check_replaceable, is_own_file},
     shard_ranges::{ShardRange, shard_ranges},
     store::{
         self, AboutCounts, Contents, CountPageBuilder, CountedContents, ListKey, ListRecord,
@@ -33,7 +32,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    leveldb::{TableFile, is_file_of_database, manifest},
+    leveldb::{TableFile, manifest},
     position::VariantChoice,
     progress::Meter,
     storage::{
@@ -118,7 +117,6 @@ impl IndexWriter {
     ///
     /// Returns an error if `target` exists and may not be replaced, or if the temporary directory cannot be created.
     pub(crate) fn create(target: &Path, force: bool) -> Result<IndexWriter> {
-        let is_own_file = |_: &Path, name: &OsStr| is_file_of_database(name);
         let may_replace = |old: &Path| check_replaceable(old, force);
         Ok(IndexWriter {
             directory: AtomicDir::create_over(target, is_own_file, may_replace)?,

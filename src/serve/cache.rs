@@ -1,7 +1,7 @@
 //! A cache of indexes that were made from PGN files, so that a later server can reuse them.
 
 use std::{
-    fs::{self, DirBuilder},
+    fs::{self, DirBuilder, Metadata},
     path::{Path, PathBuf},
 };
 
@@ -10,7 +10,7 @@ use crate::{
     MakeBook,
     error::{At, Error, Result},
     explorer::Explorer,
-    index::{is_index, remove},
+    index::{is_index, remove, remove_unfinished},
     pgn::Input,
     position::{Variant, VariantChoice},
     storage::output::{FileId, TemporaryDir, claim_abandoned, is_absent},
@@ -78,8 +78,10 @@ impl Cache {
         &self.directory
     }
 
-    /// Returns the location of the index of a PGN file. It depends on the path, the size and the modification time of
-    /// the file, and on `untagged`, the variant of games without a `Variant` tag.
+    /// Returns the location of the index of a PGN file. It depends on the path, the size and the times of the file, and
+    /// on `untagged`, the variant of games without a `Variant` tag. The times are the modification time and, on Unix, the
+    /// time of the last change of status, which changes even if a program writes the file and restores its modification
+    /// time.
     ///
     /// # Errors
     ///
@@ -94,10 +96,11 @@ impl CachedIndex {
     fn in_directory(directory: &Path, pgn: &Path, untagged: Variant) -> Result<CachedIndex> {
         let pgn = fs::canonicalize(pgn).at(pgn, "open")?;
         let metadata = pgn.metadata().at(&pgn, "open")?;
-        // If the file system has no modification times, only a change of the size is noticed.
+        // If the file system has no times, only a change of the size is noticed.
         let state = (
             metadata.len(),
             metadata.modified().ok(),
+            changed(&metadata),
             GENERATION,
             env!("CARGO_PKG_VERSION"),
             untagged,
@@ -172,20 +175,34 @@ impl CachedIndex {
             .explorer(&self.path)
     }
 
-    /// Removes the indexes of earlier states of the PGN file. Ignores errors, and keeps damaged indexes. Another server
-    /// that has an index open can continue to use it.
+    /// Returns the name of the index of an earlier state of the PGN file if `name` is the temporary name of this index
+    /// while it is built: a dot, the name of the index, a dot, random characters and an ending. Otherwise returns `None`.
+    fn older_unfinished<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let (older, _) = name.strip_prefix('.')?.split_once('.')?;
+        let is_older = older.starts_with(&self.prefix) && self.path.file_name()? != older;
+        is_older.then_some(older)
+    }
+
+    /// Removes the indexes of earlier states of the PGN file, and the incomplete ones that killed processes have left.
+    /// Ignores errors, and keeps damaged indexes. Another server that has an index open can continue to use it.
     ///
-    /// Removes nothing if the PGN file has changed since this location was determined, because another process may have
-    /// made the index of its current state.
+    /// Removes nothing if the PGN file has changed since this location was determined, or cannot be examined, because
+    /// another process may have made the index of its current state.
     pub fn remove_older(&self) {
         let directory = self.path.parent().unwrap_or(&self.path);
         let current = CachedIndex::in_directory(directory, &self.pgn, self.untagged);
-        if current.is_ok_and(|current| current.path != self.path) {
+        // If the file cannot be examined, the index of its current state is not known.
+        if !current.is_ok_and(|current| current.path == self.path) {
             return;
         }
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let is_older = entry.file_name().to_string_lossy().starts_with(&self.prefix)
+            let (path, name) = (entry.path(), entry.file_name());
+            let name = name.to_string_lossy();
+            if let Some(older) = self.older_unfinished(&name) {
+                // An index that another process is building, or that contains other files, stays.
+                let _ = remove_unfinished(&directory.join(older));
+            }
+            let is_older = name.starts_with(&self.prefix)
                 && path != self.path
                 // Do not follow links, because their targets were not created by a cache.
                 && entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -196,6 +213,19 @@ impl CachedIndex {
             }
         }
     }
+}
+
+/// Returns the time at which the content, the rights or the name of a file last changed, in seconds and nanoseconds.
+#[cfg(unix)]
+fn changed(metadata: &Metadata) -> Option<(i64, i64)> {
+    use std::os::unix::fs::MetadataExt;
+    Some((metadata.ctime(), metadata.ctime_nsec()))
+}
+
+/// Always returns `None`, because other systems do not have the time of the last change of status.
+#[cfg(not(unix))]
+fn changed(_metadata: &Metadata) -> Option<(i64, i64)> {
+    None
 }
 
 /// Converts the error for a damaged or incomplete index to `None`. Returns a value as `Some`.
@@ -246,6 +276,65 @@ mod tests {
                 .of(&dir.path().join("none.pgn"), Variant::Standard)
                 .is_err()
         );
+    }
+
+    /// A program may write a file and restore its modification time, as `touch -r` does.
+    #[cfg(unix)]
+    #[test]
+    fn a_file_of_the_old_size_and_time_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let pgn = dir.path().join("games.pgn");
+        fs::write(&pgn, "[Event \"a\"]\n\n1. e4 *\n").unwrap();
+        let cache = Cache::new(dir.path().join("cache")).unwrap();
+        let first = cache.of(&pgn, Variant::Standard).unwrap();
+        let before = pgn.metadata().unwrap();
+        // The clock of file systems ticks a few hundred times a second.
+        while changed(&pgn.metadata().unwrap()) == changed(&before) {
+            fs::write(&pgn, "[Event \"a\"]\n\n1. d4 *\n").unwrap();
+            let file = fs::File::options().write(true).open(&pgn).unwrap();
+            file.set_modified(before.modified().unwrap()).unwrap();
+        }
+        let after = pgn.metadata().unwrap();
+        assert_eq!(
+            (after.len(), after.modified().unwrap()),
+            (before.len(), before.modified().unwrap())
+        );
+        let second = cache.of(&pgn, Variant::Standard).unwrap();
+        assert_ne!(second.path(), first.path());
+    }
+
+    #[test]
+    fn unfinished_indexes_of_an_earlier_state_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let pgn = dir.path().join("games.pgn");
+        let cache = Cache::new(dir.path().join("cache")).unwrap();
+        // Returns the directory that a process leaves if it is killed while it builds the index.
+        let unfinished = |text: &str, random: &str| {
+            fs::write(&pgn, text).unwrap();
+            let index = cache.of(&pgn, Variant::Standard).unwrap();
+            let name = index.path().file_name().unwrap().to_str().unwrap();
+            let part = cache.path().join(format!(".{name}.{random}.part"));
+            fs::create_dir(&part).unwrap();
+            fs::write(part.join("000003.ldb"), "half").unwrap();
+            part
+        };
+        let left = unfinished("[Event \"a\"]\n\n1. e4 *\n", "AbCd1234");
+        let held = unfinished("[Event \"a\"]\n\n1. e4 e5 *\n", "AbCd1234");
+        let full = unfinished("[Event \"a\"]\n\n1. e4 e5 2. Nf3 *\n", "AbCd1234");
+        fs::write(full.join("thesis.txt"), "mine").unwrap();
+        let other = cache.path().join(".other.AbCd1234.part");
+        fs::create_dir(&other).unwrap();
+        let claim = claim_abandoned(&held, true).unwrap().unwrap();
+        fs::write(&pgn, "[Event \"a\"]\n\n1. d4 *\n").unwrap();
+        let current = cache.of(&pgn, Variant::Standard).unwrap();
+        current.make().run().unwrap();
+        current.remove_older();
+        assert!(!left.exists());
+        assert!(held.join("000003.ldb").exists() && full.join("thesis.txt").exists());
+        assert!(other.exists() && current.is_made().unwrap());
+        drop(claim);
+        current.remove_older();
+        assert!(!held.exists());
     }
 
     #[test]

@@ -231,7 +231,7 @@ const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 const ID: usize = 8;
 
 /// Names of pages on Lichess that have eight letters, and so could be taken for ids of games.
-const PAGES: [&str; 7] = [
+pub const PAGES: [&str; 7] = [
     "analysis", "features", "insights", "practice", "streamer", "timeline", "training",
 ];
 
