@@ -851,6 +851,66 @@ fn asking_an_index() {
     endures("moves --leveldb index");
 }
 
+/// Commands that decide by the content of a file, such as whether it is damaged or may be replaced. If the system cannot read the
+/// file, its content is not known, so the error must name the cause.
+#[test]
+fn an_error_of_the_system_is_not_called_damage() {
+    const CAUSES: [&str; 5] = [
+        "Input/output error",
+        "Too many open files",
+        "disk I/O error",
+        "SQLite cannot open it",
+        // SQLite has the same error for a page that the system cannot read and for a malformed one.
+        "database disk image is malformed",
+    ];
+    let Some(injector) = injector() else { return };
+    for line in [
+        "verify index -q",
+        "verify games.obs.db3 -q",
+        "verify suite.epd -q",
+        "moves --index book.bin",
+        "make-book games.pgn --leveldb index -q",
+        "make-book games.pgn --leveldb index --force -q",
+        "make-book games.pgn --counts counts --force -q",
+        "evals my.parquet --out new.evals",
+    ] {
+        let scene = Scene::new(line, |dir| {
+            write_games(dir, "games.pgn", "famous.pgn", 0, 2);
+            let outputs = "--bin book.bin --leveldb index --obs games.obs.db3 --counts counts";
+            ok(
+                dir,
+                &format!("make-book games.pgn --min-game 1 {outputs} -q"),
+            );
+            ok(
+                dir,
+                "make-book games.pgn --min-game 1 --suite suite.epd --plies 2 -q",
+            );
+            fs::write(dir.join("evals.pgn"), "1. d4 { [%eval 0.2] } d5 *\n").unwrap();
+            ok(dir, "evals evals.pgn --out my.parquet -q");
+        });
+        for kind in ["open", "read", "status"] {
+            scene.restore();
+            let sound = scene.run(injector, kind, 0);
+            for nth in 1..=sound.calls {
+                scene.restore();
+                let outcome = scene.run(injector, kind, nth);
+                let error = String::from_utf8_lossy(&outcome.output.stderr);
+                let is_as_before = outcome.output.stderr == sound.output.stderr;
+                // An old output that cannot be examined is kept.
+                let is_in_place = error.contains("or it cannot be looked at: it is kept as");
+                assert!(
+                    outcome.output.status.success()
+                        || is_as_before
+                        || is_in_place
+                        || CAUSES.iter().any(|cause| error.contains(cause)),
+                    "{line}, {kind} {nth} of {}: {error}",
+                    sound.calls
+                );
+            }
+        }
+    }
+}
+
 /// On NFS, a lock that polybook itself holds on the file that it writes would block SQLite in the same process.
 #[test]
 fn databases_where_one_lock_keeps_out_another() {

@@ -225,7 +225,7 @@ fn advice(err: &anyhow::Error) -> String {
     if let Some(Error::Io { path, .. }) = err.downcast_ref()
         && path.to_string_lossy().contains('*')
         && let Ok(path) = path::absolute(path)
-        && let (false, Some(folder)) = (path.exists(), path.parent())
+        && let (Ok(false), Some(folder)) = (path.try_exists(), path.parent())
     {
         return format!(": no file in {} has such a name", folder.display());
     }

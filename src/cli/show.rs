@@ -129,7 +129,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let book = Book::open(file)?;
     // A look-up is a binary search, which misses records that are not in order.
-    if file.is_file() && !is_book_or_empty(file)? {
+    if !is_book_or_empty(file)? {
         let problem = "not a Polyglot book, or a damaged one: its keys are not in order, or it has records that are not \
                        moves; polybook verify says more";
         return Err(Error::file(file, problem).into());

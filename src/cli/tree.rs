@@ -11,7 +11,7 @@ use polybook::{
     position::Variant,
     progress::Meter,
     repertoire::{MoveSource, OpenOptions},
-    storage::output::{TemporaryDir, is_standard_output},
+    storage::output::{TemporaryDir, is_directory, is_standard_output},
     tree::{EvaluatedSource, Explored, Limits, LinesOf, Source, Tree, TreeFormat},
 };
 use serde_json::json;
@@ -142,7 +142,7 @@ fn opened(
     context: Context,
 ) -> anyhow::Result<(Box<dyn Source>, Variant, Option<Variant>)> {
     let asked = args.position.variant;
-    if path.is_dir() {
+    if is_directory(path)? {
         let index = Index::open(path)?;
         let only = index.variant().only();
         let variant = args.position.variant_of(only);

@@ -1,7 +1,11 @@
 //! `polybook verify`: checks books, databases, indexes, stores of evaluations and suites.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
+use anyhow::Context as _;
 use polybook::{
     ErrorKind, FileKind, ForeignFormat,
     book::{self, begin_book, fix},
@@ -9,6 +13,7 @@ use polybook::{
     evals::Evals,
     index, obs,
     position::Variant,
+    storage::output::is_directory,
     suite::{SuiteFile, SuiteFormat},
 };
 use serde_json::json;
@@ -167,6 +172,8 @@ fn verify_suite(
     let text = match input::read_text(file, &Memory::default(), suite_report::ENTRIES) {
         Ok(text) if is_pgn && !has_results(&text) => text,
         Ok(text) if !is_pgn && SuiteFormat::of_text(&text) == SuiteFormat::Epd => text,
+        // The operating system cannot read the file, so its format is not known.
+        Err(err) if err.is::<io::Error>() => return Err(err),
         _ => return Err(refusal.into()),
     };
     let found = SuiteFile::read(name.as_ref(), text, args.variant)?.check();
@@ -250,7 +257,7 @@ fn verify(args: &Args, book: &Path, context: Context) -> anyhow::Result<()> {
     let name = input::name(book);
     let begin = |out: &PathBuf| {
         anyhow::ensure!(
-            !book.is_dir(),
+            !is_directory(book)?,
             "{name}: is a directory: --fix writes a copy of a book alone"
         );
         check_output(out, &[book], args.json)?;
@@ -302,8 +309,9 @@ fn verify(args: &Args, book: &Path, context: Context) -> anyhow::Result<()> {
     }
     let (faults, advice) = (found.faults.join("; "), found.advice);
     anyhow::ensure!(found.faults.is_empty(), "{name}: {faults}; {advice}");
-    let is_empty = |file: std::fs::Metadata| file.is_file() && file.len() == 0;
-    if file.metadata().is_ok_and(is_empty) {
+    let metadata = file.metadata();
+    let metadata = metadata.with_context(|| format!("cannot open {name}"))?;
+    if metadata.is_file() && metadata.len() == 0 {
         context.say(&format!(
             "{name}: an empty file, which is a book without moves\n"
         ));

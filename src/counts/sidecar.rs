@@ -22,9 +22,9 @@ use super::{
     rows::MOST_GAMES,
 };
 use crate::{
-    error::{At, Error, Result},
+    error::{At, Error, ErrorKind, Result},
     provenance::{GameCounts, Pruned, Rejection},
-    storage::output::own_files,
+    storage::output::{is_absent, is_empty_directory, own_files},
     storage::parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
 };
 
@@ -234,7 +234,7 @@ impl Sidecar {
     /// Returns an error if the file cannot be read, is malformed, contradicts itself, or has another version.
     pub(super) fn read(directory: &Path) -> Result<Option<Sidecar>> {
         let path = directory.join(SIDECAR);
-        if fs::symlink_metadata(&path).is_err_and(|err| err.kind() == io::ErrorKind::NotFound) {
+        if fs::symlink_metadata(&path).is_err_and(|err| is_absent(&err)) {
             return Ok(None);
         }
         file_size(&path)?;
@@ -336,14 +336,17 @@ impl Sidecar {
 /// # Errors
 ///
 /// Returns [`Error::Exists`] for counts if `force` is not set, and [`Error::foreign`] for anything else, such as a
-/// directory that contains a file which `counts.json` does not list.
+/// directory that contains a file which `counts.json` does not list. Also returns an error if the operating system
+/// cannot read the directory.
 pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
-    if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
+    if is_empty_directory(path)? {
         return Ok(Vec::new());
     }
     let refused = |problem: &str| Err(Error::foreign(path, problem));
-    let Ok(Some(sidecar)) = Sidecar::read(path) else {
-        return refused("exists and is not a directory of polybook's counts: name another");
+    let sidecar = match Sidecar::read(path) {
+        Ok(Some(sidecar)) => sidecar,
+        Err(err) if err.kind() == ErrorKind::Io => return Err(err),
+        _ => return refused("exists and is not a directory of polybook's counts: name another"),
     };
     match own_files(path, |name| name == SIDECAR || sidecar.lists(name))? {
         Err(other) => refused(&format!(

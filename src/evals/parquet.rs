@@ -21,18 +21,30 @@ use crate::{
     error::{At, Result},
     storage::{
         output::{BufferedFile, Finished},
-        parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column, write_optional},
+        parquet_table::{
+            ROWS_OF_GROUP, TableWriter, properties, system_error, write_column, write_optional,
+        },
     },
 };
 
 const SCHEMA: &str = "message evals { required int64 key; optional int32 cp; optional int32 mate; required int32 depth; \
     required int64 nodes; required binary origin (UTF8); }";
 
-/// Returns `true` if a file is a Parquet file of evaluations as [`ParquetWriter`] writes it.
+/// Returns `true` if a file is a Parquet file of evaluations as [`ParquetWriter`] writes it, and `false` for any other
+/// Parquet file, even a damaged one.
+///
+/// # Errors
+///
+/// Returns an error if the operating system cannot read the file.
 pub(super) fn is_ours(path: &Path) -> Result<bool> {
     let file = File::open(path).at(path, "open")?;
-    let metadata = ParquetMetaDataReader::new().parse_and_finish(&file);
-    Ok(metadata.is_ok_and(|metadata| metadata.file_metadata().schema().name() == "evals"))
+    match ParquetMetaDataReader::new().parse_and_finish(&file) {
+        Ok(metadata) => Ok(metadata.file_metadata().schema().name() == "evals"),
+        Err(err) => match system_error(err) {
+            Some(err) => Err(err).at(path, "read"),
+            None => Ok(false),
+        },
+    }
 }
 
 /// A writer of evaluations to a Parquet file. Evaluations must arrive in ascending order of position keys.

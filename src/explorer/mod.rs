@@ -317,6 +317,7 @@ impl Explorer {
         self.sources.selected(wanted).find_map(|source| {
             let made = source.changed?;
             let is_newer = |path: &Path| {
+                // This decides only about a hint, so an error is ignored.
                 let file = path.metadata().ok().filter(Metadata::is_file);
                 let modified = file.and_then(|file| file.modified().ok());
                 modified.is_some_and(|modified| made < modified && modified <= now)

@@ -1,6 +1,7 @@
 //! Reading an index with the crate `rusty-leveldb`, an independent implementation, to verify our reader.
 
 use std::{
+    cell::RefCell,
     fs::{self, File},
     io::{self, Read, Write},
     path::{Path, PathBuf},
@@ -21,6 +22,30 @@ use crate::{
 /// tables.
 const OPEN_TABLES: usize = 74;
 
+/// The first error of the operating system that `rusty-leveldb` met. `rusty-leveldb` itself turns such an error into a
+/// text, or takes it for the end of the data, so the error would look like damage.
+#[derive(Clone, Default)]
+pub(super) struct SystemError(Rc<RefCell<Option<io::Error>>>);
+
+impl SystemError {
+    /// Returns the error, or `None` if there was none. Later calls return `None`.
+    pub(super) fn take(&self) -> Option<io::Error> {
+        self.0.take()
+    }
+
+    /// Stores the error in `result` unless there is an earlier one. Returns `result`.
+    fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        if let Err(err) = &result {
+            let copy = match err.raw_os_error() {
+                Some(code) => io::Error::from_raw_os_error(code),
+                None => io::Error::new(err.kind(), err.to_string()),
+            };
+            self.0.borrow_mut().get_or_insert(copy);
+        }
+        result
+    }
+}
+
 /// A reader of the entries of a database that uses the crate `rusty-leveldb`. It is compared with polybook's own
 /// reader, to verify an index.
 pub(super) struct SecondOpinion {
@@ -29,16 +54,18 @@ pub(super) struct SecondOpinion {
 }
 
 impl SecondOpinion {
-    /// Opens the database in `directory` with `rusty-leveldb`. Nothing in the directory is changed.
+    /// Opens the database in `directory` with `rusty-leveldb`. Nothing in the directory is changed. Errors of the
+    /// operating system are stored in `failure`, also those of later reads.
     ///
     /// # Errors
     ///
     /// Returns an error if `rusty-leveldb` cannot open the database.
-    pub(super) fn open(directory: &Path) -> Result<SecondOpinion> {
+    pub(super) fn open(directory: &Path, failure: SystemError) -> Result<SecondOpinion> {
         let options = Options {
             env: Rc::new(Box::new(ReadOnly {
                 directory: directory.to_owned(),
                 memory: MemEnv::new(),
+                failure,
             })),
             create_if_missing: false,
             reuse_logs: false,
@@ -78,20 +105,22 @@ impl SecondOpinion {
 
 /// A file whose reads fill the whole buffer unless the file ends. `rusty-leveldb` takes a short read for the end of the
 /// file, but network file systems may return short reads anywhere.
-struct Filling(File);
+struct Filling(File, SystemError);
 
 impl Read for Filling {
     fn read(&mut self, mut buffer: &mut [u8]) -> io::Result<usize> {
         let mut wanted = (&self.0).take(buffer.len() as u64);
-        io::copy(&mut wanted, &mut buffer).map(|read| read as usize)
+        let read = io::copy(&mut wanted, &mut buffer);
+        self.1.noted(read).map(|read| read as usize)
     }
 }
 
 impl RandomAccess for Filling {
     fn read_at(&self, offset: usize, buffer: &mut [u8]) -> rusty_leveldb::Result<usize> {
-        let size = self.0.metadata()?.len() as usize;
+        let size = self.1.noted(self.0.metadata())?.len() as usize;
         let length = size.saturating_sub(offset).min(buffer.len());
-        read_exact_at(&self.0, &mut buffer[..length], offset as u64)?;
+        let read = read_exact_at(&self.0, &mut buffer[..length], offset as u64);
+        self.1.noted(read)?;
         Ok(length)
     }
 }
@@ -105,6 +134,7 @@ const NAME: &str = "\0";
 struct ReadOnly {
     directory: PathBuf,
     memory: MemEnv,
+    failure: SystemError,
 }
 
 impl ReadOnly {
@@ -112,20 +142,26 @@ impl ReadOnly {
     fn on_disk(&self, path: &Path) -> PathBuf {
         self.directory.join(path.file_name().unwrap_or_default())
     }
+
+    /// Opens the file on the disk that `rusty-leveldb` names `path`.
+    fn open(&self, path: &Path) -> io::Result<Filling> {
+        let file = self.failure.noted(File::open(self.on_disk(path)))?;
+        Ok(Filling(file, self.failure.clone()))
+    }
 }
 
 impl Env for ReadOnly {
     fn open_sequential_file(&self, path: &Path) -> rusty_leveldb::Result<Box<dyn Read>> {
         match self.memory.exists(path)? {
             true => self.memory.open_sequential_file(path),
-            false => Ok(Box::new(Filling(File::open(self.on_disk(path))?))),
+            false => Ok(Box::new(self.open(path)?)),
         }
     }
 
     fn open_random_access_file(&self, path: &Path) -> rusty_leveldb::Result<Box<dyn RandomAccess>> {
         match self.memory.exists(path)? {
             true => self.memory.open_random_access_file(path),
-            false => Ok(Box::new(Filling(File::open(self.on_disk(path))?))),
+            false => Ok(Box::new(self.open(path)?)),
         }
     }
 
@@ -138,13 +174,14 @@ impl Env for ReadOnly {
     }
 
     fn exists(&self, path: &Path) -> rusty_leveldb::Result<bool> {
-        Ok(self.memory.exists(path)? || self.on_disk(path).try_exists()?)
+        let on_disk = || self.failure.noted(self.on_disk(path).try_exists());
+        Ok(self.memory.exists(path)? || on_disk()?)
     }
 
     fn children(&self, path: &Path) -> rusty_leveldb::Result<Vec<PathBuf>> {
         let mut children = self.memory.children(path)?;
-        for entry in fs::read_dir(&self.directory)? {
-            children.push(entry?.file_name().into());
+        for entry in self.failure.noted(fs::read_dir(&self.directory))? {
+            children.push(self.failure.noted(entry)?.file_name().into());
         }
         Ok(children)
     }
@@ -152,7 +189,10 @@ impl Env for ReadOnly {
     fn size_of(&self, path: &Path) -> rusty_leveldb::Result<usize> {
         match self.memory.exists(path)? {
             true => self.memory.size_of(path),
-            false => Ok(self.on_disk(path).metadata()?.len() as usize),
+            false => {
+                let metadata = self.failure.noted(self.on_disk(path).metadata());
+                Ok(metadata?.len() as usize)
+            }
         }
     }
 

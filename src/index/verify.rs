@@ -6,7 +6,7 @@ use super::{
     IndexKind,
     layout::{self, GameHeader, IdReader, PositionStats},
     read::Index,
-    second_opinion::SecondOpinion,
+    second_opinion::{SecondOpinion, SystemError},
     store::{
         self, COUNTS, Contents, CountedContents, LISTS, ListEntry, ListKey,
         count_pages::for_each_counted,
@@ -20,7 +20,7 @@ use super::{
     },
 };
 use crate::{
-    error::{Error, ErrorKind, Result},
+    error::{At, Error, ErrorKind, Result},
     leveldb::TableValue,
     progress::Meter,
     storage::output::read_again_if_replaced,
@@ -103,10 +103,14 @@ fn verify_once(path: &Path, meter: &Meter) -> Result<VerifiedIndex> {
     let checked = check(&index, &mut found, meter);
     found.file_fault(checked)?;
     if found.faults.is_empty() && is_seconded {
+        let failure = SystemError::default();
         let compared = task::caught(|| {
-            let second = SecondOpinion::open(index.path())?;
+            let second = SecondOpinion::open(index.path(), failure.clone())?;
             compare(&index, second, &mut found, meter)
         });
+        if let Some(err) = failure.take() {
+            return Err(err).at(path, "read");
+        }
         if let Err(Error::Panicked { message }) = compared {
             found.fault(&format!("rusty-leveldb gives up: {message}"), b"");
         } else {
@@ -621,7 +625,7 @@ mod tests {
         let index = Index::open(&made[0]).unwrap();
         let mut found = VerifiedIndex::default();
         for (second, is_same) in [(&made[0], true), (&made[1], false)] {
-            let second = SecondOpinion::open(second).unwrap();
+            let second = SecondOpinion::open(second, SystemError::default()).unwrap();
             compare(&index, second, &mut found, &Meter::default()).unwrap();
             assert_eq!(found.faults.is_empty(), is_same);
         }

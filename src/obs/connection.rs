@@ -16,7 +16,9 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig, limits::Limit};
 use super::error::{ObsError, Sql};
 use crate::{
     error::{At, Error, Result},
-    storage::output::{FileId, FileState, is_absent, open_again_if_replaced, side_file},
+    storage::output::{
+        FileId, FileState, is_absent, is_directory, open_again_if_replaced, side_file,
+    },
     storage::sort::Memory,
     task,
 };
@@ -240,17 +242,15 @@ impl Lent {
     /// temporary files in the directory of `memory`.
     pub(super) fn sort_in(&self, memory: &Memory) -> Result<()> {
         let dir = &memory.temp_dir;
-        let name = match dir.to_str() {
-            Some(name) if dir.is_dir() => name,
-            Some(_) => {
-                let problem = "no directory for temporary files: name another";
-                return Err(Error::file(dir, problem));
-            }
-            None => {
-                let problem = "SQLite needs a directory for temporary files with a name in UTF-8: name another";
-                return Err(Error::file(dir, problem));
-            }
+        let Some(name) = dir.to_str() else {
+            let problem =
+                "SQLite needs a directory for temporary files with a name in UTF-8: name another";
+            return Err(Error::file(dir, problem));
         };
+        if !is_directory(dir)? {
+            let problem = "no directory for temporary files: name another";
+            return Err(Error::file(dir, problem));
+        }
         let kibibytes = memory.bytes.clamp(LEAST_CACHE, MOST_CACHE) >> 10;
         // SQLite has one directory for all its connections. Sorting works in whichever directory was set last.
         self.pragma_update(None, "temp_store_directory", name)

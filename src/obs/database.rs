@@ -335,6 +335,10 @@ pub fn verify(path: impl AsRef<Path>) -> Result<VerifiedDatabase> {
     let found: String = db
         .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
         .sql(path, "read")?;
+    if is_system_error(&found) {
+        let problem = format!("cannot be read: SQLite reports {found}");
+        return Err(Error::failed(path, problem));
+    }
     if found != "ok" {
         faults.push(DatabaseFault::Sqlite(found));
     }
@@ -360,6 +364,14 @@ pub fn verify(path: impl AsRef<Path>) -> Result<VerifiedDatabase> {
         rows,
         has_checksum,
     })
+}
+
+/// Returns `true` if `problem`, a finding of SQLite's integrity check, says that the operating system could not read a
+/// page. The finding ends with an extended error code of SQLite, whose low byte is the kind of the error.
+fn is_system_error(problem: &str) -> bool {
+    let code = problem.rsplit_once("error code=");
+    let code = code.and_then(|(_, code)| code.trim().parse::<i32>().ok());
+    code.is_some_and(|code| code & 0xff == rusqlite::ffi::SQLITE_IOERR)
 }
 
 #[cfg(test)]

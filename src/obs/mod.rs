@@ -51,10 +51,8 @@ use crate::{
 /// Returns an error if the file may not be replaced: if it is another kind of file, if another program has it open, or
 /// if it is a database and `force` is `false`.
 fn check_replaceable(path: &Path, force: bool) -> Result<()> {
-    if path
-        .metadata()
-        .is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0)
-    {
+    let metadata = path.metadata().at(path, "open")?;
+    if metadata.is_file() && metadata.len() == 0 {
         return Ok(());
     }
     let target = path.canonicalize().at(path, "open")?;

@@ -26,7 +26,7 @@ use crate::{
     pgn::{GameFilter, Games, Input, start_of},
     position::{Keyed, Variant, VariantChoice},
     progress::Meter,
-    storage::output::FileState,
+    storage::output::{FileState, is_directory},
     storage::sort::Memory,
     task,
     tree::{Explored, Limits, LinesOf, Order, Replies, Source, Tree, TreeEvent, TreeMove, played},
@@ -121,7 +121,7 @@ impl MoveSource {
     ///
     /// Returns an error if the file cannot be read, or if it has another format.
     pub fn repertoire(path: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
-        if path.is_dir() {
+        if is_directory(path)? {
             let problem = "a directory: a repertoire is a PGN, a book (.bin) or an OOBS database";
             return Err(Error::file(path, problem));
         }
@@ -343,7 +343,7 @@ impl MoveSource {
         options: &OpenOptions<'_>,
     ) -> Result<MoveSource> {
         // Counts bring the options that they were made with.
-        let run = match path.is_dir() {
+        let run = match is_directory(path)? {
             true => options
                 .run([Input::file(path)])
                 .variant(VariantChoice::default()),

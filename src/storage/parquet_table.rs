@@ -114,6 +114,17 @@ pub(crate) fn write_optional(
     column.close()
 }
 
+/// Returns the error of the operating system that caused an error of the crate `parquet`. Returns `None` for any other
+/// error, such as damage.
+pub(crate) fn system_error(err: ParquetError) -> Option<io::Error> {
+    let ParquetError::External(inner) = err else {
+        return None;
+    };
+    let inner = inner.downcast::<io::Error>().ok()?;
+    // Only errors of the operating system have a number; the others are of a decoder.
+    inner.raw_os_error().is_some().then_some(*inner)
+}
+
 /// Converts an error of the crate `parquet` to one that names the file `target`.
 fn not_written(target: &Path, err: ParquetError) -> Error {
     let source = match err {

@@ -87,7 +87,8 @@ fn in_file(path: &Path, source: HeaderError) -> Error {
 ///
 /// Returns an error if the file cannot be read or written, [`HeaderError::BadFormat`] if it is not a book, and
 /// [`HeaderError::BadHeader`] if its header is malformed. A new comment drops the checksum of the old one, so the
-/// function also returns an error if the old checksum does not match the records.
+/// function also returns an error if the old checksum does not match the records. A malformed checksum is an error in
+/// any case.
 pub fn update(
     path: impl AsRef<Path>,
     variants: Option<&[String]>,
@@ -98,7 +99,12 @@ pub fn update(
     let mut records = Checksum::default();
     let mut header = match read(path) {
         Ok(text) => {
-            records = of_records(&text).and_then(Result::ok).unwrap_or_default();
+            match of_records(&text) {
+                Some(Ok(checksum)) => records = checksum,
+                // A malformed checksum matches no records, so this fails.
+                Some(Err(_)) => refuse_changed(path)?,
+                None => {}
+            }
             parse(&text).map_err(|source| in_file(path, source))?
         }
         Err(err) if err.carried() == Some(&HeaderError::NoHeader) => Header {
@@ -196,6 +202,18 @@ mod tests {
         assert_eq!(header.comment, "two\nlines");
         remove(&path).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), records);
+    }
+
+    #[test]
+    fn a_malformed_checksum_is_not_renewed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("book.bin");
+        let text = create(&["normal"], "mine\nChecksum: none").unwrap();
+        let record = [&[1; 8][..], &[0, 1], &[1; 6]].concat();
+        let book = [create_raw(&text), record].concat();
+        std::fs::write(&path, &book).unwrap();
+        update(&path, Some(&["atomic".to_owned()]), None).unwrap_err();
+        assert_eq!(std::fs::read(&path).unwrap(), book);
     }
 
     #[test]

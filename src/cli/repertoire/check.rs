@@ -10,6 +10,7 @@ use polybook::{
         Check, CheckSummary, CheckedGame, Departure, Results, SeveralMoves, Side, check,
         several_moves,
     },
+    storage::output::is_regular_file,
 };
 use shakmaty::{ByColor, Color};
 
@@ -230,7 +231,7 @@ fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow:
 /// Returns `None` if the answer is unknown: for a file without games, for other kinds of files, and for a pipe, which
 /// could not be read again afterwards.
 fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
-    if !path.is_file() || path.metadata()?.len() == 0 {
+    if !is_regular_file(path)? || path.metadata()?.len() == 0 {
         return Ok(None);
     }
     match FileKind::of(path)? {

@@ -18,7 +18,7 @@ use polybook::{
     pgn::GameFilter,
     position::{LineError, Variant},
     repertoire::{MoveSource, OpenOptions, OwnMoveRule},
-    storage::output::{TemporaryDir, UNSEALED, is_standard_output},
+    storage::output::{TemporaryDir, UNSEALED, is_directory, is_standard_output},
     tree::Limits,
 };
 use shakmaty::{Color, variant::VariantPosition};
@@ -206,7 +206,7 @@ impl Opener {
         filter: Option<&GameFilter>,
         open_source: impl FnOnce(&Path, &OpenOptions<'_>) -> polybook::Result<MoveSource>,
     ) -> anyhow::Result<MoveSource> {
-        let path = match argument.is_dir() {
+        let path = match is_directory(argument)? {
             // A directory of counts is a source too, and `file_or_index` would refuse it.
             true => argument.to_owned(),
             false => file_or_index(argument)?,

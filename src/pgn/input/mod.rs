@@ -191,6 +191,7 @@ impl Input {
         let (Some(path), Some(_)) = (&self.path, self.size()) else {
             return memory / 8;
         };
+        // If the file cannot be read, reading its games fails as well.
         let window = file_start(path).ok().and_then(|start| zstd_window(&start));
         match window {
             Some(window) if window > SMALL_WINDOW as u64 => {
