@@ -3,7 +3,6 @@
 use std::{
     ffi::{OsStr, OsString},
     fs,
-    io::ErrorKind,
     path::Path,
 };
 
@@ -11,9 +10,9 @@ use super::layout;
 #[cfg(feature = "serve")]
 use crate::storage::output::remove_abandoned_directories;
 use crate::{
-    error::{At, Error, Result},
+    error::{At, Error, ErrorKind, Result},
     leveldb::{Database, is_file_of_database},
-    storage::output::{is_empty_directory, own_files},
+    storage::output::{is_absent, is_empty_directory, own_files},
 };
 
 /// Checks whether a new index may replace the file or directory at `path`, which must exist. An empty
@@ -37,7 +36,7 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
             other.display()
         ),
         Ok(TargetContent::Other) => "exists and is not an index: name another directory".to_owned(),
-        Err(err) if err.kind() == crate::ErrorKind::Io => return Err(err),
+        Err(err) if err.kind() == ErrorKind::Io => return Err(err),
         Err(err) => {
             format!(
                 "exists and does not look like an index ({err}): remove it, or name another directory"
@@ -55,9 +54,7 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
 pub(super) fn holds_database(path: &Path) -> Result<bool> {
     match path.join("CURRENT").symlink_metadata() {
         Ok(_) => Ok(true),
-        Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            Ok(false)
-        }
+        Err(err) if is_absent(&err) => Ok(false),
         Err(err) => Err(err).at(path, "open"),
     }
 }
