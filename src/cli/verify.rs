@@ -150,6 +150,12 @@ fn texts(faults: &[impl ToString]) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()
 }
 
+/// Returns `true` if an error is one of the operating system.
+fn is_system_error(err: &anyhow::Error) -> bool {
+    let own = err.downcast_ref().map(polybook::Error::kind);
+    err.is::<io::Error>() || own == Some(ErrorKind::Io)
+}
+
 /// Returns `true` if any game of a PGN has a result. The lines of an opening suite have none.
 fn has_results(pgn: &str) -> bool {
     let results = ["1-0", "0-1", "1/2-1/2"];
@@ -173,7 +179,7 @@ fn verify_suite(
         Ok(text) if is_pgn && !has_results(&text) => text,
         Ok(text) if !is_pgn && SuiteFormat::of_text(&text) == SuiteFormat::Epd => text,
         // The operating system cannot read the file, so its format is not known.
-        Err(err) if err.is::<io::Error>() => return Err(err),
+        Err(err) if is_system_error(&err) => return Err(err),
         _ => return Err(refusal.into()),
     };
     let found = SuiteFile::read(name.as_ref(), text, args.variant)?.check();

@@ -336,7 +336,7 @@ pub fn verify(path: impl AsRef<Path>) -> Result<VerifiedDatabase> {
         .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
         .sql(path, "read")?;
     if is_system_error(&found) {
-        let problem = format!("cannot be read: SQLite reports {found}");
+        let problem = format!("SQLite cannot read it: {found}");
         return Err(Error::failed(path, problem));
     }
     if found != "ok" {
