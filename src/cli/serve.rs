@@ -405,7 +405,8 @@ fn open(
 /// Returns the cache in which the indexes of PGN files are kept: in the user's cache directory, or in a temporary
 /// directory.
 fn cache(args: &Args) -> anyhow::Result<Cache> {
-    for source in &args.sources {
+    let stdin = Path::new("-");
+    for source in args.sources.iter().filter(|source| *source == stdin) {
         input::refuse_stream(source)?;
     }
     if args.no_cache {

@@ -268,7 +268,7 @@ fn a_repertoire_is_built_of_the_players_own_moves() {
     let error = fails(dir, &format!("{line} --player me --black tal"), 2);
     assert!(error.contains("--player and --black both name"), "{error}");
     let help = ok(dir, "repertoire build --help");
-    assert!(help.contains("the player with the color of the repertoire"));
+    assert!(help.contains("the player who has the color of the repertoire"));
 }
 
 /// A move of a few lucky games is not chosen where a hundred times as many games went elsewhere, and own moves have more games the
