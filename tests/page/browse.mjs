@@ -786,6 +786,28 @@ const tests = {
     await context.close();
   },
 
+  async "a command wraps at spaces in the dialog"() {
+    for (const viewport of [{ width: 1440, height: 900 }, { width: 320, height: 640 }]) {
+      const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul&color=white&since=1850-10&until=1860-12&minPly=40", { viewport });
+      await page.evaluate(() => document.querySelector("[data-act=book]").click());
+      await page.waitForSelector("#book .command");
+      const [broken, wide, visible] = await page.locator("#book .command").evaluate((command) => {
+        const text = command.firstChild;
+        const words = [...text.data.matchAll(/\S+/g)].map(({ 0: word, index }) => {
+          const range = document.createRange();
+          range.setStart(text, index);
+          range.setEnd(text, index + word.length);
+          return [word, new Set([...range.getClientRects()].map(({ top }) => top)).size];
+        });
+        return [words.filter(([, lines]) => lines > 1).map(([word]) => word), command.scrollWidth - command.clientWidth, words.length];
+      });
+      assert.deepEqual(broken, []);
+      assert.ok(wide <= 0 && visible > 10, `${wide} ${visible}`);
+      assert.deepEqual(faults, []);
+      await context.close();
+    }
+  },
+
   async "a book that make-book cannot make says why"() {
     for (const [path, why] of [["/?ratings=2500", /ratings: make-book has no such filter/], ["/?event=Paris+Opera", /event: make-book has no such filter/]]) {
       const { page, context } = await open(browser, url, path);

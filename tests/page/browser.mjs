@@ -80,14 +80,20 @@ export async function drag(page, from, to) {
   await page.mouse.up();
 }
 
-/** Checks a page with axe, and that it is not wider than its window. */
+/** Checks a page with axe, in the light and in the dark, and that it is not wider than its window. */
 export async function accessible(page, what) {
   const [wide, inner] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
   assert.ok(wide <= inner, `${what}: the page is ${wide} wide in a window of ${inner}`);
   await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run());
-  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join("\n")}`);
-  assert.deepEqual(found, [], what);
+  const isDark = await page.evaluate(() => matchMedia("(prefers-color-scheme: dark)").matches);
+  const schemes = ["light", "dark"];
+  // The last one is the scheme in which the page was opened.
+  for (const colorScheme of isDark ? schemes : schemes.reverse()) {
+    await page.emulateMedia({ colorScheme });
+    const { violations } = await page.evaluate(() => globalThis.axe.run());
+    const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join("\n")}`);
+    assert.deepEqual(found, [], `${what}, ${colorScheme}`);
+  }
 }
 
 /** Returns true if the whole board is visible. */

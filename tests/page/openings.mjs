@@ -77,6 +77,28 @@ const tests = {
     await page.unrouteAll({ behavior: "ignoreErrors" });
     await context.close();
   },
+
+  async "on a phone, an opening has two lines with all that matters, and a menu sorts"() {
+    const routes = { "**/openings?*": (route) => route.fulfill({ json: own }) };
+    for (const width of [390, 320]) {
+      const viewport = { width, height: 844 };
+      const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul&view=openings", { routes, viewport, hasTouch: true, isMobile: true });
+      await page.waitForSelector("#openings .openings");
+      assert.equal(await page.locator("#openings .head:visible").count(), 0);
+      const first = page.locator("#openings .body .row").first();
+      for (const part of [".bar", ".score", ".sign.weaker", ".points"]) assert.ok(await first.locator(part).first().isVisible(), part);
+      assert.equal(await first.locator("small").innerText(), "A10–A39 · 12 games");
+      const order = page.locator("#openings select");
+      assert.equal(await order.inputValue(), "points");
+      await order.selectOption("score");
+      assert.deepEqual(await names(page), ["Strong", "Chance", "Weak"]);
+      assert.equal(await order.inputValue(), "score");
+      await accessible(page, `openings, ${width}`);
+      assert.deepEqual(faults, []);
+      await page.unrouteAll({ behavior: "ignoreErrors" });
+      await context.close();
+    }
+  },
 };
 
 const failed = await run(tests);

@@ -3,7 +3,7 @@
 // where points are lost, and whether chance alone would explain that.
 
 import { bar } from "./bars.js";
-import { b, button, div, fill, icon, make, on, p, small, span } from "./dom.js";
+import { b, button, div, fill, icon, make, on, p, span } from "./dom.js";
 import { counted, dateWords, finished, number, sum } from "./format.js";
 
 /** @typedef {import("./api.js").OpeningRow} OpeningRow */
@@ -22,6 +22,8 @@ const ENOUGH = 10;
 /** Families and variations with fewer games are only counted. */
 const [LEAST_FAMILY, LEAST_VARIATION] = [5, 3];
 
+/** The words for an order in the menu that takes the place of the headings in narrow columns. */
+const ORDERS = /** @type {Record<string, string>} */ ({ points: "Most points lost", name: "Name", games: "Most games", losses: "Most losses", score: "Best score", performance: "Best performance", rating: "Best rating", latest: "Last played" });
 /** The columns that sort, with their headings. The first is the usual order. */
 const OWN = /** @type {[string, string][]} */ ([["points", "Points"], ["name", "Opening"], ["games", "Games"], ["losses", "W / D / L, %"], ["score", "Score"], ["performance", "Perf."], ["latest", "Last"]]);
 const ALL = /** @type {[string, string][]} */ ([["games", "Games"], ["name", "Opening"], ["score", "Score"], ["rating", "Rating"], ["latest", "Last"]]);
@@ -54,10 +56,11 @@ export class OpeningsTable {
     const usual = { key: columns[0]?.[0] ?? "", ascending: ofPlayer };
     const sort = columns.some(([key]) => key === this.#sort?.key) ? (this.#sort ?? usual) : usual;
     const sorted = (/** @type {OpeningRow[]} */ rows) => [...rows].sort((one, other) => compared(one, other, sort));
-    const choose = (/** @type {string} */ key) => {
-      this.#sort = { key, ascending: key === sort.key ? !sort.ascending : ["name", "points"].includes(key) };
+    const order = (/** @type {string} */ key, ascending = ["name", "points"].includes(key)) => {
+      this.#sort = { key, ascending };
       this.show(openings, ofPlayer);
     };
+    const choose = (/** @type {string} */ key) => order(key, key === sort.key ? !sort.ascending : undefined);
     const shown = families.filter((family) => sum(family) >= LEAST_FAMILY);
     if (!shown.length) {
       fill(this.#place, p("card none", "No opening has at least five of these games."));
@@ -85,7 +88,10 @@ export class OpeningsTable {
     ];
     if (last.length) rows.push(rest(last.join(" · ")));
     const table = div({ role: "table", "aria-label": "Openings" }, div({ role: "rowgroup", class: "head" }, this.#headings(columns, sort, choose)), div({ role: "rowgroup", class: "body" }, ...rows));
-    fill(this.#place, ...(ofPlayer && average !== null ? [key(average)] : []), div(`card openings${ofPlayer ? " of-player" : ""}`, table));
+    const menu = make("select", { "aria-label": "Order of the openings", "data-focus": "openings-order" }, ...columns.map(([key]) => make("option", { value: key }, ORDERS[key] ?? key)));
+    menu.value = sort.key;
+    on(menu, "change", () => order(menu.value));
+    fill(this.#place, ...(ofPlayer && average !== null ? [key(average)] : []), div("order", menu), div(`card openings${ofPlayer ? " of-player" : ""}`, table));
     this.#place.querySelector(".body .name button:not(.fold)")?.setAttribute("tabindex", "0");
   }
 
@@ -134,7 +140,7 @@ export class OpeningsTable {
       : span("fold");
     const results = cell("losses", bar(opening, ofPlayer, (result) => this.#acts.list(filter, result)));
     const last = cell("latest", dateWords(opening.lastPlayed?.slice(0, 7)));
-    const nameCell = div({ role: "rowheader", class: "name" }, unfold, div("", open, small(codes ?? "")));
+    const nameCell = div({ role: "rowheader", class: "name" }, unfold, div("", open, make("small", "", codes ?? "", span("narrow", ` · ${counted(games)}`))));
     const scored = cell("score", score === null ? "–" : `${Math.round(score)}%`);
     const cells = ofPlayer
       ? [results, scored, cell("spread", ...range(score, scoreRange, average, mark)), cell(`points ${mark}`, points === undefined || points === null ? "–" : signed(points)), cell("performance", opening.performance ?? "–"), last]
