@@ -930,6 +930,130 @@ fn moves_that_a_user_adds_belong_to_the_repertoire() {
 }
 
 #[test]
+fn a_move_that_a_user_removes_leaves_the_repertoire_with_its_subtree() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "1. e4 e5 2. Nf3 Nc6 *\n\n1. e4 c5 2. Nf3 *\n\n1. d4 d5 *\n\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    let rest = "[Event \"Queen's pawn\"]\n\n1. d4 d5 2. c4 {Kept.} *\n";
+    let pgn = format!(
+        "[Event \"Mine\"]\n\n{{Intro}} 1. e4 {{Best.}} e5 (1... c5 2. Nf3 {{Open}} d6 3. d4) 2. Nf3 $1 \
+         (2. f4 {{Sharp}} exf4) (2. Bc4) Nc6 3. Bb5 *\n\n{rest}"
+    );
+    fs::write(dir.join("mine.pgn"), &pgn).unwrap();
+    ok(dir, "make-book -q mine.pgn --min-game 1 --bin mine.bin");
+    let served = Served::start(
+        dir,
+        "games.pgn --repertoire mine.pgn:white --repertoire mine.bin:black",
+    );
+    let mine = "repertoire=mine&side=white";
+    let report = |play: &str, edits: &str| {
+        let found = served.json(&format!("/repertoire?play={play}&{mine}{edits}"));
+        found["repertoires"][0].clone()
+    };
+    let sans = |moves: &Value| -> Vec<String> {
+        let moves = moves.as_array().unwrap().iter();
+        moves
+            .map(|mv| mv["san"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let gaps = |edits: &str| {
+        let found = served.json(&format!("/gaps?{mine}{edits}"));
+        let gaps = found["gaps"].as_array().unwrap().iter();
+        let gaps = gaps.map(|gap| gap["moves"].as_str().unwrap().to_owned());
+        (gaps.collect::<Vec<_>>(), found["coverage"].clone())
+    };
+
+    // The answer to 1... c5 is removed, so the reply is a gap, and what follows the answer is unknown.
+    let edits = "&edits=-e2e4,c7c5,g1f3";
+    assert_eq!(sans(&report("e2e4", "")["moves"]), ["e5", "c5"]);
+    assert_eq!(sans(&report("e2e4", edits)["moves"]), ["e5"]);
+    assert_eq!(sans(&report("e2e4", edits)["gaps"]), ["c5"]);
+    assert_eq!(report("e2e4,c7c5,g1f3,d7d6", "")["isKnown"], true);
+    assert_eq!(report("e2e4,c7c5,g1f3,d7d6", edits)["isKnown"], false);
+    let (known, covered) = gaps("");
+    let (left, less) = gaps(edits);
+    assert!(!known.contains(&"1. e4 c5".to_owned()), "{known:?}");
+    assert!(left.contains(&"1. e4 c5".to_owned()), "{left:?}");
+    let share = |coverage: &Value| coverage[0]["share"].as_f64().unwrap();
+    assert!(share(&less) < share(&covered), "{less} {covered}");
+
+    // The other answers stay. A line that is added later marks its moves as added.
+    let edits = "&edits=-e2e4,e7e5,g1f3;e2e4,e7e5,d2d4";
+    let own = report("e2e4,e7e5", edits);
+    let mut found = sans(&own["moves"]);
+    found.sort();
+    assert_eq!(found, ["Bc4", "d4", "f4"]);
+    for mv in own["moves"].as_array().unwrap() {
+        let is_added = mv["san"] == "d4";
+        assert_eq!(
+            mv["added"],
+            if is_added { json!(true) } else { json!(null) }
+        );
+    }
+    let saved = served.get(&format!("/repertoire.pgn?{mine}{edits}")).text();
+    let (added, left) = saved.split_at(saved.find("[Event \"Mine\"]").unwrap());
+    assert!(added.contains("1. e4 e5 2. d4 *"), "{added}");
+    assert_eq!(
+        left,
+        format!(
+            "[Event \"Mine\"]\n\n{{Intro}} 1. e4 {{Best.}} e5 (1... c5 2. Nf3 {{Open}} d6 3. d4) \
+             2. f4 {{Sharp}} (2. Bc4) exf4 *\n\n{rest}"
+        )
+    );
+    // The saved file is the repertoire that the page showed.
+    fs::write(dir.join("saved.pgn"), &saved).unwrap();
+    let again = Served::start(dir, "games.pgn --repertoire saved.pgn:white");
+    for play in [
+        "",
+        "e2e4",
+        "e2e4,e7e5",
+        "e2e4,e7e5,g1f3",
+        "e2e4,e7e5,f2f4,e5f4",
+    ] {
+        let new = again.json(&format!("/repertoire?play={play}"))["repertoires"][0].clone();
+        let old = report(play, edits);
+        assert_eq!(new["isKnown"], old["isKnown"], "{play}");
+        let sorted = |report: &Value| {
+            let mut sans = sans(&report["moves"]);
+            sans.sort();
+            sans
+        };
+        assert_eq!(sorted(&new), sorted(&old), "{play}");
+    }
+    // Nothing is left of a repertoire without its first moves.
+    let edits = "&edits=-e2e4;-d2d4";
+    assert_eq!(report("", edits)["moves"], json!([]));
+    let refusal = served.get(&format!("/gaps?{mine}{edits}"));
+    assert_eq!(refusal.status, 400);
+    assert_eq!(
+        refusal.text().trim_end(),
+        "repertoire: mine has no move in the first position"
+    );
+    // The file stays as it is, and other requests get it unchanged.
+    assert_eq!(fs::read_to_string(dir.join("mine.pgn")).unwrap(), pgn);
+    assert_eq!(served.get(&format!("/repertoire.pgn?{mine}")).text(), pgn);
+
+    for (wrong, why) in [
+        ("side=white&edits=-", "edits: a line is empty"),
+        (
+            "side=white&edits=-e2e4,c7c5",
+            "edits: -e2e4,c7c5: the last move is not",
+        ),
+        (
+            "side=black&edits=-e2e4,c7c5",
+            "repertoire: mine is not a PGN file",
+        ),
+    ] {
+        for route in ["/repertoire", "/gaps", "/repertoire.pgn"] {
+            let refusal = served.get(&format!("{route}?repertoire=mine&{wrong}"));
+            assert_eq!(refusal.status, 400, "{route} {wrong}");
+            assert!(refusal.text().starts_with(why), "{}", refusal.text());
+        }
+    }
+}
+
+#[test]
 fn an_answer_about_other_books_or_repertoires_is_another() {
     let dir = temp();
     let dir = dir.path();

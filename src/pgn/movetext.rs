@@ -90,6 +90,27 @@ impl<'a> GameReader<'a> {
         }
     }
 
+    /// Returns the next token like [`next_token`](GameReader::next_token), and the offset at which its text begins. The
+    /// text of a move begins at the move number before it, if there is one.
+    pub(crate) fn next_token_with_begin(&mut self) -> (usize, Token<'a>) {
+        let mut number = None;
+        loop {
+            let start = self.at;
+            let token = self.read_element();
+            if let Some(token) = token {
+                let is_move = matches!(token, Token::Move { .. } | Token::Unreadable { .. });
+                let begin = number.filter(|_| is_move).unwrap_or(start);
+                return (begin, token);
+            }
+            match self.text[start] {
+                b'0'..=b'9' => number = number.or(Some(start)),
+                // Signs such as `\u{25a1}` between the number and the move are not ASCII.
+                byte if byte == b'.' || byte.is_ascii_whitespace() || !byte.is_ascii() => {}
+                _ => number = None,
+            }
+        }
+    }
+
     /// Moves the reader back to the first comment between the tags and the moves of the current game, if there is one.
     pub(crate) fn return_to_comments(&mut self) {
         self.at = self.first_comment.unwrap_or(self.at);

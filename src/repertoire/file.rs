@@ -8,7 +8,7 @@ use std::{
 
 use shakmaty::{Color, Position, variant::VariantPosition};
 
-use super::{MoveSource, RepertoirePgn, gaps::Added};
+use super::{MoveSource, RemovedMoves, RepertoirePgn, gaps::Added};
 use crate::{
     book::{
         BookMaker, Change, EditSummary, Factors, NewWeight, PositionEdit, Weights, begin_book_over,
@@ -17,7 +17,7 @@ use crate::{
     counts::{MoveFilter, Tally, Wdl},
     error::{At, Error, Result, counted},
     explorer::PreparedLine,
-    pgn::{Input, StreamOptions},
+    pgn::{Cutter, StreamOptions},
     position::{BookMove, Variant, has_inner_castling_rook},
     progress::Meter,
     provenance::Provenance,
@@ -189,8 +189,8 @@ impl Writing<'_> {
     }
 }
 
-/// Writes a PGN to which answers are added: first one game for each line of `added`, and then the unchanged text of
-/// `pgn`.
+/// Writes a PGN with changes: first one game for each line of `added`, and then the text of `pgn` without the moves in
+/// `removed` and the moves after each of them. All else stays as it is.
 ///
 /// The new games come first, because an unterminated comment at the end of the old text would swallow them. The output
 /// contains the user's own text, so it has no checksum and is later replaced only with `force`. `start` is the position
@@ -203,6 +203,7 @@ impl Writing<'_> {
 pub fn add_to_pgn(
     pgn: &RepertoirePgn,
     added: &Added,
+    removed: &RemovedMoves,
     start: &VariantPosition,
     out: RepertoireFile,
     memory: &Memory,
@@ -217,7 +218,7 @@ pub fn add_to_pgn(
             .and_then(|()| games.end())
             .at(&path, "write")?;
     }
-    let input = Input::file(pgn.path());
+    let input = pgn.input();
     let mut text = BufReader::with_capacity(
         1 << 16,
         input.open(&StreamOptions {
@@ -228,6 +229,18 @@ pub fn add_to_pgn(
     let read = |err| input.error(err);
     if text.fill_buf().map_err(read)?.starts_with(BYTE_ORDER_MARK) {
         text.consume(BYTE_ORDER_MARK.len());
+    }
+    if !removed.is_empty() {
+        let mut games = Cutter::new(text, BATCH_SIZE);
+        let mut left = Vec::new();
+        while let Some(batch) = games.next_batch().map_err(read)? {
+            let reader = input.reader(&batch.text).with_variations(true);
+            removed.cut(&batch.text, reader, &mut left);
+            out.put(&left)?;
+            left.clear();
+        }
+        pgn.check_unchanged()?;
+        return out.commit();
     }
     loop {
         let part = text.fill_buf().map_err(read)?;
@@ -240,6 +253,9 @@ pub fn add_to_pgn(
         text.consume(read);
     }
 }
+
+/// The approximate size in bytes of a batch of games from which moves are removed at a time.
+const BATCH_SIZE: usize = 1 << 18;
 
 /// The UTF-8 byte order mark. It is removed from text that is not written at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

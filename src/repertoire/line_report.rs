@@ -102,6 +102,10 @@ pub struct KnownMove {
     /// If the opponent plays the move, the repertoire's answers to it; otherwise empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<LineMove>,
+    /// Whether the file of the repertoire does not contain the move, but lines that the user added do. Always `false`
+    /// for a reply of the opponent.
+    #[serde(rename = "added", skip_serializing_if = "std::ops::Not::not")]
+    pub is_added: bool,
 }
 
 /// A reply of the opponent that was played in games but that a repertoire does not answer.
@@ -154,6 +158,10 @@ pub fn along(
         san: san(pos.position(), mv.mv),
     };
     let is_own = pos.position().turn() == predecessors.color;
+    let added = match is_own {
+        true => repertoire.added_moves(&pos)?,
+        false => Vec::new(),
+    };
     let answered = |mv: &TreeMove| {
         let mut after = pos.clone();
         after.play(mv.mv);
@@ -164,6 +172,7 @@ pub fn along(
         Ok(KnownMove {
             mv: named(&pos, mv),
             answers: answers.iter().map(|answer| named(&after, answer)).collect(),
+            is_added: added.contains(&mv.mv),
         })
     };
     let known = LinesOf(repertoire, predecessors.color).moves(&pos)?;

@@ -47,24 +47,28 @@
 
 mod build;
 mod check;
+mod edits;
 mod file;
 mod gaps;
 mod line_report;
 mod move_source;
 mod novelty;
 mod reach;
+mod removal;
 
 use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
 pub use self::{
     build::{Build, BuildSummary, Built, CommentDetail, OwnMoveRule, build},
     check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
+    edits::Edits,
     file::{RepertoireFile, RepertoireFormat, Writing, add_to_book, add_to_pgn, write_prepared},
     gaps::{Added, FindGaps, Gap, Gaps, SeveralMoves, SourceEnd, gaps, several_moves},
     line_report::{KnownMove, LineGap, LineMove, LineReport, Predecessors, along},
     move_source::{MoveSource, OpenOptions, RepertoirePgn},
     novelty::{ComparedGames, NewMove, Reference, last_text, new_moves},
     reach::Coverage,
+    removal::RemovedMoves,
 };
 use crate::{position::Keyed, tree::move_number};
 

@@ -4,22 +4,17 @@
 //! database or a book. PGN is indexed or counted while it is opened, so that all kinds answer the same query: the moves
 //! of a position, with games and results or with weights.
 
-use std::{
-    any::Any,
-    cmp::Reverse,
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{any::Any, cmp::Reverse, collections::BTreeSet, path::Path, sync::Arc};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
+use super::{Added, Edits, RemovedMoves, RepertoireFile, add_to_pgn};
 use crate::{
     book::{Book, is_book_or_empty},
     counts::{FindableCounts, Tally, Wdl},
     error::{At, Error, Result},
-    explorer::{Explorer, Filters, Line},
+    explorer::{Explorer, Filters},
     index::Index,
     kind::FileKind,
     make_book::{MakeBook, Progress, Report},
@@ -67,29 +62,38 @@ pub struct MoveSource {
 /// change in between.
 #[derive(Debug)]
 pub struct RepertoirePgn {
-    path: PathBuf,
+    input: Input,
     before: Option<FileState>,
 }
 
 impl RepertoirePgn {
-    fn new(path: &Path) -> Result<RepertoirePgn> {
-        let path = path.to_owned();
-        let before = state_of(&path)?;
-        Ok(RepertoirePgn { path, before })
+    fn new(input: Input) -> Result<RepertoirePgn> {
+        let before = state_of(input.path())?;
+        Ok(RepertoirePgn { input, before })
     }
 
     /// Returns the path of the file.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.input.path()
+    }
+
+    /// Returns the variant of the games without a `Variant` tag.
+    pub(crate) fn untagged_variant(&self) -> Variant {
+        self.input.untagged_variant()
+    }
+
+    /// Returns the file as an input of games.
+    pub(super) fn input(&self) -> &Input {
+        &self.input
     }
 
     /// Returns an error if another program has changed the file since it was first read.
     pub(super) fn check_unchanged(&self) -> Result<()> {
-        if state_of(&self.path)? == self.before {
+        if state_of(self.path())? == self.before {
             return Ok(());
         }
         let problem = "changed while it was read: start again when no program writes it";
-        Err(Error::changed(&self.path, problem))
+        Err(Error::changed(self.path(), problem))
     }
 }
 
@@ -139,7 +143,7 @@ impl MoveSource {
             }),
             Some(known) => Ok(known),
             None => {
-                let pgn = RepertoirePgn::new(path)?;
+                let pgn = RepertoirePgn::new(options.input(path))?;
                 let mut lines = MoveSource::count_moves(path, MakeBook::variations, options)?;
                 if let Kind::Counts(counts) = lines.kind {
                     lines.kind = Kind::Lines(counts);
@@ -264,17 +268,20 @@ impl MoveSource {
         )
     }
 
-    /// Returns a repertoire for the side `color`, to which the moves of this side in `lines` are added.
-    pub fn extended(repertoire: &Arc<MoveSource>, color: Color, lines: &[Line]) -> MoveSource {
+    /// Returns a repertoire for the side `color`, to which the moves of this side in the added lines of `edits` are
+    /// added. Does not apply the removals of `edits`; see [`without`](MoveSource::without).
+    pub fn extended(repertoire: &Arc<MoveSource>, color: Color, edits: &Edits) -> MoveSource {
         let mut added: FxHashMap<u64, Vec<TreeMove>> = FxHashMap::default();
-        for line in lines {
-            for (pos, mv) in line.positions().iter().zip(line.moves()) {
-                if pos.turn() == color {
-                    let moves = added.entry(Keyed::new(pos.clone()).identity()).or_default();
+        for line in edits.added() {
+            let mut pos = Keyed::new(repertoire.variant().start());
+            for mv in line {
+                if pos.position().turn() == color {
+                    let moves = added.entry(pos.identity()).or_default();
                     if moves.iter().all(|known| known.mv != *mv) {
                         moves.push(TreeMove::without_evaluation(*mv, 1, None));
                     }
                 }
+                pos.play(*mv);
             }
         }
         let extended = Kind::Extended(Arc::clone(repertoire), added);
@@ -282,6 +289,48 @@ impl MoveSource {
             starts: repertoire.starts.clone(),
             ..MoveSource::without_file(extended, repertoire.variants.clone())
         }
+    }
+
+    /// Reads this repertoire, a PGN file, again without the moves in `removed` and without the moves after each of
+    /// them. `options` must be those with which the file was opened.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the repertoire is not a PGN file, if the file has changed since it was opened, or if it
+    /// cannot be read.
+    pub fn without(&self, removed: &RemovedMoves, options: &OpenOptions<'_>) -> Result<MoveSource> {
+        let path = options.directory.join("edited.pgn");
+        let Some(pgn) = &self.pgn else {
+            let problem = "the repertoire is not a PGN file: moves are removed from PGN only";
+            return Err(Error::file(&path, problem));
+        };
+        let out = RepertoireFile::create(&path, true)?;
+        let start = self.variant().start();
+        add_to_pgn(
+            pgn,
+            &Added::default(),
+            removed,
+            &start,
+            out,
+            &options.memory,
+        )?;
+        MoveSource::repertoire(&path, options)
+    }
+
+    /// Returns the moves of [`own_moves`](MoveSource::own_moves) that only the lines added by
+    /// [`extended`](MoveSource::extended) contain.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read.
+    pub(super) fn added_moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<Move>> {
+        let Kind::Extended(repertoire, added) = &self.kind else {
+            return Ok(Vec::new());
+        };
+        let of_file = repertoire.moves(pos)?;
+        let is_added = |mv: &Move| of_file.iter().all(|known| known.mv != *mv);
+        let added = added.get(&pos.identity()).into_iter().flatten();
+        Ok(added.map(|added| added.mv).filter(is_added).collect())
     }
 
     /// Creates a source of moves that was not read from a file.
@@ -702,7 +751,7 @@ mod tests {
         for (name, text) in [("a.pgn", "1. e4 *"), ("b.pgn", "1. d4 *")] {
             fs::write(at(name), text).unwrap();
         }
-        let pgn = RepertoirePgn::new(&at("a.pgn")).unwrap();
+        let pgn = RepertoirePgn::new(Input::file(at("a.pgn"))).unwrap();
         pgn.check_unchanged().unwrap();
         fs::rename(at("b.pgn"), at("a.pgn")).unwrap();
         let error = pgn.check_unchanged().unwrap_err().to_string();

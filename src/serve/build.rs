@@ -1,5 +1,5 @@
 //! Builds repertoires from filtered games, like `polybook repertoire`, and returns the equivalent command. Also finds
-//! the gaps of served repertoires in filtered games, and writes served repertoires with moves that a user added.
+//! the gaps of served repertoires in filtered games, and writes served repertoires with the edits of a user.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,6 @@ use super::{
 };
 use crate::{
     error::Error,
-    explorer::Line,
     position::{Keyed, Variant},
     progress::Meter,
     repertoire::{
@@ -171,7 +170,7 @@ impl AppState {
 
     /// Answers `/repertoire`: returns the report of each served repertoire on a position, in the games that pass the
     /// filters. If the request has the parameter `repertoire`, returns only the report of that repertoire, with the
-    /// lines that the user has added.
+    /// edits of the user.
     pub(super) fn repertoires(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -205,24 +204,20 @@ impl AppState {
         self.cached(key, Content::json(&document)?)
     }
 
-    /// Returns the PGN of a served repertoire. The lines that a user has added precede it as games.
+    /// Returns the PGN of a served repertoire without the moves that a user has removed. The lines that the user has
+    /// added precede it as games.
     fn edited_pgn(&self, parameters: &Parameters) -> Result<Content, Refusal> {
         let color = side(parameters)?;
         let served = self.served_repertoire(parameters, color)?;
         let edited = served.edited(parameters)?;
-        let pgn = served.known.pgn().ok_or_else(|| {
-            let problem = format!(
-                "repertoire: {} is not a PGN file, and moves are added to PGN only",
-                served.name
-            );
-            Refusal::bad(problem)
-        })?;
-        let start = served.known.variant().start();
-        let added = Added::from_lines(&start, edited.lines.iter().map(Line::moves));
+        let pgn = served.pgn_file()?;
+        let (start, edits) = (served.known.variant().start(), &edited.edits);
+        let added = Added::from_lines(&start, edits.added());
         let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
         let path = directory.path().join("repertoire.pgn");
         let out = RepertoireFile::create(&path, true)?;
-        add_to_pgn(pgn, &added, &start, out, &memory(directory.path()))?;
+        let memory = memory(directory.path());
+        add_to_pgn(pgn, &added, edits.removed(), &start, out, &memory)?;
         let bytes = read_limited(&path, "repertoire", "edit the file in another program")?;
         Ok(Content::pgn(bytes))
     }

@@ -13,10 +13,13 @@ use shakmaty::Color;
 use super::{Parameters, books::source_name, hash, refusal::Refusal};
 use crate::{
     error::Result,
-    explorer::Line,
-    repertoire::{MoveSource, Predecessors},
+    repertoire::{Edits, MoveSource, OpenOptions, Predecessors, RemovedMoves, RepertoirePgn},
+    storage::{output::TemporaryDir, sort::Memory},
     task,
 };
+
+/// The memory budget in bytes for reading a repertoire again without the moves that a user removed.
+const MEMORY: usize = 64 << 20;
 
 /// A repertoire for one side that a server shows, with its name and its moves.
 #[derive(Debug, Serialize)]
@@ -26,7 +29,7 @@ pub struct ServedRepertoire {
     pub(super) color: Color,
     #[serde(skip)]
     pub(super) known: Arc<MoveSource>,
-    /// Whether the file is a PGN, to which moves can be added.
+    /// Whether the file is a PGN, which can be edited.
     pgn: bool,
     /// A text that differs for each state of the file.
     version: String,
@@ -40,12 +43,14 @@ pub struct ServedRepertoire {
     changed: Option<(u64, SystemTime)>,
 }
 
-/// A repertoire to which a user has added lines in a request.
+/// A repertoire with the edits of a user in a request.
 #[derive(Debug)]
 pub(super) struct EditedRepertoire {
     pub(super) known: Arc<MoveSource>,
-    pub(super) lines: Vec<Line>,
+    pub(super) edits: Edits,
     pub(super) predecessors: Predecessors,
+    /// The directory that `known` needs for temporary files if the file was read again.
+    _directory: Option<TemporaryDir>,
 }
 
 /// Hashes everything on which answers about the repertoire depend.
@@ -69,8 +74,9 @@ impl ServedRepertoire {
         let (name, known) = (source_name(path), Arc::new(known));
         let unedited = EditedRepertoire {
             known: Arc::clone(&known),
-            lines: Vec::new(),
+            edits: Edits::default(),
             predecessors: Predecessors::new(&known, color)?,
+            _directory: None,
         };
         Ok(ServedRepertoire {
             pgn: known.pgn().is_some(),
@@ -84,13 +90,13 @@ impl ServedRepertoire {
         })
     }
 
-    /// Returns a copy of the repertoire to which the lines in the parameter `edits` are added. Lines are separated by
-    /// semicolons. A line consists of moves in UCI notation from the starting position of the variant. Only moves of
-    /// the repertoire's side are added.
+    /// Returns a copy of the repertoire with the [edits](Edits::parse) in the parameter `edits`. The file is not
+    /// changed.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if a line is empty or has an illegal move.
+    /// Returns a refusal if the edits cannot be read, if they remove moves of a file that is not a PGN, or if the file
+    /// has changed since the server was started and has to be read again.
     pub(super) fn edited(&self, parameters: &Parameters) -> Result<Arc<EditedRepertoire>, Refusal> {
         let Some(edits) = parameters.text("edits").filter(|edits| !edits.is_empty()) else {
             return Ok(Arc::clone(&self.unedited));
@@ -99,23 +105,62 @@ impl ServedRepertoire {
         if let Some((_, edited)) = last.filter(|(of, _)| of == edits) {
             return Ok(edited);
         }
-        let line = |text: &str| match text {
-            "" => Err(Refusal::bad("edits: a line is empty")),
-            text => Line::parse(self.known.variant(), None, text)
-                .map_err(|err| Refusal::bad(format!("edits: {err}"))),
+        let text = edits.to_owned();
+        let edits = Edits::parse(&text, self.known.variant(), self.color)
+            .map_err(|problem| Refusal::bad(format!("edits: {problem}")))?;
+        let (left, directory) = match edits.removed().is_empty() {
+            true => (Arc::clone(&self.known), None),
+            false => {
+                let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
+                let left = self.without(edits.removed(), directory.path())?;
+                (Arc::new(left), Some(directory))
+            }
         };
-        let lines: Vec<Line> = edits
-            .split(';')
-            .map(line)
-            .collect::<std::result::Result<_, _>>()?;
-        let known = Arc::new(MoveSource::extended(&self.known, self.color, &lines));
+        let known = Arc::new(MoveSource::extended(&left, self.color, &edits));
         let edited = Arc::new(EditedRepertoire {
             predecessors: Predecessors::new(&known, self.color)?,
             known,
-            lines,
+            edits,
+            _directory: directory,
         });
-        *task::lock(&self.last_edited) = Some((edits.to_owned(), Arc::clone(&edited)));
+        *task::lock(&self.last_edited) = Some((text, Arc::clone(&edited)));
         Ok(edited)
+    }
+
+    /// Returns the repertoire of the file without the moves in `removed`. `directory` is for temporary files, and must
+    /// exist as long as the returned value.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if the file is not a PGN, or if it has changed since the server was started.
+    fn without(&self, removed: &RemovedMoves, directory: &Path) -> Result<MoveSource, Refusal> {
+        let pgn = self.pgn_file()?;
+        let options = OpenOptions {
+            variant: None,
+            untagged: pgn.untagged_variant(),
+            filter: None,
+            memory: Memory {
+                bytes: MEMORY,
+                temp_dir: directory.to_owned(),
+            },
+            threads: 1,
+            directory,
+            counting: &|_| Box::new(()),
+        };
+        Ok(self.known.without(removed, &options)?)
+    }
+
+    /// Returns the PGN file of the repertoire.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if the repertoire is a book or a database.
+    pub(super) fn pgn_file(&self) -> Result<&RepertoirePgn, Refusal> {
+        self.known.pgn().ok_or_else(|| {
+            let name = &self.name;
+            let problem = format!("repertoire: {name} is not a PGN file, and only PGN is edited");
+            Refusal::bad(problem)
+        })
     }
 }
 

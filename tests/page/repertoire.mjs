@@ -156,6 +156,67 @@ const failed = await run({
     await context.close();
   },
 
+  async "a move of the file is removed, taken back, and left out of the saved file"() {
+    const { page, context, faults } = await open(browser, url, "/?play=e2e4,c7c5");
+    const stored = () => page.evaluate(() => JSON.parse(localStorage.getItem("polybook.edits") ?? "{}")["white white"]?.lines ?? []);
+    const total = async (edits) => (await api(`/gaps?repertoire=white&side=white${edits && `&edits=${edits}`}`)).total;
+    const removal = "-e2e4,c7c5,g1f3";
+    await gapsAreCounted(page, await total(""));
+    await accessible(page, "moves to remove");
+    await row(page, "g1f3").locator(".removes").click();
+    await row(page, "g1f3").locator(".adds").waitFor();
+    assert.deepEqual(await stored(), [removal]);
+    assert.equal(await row(page, "c2c3").locator(".removes").count(), 1);
+    assert.equal(new URL(page.url()).searchParams.get("play"), "e2e4,c7c5");
+    await gapsAreCounted(page, await total(removal));
+    assert.match(await card(page).textContent(), /1 move removed1\.\.\. c5 Nf3 removed\. /);
+    assert.match(await page.locator("#said").textContent(), /Nf3 removed\. \d+ gaps? left/);
+    await accessible(page, "a removed move");
+    await page.click("[data-focus=undo-edit]");
+    await row(page, "g1f3").locator(".removes").waitFor();
+    assert.deepEqual(await stored(), []);
+    assert.equal(await page.locator("[data-focus=undo-edit]").count(), 0);
+    // The key removes the move of the row with the focus, takes it back, and removes it again.
+    for (const [kind, lines] of [["adds", [removal]], ["removes", []], ["adds", [removal]]]) {
+      await row(page, "g1f3").locator(".san button").focus();
+      await page.keyboard.press("a");
+      await row(page, "g1f3").locator(`.${kind}`).waitFor();
+      assert.deepEqual(await stored(), lines);
+    }
+    // The page keeps the removal, and shows it in other positions.
+    await page.goto(new URL("/?play=e2e4", url).href);
+    await followed(page);
+    assert.equal(await row(page, "c7c5").locator(".answer").textContent(), "c3");
+    assert.equal(await row(page, "e7e5").locator(".answer").textContent(), "Nf3");
+    const [download] = await Promise.all([page.waitForEvent("download"), page.click("[aria-label='Download PGN']")]);
+    const saved = readFileSync(await download.path(), "utf8");
+    assert.equal(saved, readFileSync(file, "utf8").replace("2. Nf3 (2. c3))", "2. c3)"));
+    await page.waitForFunction(() => !document.querySelector("#repertoires .main"));
+    // A reply without its last answer is a gap, and an added answer closes it.
+    await page.goto(new URL("/?play=e2e4,c7c5", url).href);
+    await followed(page);
+    await row(page, "c2c3").locator(".removes").click();
+    await row(page, "c2c3").locator(".adds").waitFor();
+    await row(page, "d2d4").locator(".adds").click();
+    await row(page, "d2d4").locator(".added").waitFor();
+    const edits = `${removal};-e2e4,c7c5,c2c3;e2e4,c7c5,d2d4`;
+    assert.deepEqual(await stored(), edits.split(";"));
+    await row(page, "d2d4").locator(".added").click();
+    await row(page, "d2d4").locator(".adds").waitFor();
+    await page.goto(new URL("/?play=e2e4", url).href);
+    await followed(page);
+    assert.match(await row(page, "c7c5").textContent(), /Gap · /);
+    // Edits of another state of the file are offered again.
+    await page.evaluate((lines) => localStorage.setItem("polybook.edits", JSON.stringify({ "white white": { version: "old", lines, isSaved: false } })), edits.split(";"));
+    await page.reload();
+    await followed(page);
+    assert.match(await card(page).textContent(), /Apply 1 added move and 2 removed moves\?/);
+    await page.click("#repertoires .older .main");
+    await page.waitForFunction(() => document.querySelector("#moves [data-uci=c7c5] .answer")?.textContent === "d4");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "stored texts that are not edits are ignored, and edits that cannot be stored are kept"() {
     const { page, context, faults } = await open(browser, url, "/");
     const [{ version }] = (await api("/repertoire?repertoire=white&side=white")).repertoires;

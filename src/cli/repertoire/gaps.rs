@@ -6,8 +6,8 @@ use polybook::{
     Error,
     position::{Keyed, Variant},
     repertoire::{
-        FindGaps, Gaps, MoveSource, OwnMoveRule, RepertoireFile, RepertoireFormat, Writing,
-        add_to_book, add_to_pgn, gaps,
+        FindGaps, Gaps, MoveSource, OwnMoveRule, RemovedMoves, RepertoireFile, RepertoireFormat,
+        Writing, add_to_book, add_to_pgn, gaps,
     },
     tree::{LinesOf, Source, Union},
 };
@@ -185,7 +185,7 @@ fn write(
             return add_to_book(repertoire, added, out, memory, meter).map(drop);
         }
         if let Some(pgn) = repertoire.pgn() {
-            return add_to_pgn(pgn, added, start, out, memory);
+            return add_to_pgn(pgn, added, &RemovedMoves::default(), start, out, memory);
         }
         let writing = Writing {
             moves: &LinesOf(Union(&repertoire, added), args.color),

@@ -142,8 +142,8 @@
 /** @typedef {{ games: number, unnamed: number, averageScore: number | null, families: OpeningRow[] }} Openings */
 /** @typedef {{ games: number, entries?: number, answers?: number, bytes: number, command: string }} BookSize A repertoire has answers instead of entries. */
 /** @typedef {WrittenMove & { oneIn: number | null, games: number }} Gap A reply without an answer. One in `oneIn` games reaches it. */
-/** @typedef {{ name: string, color: "white" | "black", pgn: boolean, version: string }} ServedRepertoire `pgn` says whether it is a PGN file, to which moves can be added. `version` differs for each state of the file. */
-/** @typedef {WrittenMove & { answers?: WrittenMove[] }} KnownMove A move of a repertoire. An opponent's move has the answers to it. */
+/** @typedef {{ name: string, color: "white" | "black", pgn: boolean, version: string }} ServedRepertoire `pgn` says whether it is a PGN file, which can be edited. `version` differs for each state of the file. */
+/** @typedef {WrittenMove & { answers?: WrittenMove[], added?: boolean }} KnownMove A move of a repertoire. An opponent's move has the answers to it. `added` is true for a move that only the edits of the user contain. */
 /** @typedef {ServedRepertoire & { isKnown: boolean, oneIn: number | null, moves: KnownMove[], gaps: Gap[] }} Repertoire The report of a repertoire about a position. */
 /** @typedef {{ moves: string, move: string, oneIn: number, isLineEnd: boolean }} LineGap `moves` ends with `move`. At the end of a line, no reply has an answer. */
 /**

@@ -1,16 +1,17 @@
 // @ts-check
-// The lines that the user added to repertoires. The browser stores them until the user saves the repertoire and the server starts
-// with the saved file.
+// The user's edits of repertoires: lines that are added, and moves that are removed. The browser stores them until the user saves the
+// repertoire and the server starts with the saved file.
 
 import { toast } from "./dom.js";
 
 /** @typedef {import("./api.js").ServedRepertoire} ServedRepertoire */
 /**
- * The lines that were added to a repertoire.
+ * The edits of a repertoire, in the order in which the user made them.
  * @typedef {object} Edits
- * @property {string} version The state of the file to which they were added.
- * @property {string[]} lines Moves in UCI notation from the start, separated by commas. The last move of each was added.
- * @property {boolean} isSaved Whether the user downloaded the repertoire with all of these lines.
+ * @property {string} version The state of the file that was edited.
+ * @property {string[]} lines Moves in UCI notation from the start, separated by commas. The last move of each line was added, or
+ *   removed if a minus sign precedes the line.
+ * @property {boolean} isSaved Whether the user downloaded the repertoire with all of these edits.
  */
 
 const KEY = "polybook.edits";
@@ -53,7 +54,7 @@ function store({ name, color }, edits) {
     unstored = undefined;
   } catch {
     unstored = all;
-    toast("The browser could not store the added moves, so this change is lost when the page is loaded again.");
+    toast("The browser could not store the change, so it is lost when the page is loaded again.");
   }
 }
 
@@ -68,7 +69,7 @@ export function editsOf({ name, color, version }) {
 }
 
 /**
- * Returns the lines that were added to another state of the file, and not saved.
+ * Returns the edits of another state of the file that were not saved.
  * @param {ServedRepertoire} repertoire
  */
 export function olderLines({ name, color, version }) {
@@ -77,7 +78,7 @@ export function olderLines({ name, color, version }) {
 }
 
 /**
- * Replaces the added lines of a repertoire. Returns false if they are too long for a request.
+ * Replaces the edits of a repertoire. Returns false if they are too long for a request.
  * @param {ServedRepertoire} repertoire
  * @param {string[]} lines
  */
@@ -93,4 +94,35 @@ export function setLines(repertoire, lines) {
  */
 export function markSaved(repertoire) {
   store(repertoire, { ...editsOf(repertoire), isSaved: true });
+}
+
+/**
+ * Returns the numbers of added and of removed moves.
+ * @param {string[]} lines The edits.
+ */
+export function editCounts(lines) {
+  const removed = lines.filter(isRemoval).length;
+  return { added: lines.length - removed, removed };
+}
+
+/**
+ * Returns true if an edit removes a move.
+ * @param {string} line
+ */
+function isRemoval(line) {
+  return line.startsWith("-");
+}
+
+/**
+ * Returns the edits after the user pressed the button of a move.
+ * @param {string[]} lines The edits before.
+ * @param {string} line The moves from the start that end with the move.
+ * @param {"added" | "known" | "new"} state Whether the user added the move, the file contains it, or neither.
+ */
+export function toggledEdits(lines, line, state) {
+  const removal = `-${line}`;
+  if (state === "new") return lines.includes(removal) ? lines.filter((other) => other !== removal) : [...lines, line];
+  const left = lines.filter((other) => other !== line && !other.startsWith(`${line},`));
+  // An added move that another order of moves reached has no line of its own.
+  return state === "added" && left.length < lines.length ? left : [...left, removal];
 }

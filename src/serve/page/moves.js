@@ -40,7 +40,7 @@ import { marks } from "./repertoire.js";
  * @typedef {object} RepertoireContext
  * @property {Repertoire} report
  * @property {boolean} isOwn Whether the side of the repertoire is to move.
- * @property {((uci: string) => string) | undefined} state Returns "added" for a move that the user added, "new" for a move that can be added, or an empty string. Undefined if no move can be added.
+ * @property {((uci: string) => string) | undefined} state Returns "added" for a move that the user added, "known" for another move of the repertoire, and "new" for a move that can be added. Undefined if the repertoire cannot be edited here.
  * @property {(uci: string, san: string) => void} toggle Adds a move, or removes it.
  */
 /** @typedef {{ key: string, ascending: boolean }} Sort The column by which the rows are sorted. */
@@ -163,7 +163,7 @@ export class MovesTable {
    * such button.
    */
   toggleChosen() {
-    const press = document.activeElement?.closest("[data-uci]")?.querySelector(".adds, .added");
+    const press = document.activeElement?.closest("[data-uci]")?.querySelector(".adds, .added, .removes");
     if (!(press instanceof HTMLElement)) return false;
     press.click();
     return true;
@@ -384,6 +384,7 @@ function actOf({ state, toggle }, uci, san, isGap, play) {
   if (isGap) return act("answers", "plus", "Answer", `Answer ${san}`, () => play(uci));
   const now = state?.(uci);
   if (now === "added") return act("added", "check", "Added", `${san} is added; remove it`, () => toggle(uci, san));
+  if (now === "known") return act("removes", "close", "Remove", `Remove ${san} from the repertoire`, () => toggle(uci, san));
   return now ? act("adds", "plus", "Add", `Add ${san} to the repertoire`, () => toggle(uci, san)) : [];
 }
 

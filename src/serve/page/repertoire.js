@@ -2,6 +2,7 @@
 // The elements of a repertoire: its marks in the table of moves, its card, and the list of its gaps.
 
 import { b, button, div, icon, make, p, segments, small, span } from "./dom.js";
+import { editCounts } from "./edits.js";
 import { counted, number } from "./format.js";
 import { svg } from "./pieces.js";
 
@@ -58,11 +59,11 @@ export function largestGap(repertoire) {
  * @property {Gaps | undefined} gaps The gaps of the whole repertoire, if they are known.
  * @property {number} ply The number of half-moves before the position.
  * @property {boolean} isOwn Whether the side of the repertoire is to move.
- * @property {number} edits The number of lines that the user added.
- * @property {boolean} isSaved Whether the user saved these lines.
+ * @property {string[]} edits The edits of the user.
+ * @property {boolean} isSaved Whether the user saved these edits.
  * @property {{ san: string, isAdded: boolean } | undefined} last The move that led to the position, if the user can add it or added it.
  * @property {string} news A sentence about the last edit, or an empty string.
- * @property {number} older The number of lines that were added to an earlier state of the file.
+ * @property {string[]} older The edits of an earlier state of the file.
  * @property {[string, string][]} others The served repertoires to choose from, as values and labels, if there are several.
  * @property {string} chosen The value of this repertoire.
  */
@@ -72,8 +73,9 @@ export function largestGap(repertoire) {
  * @property {(value: string) => void} choose
  * @property {() => void} save
  * @property {() => void} toggle Adds the move that led to the position, or removes it.
+ * @property {() => void} undo Takes the last edit back.
  * @property {(line: string) => void} go Goes to a line.
- * @property {(isApplied: boolean) => void} older Applies the older lines, or forgets them.
+ * @property {(isApplied: boolean) => void} older Applies the older edits, or forgets them.
  */
 
 /**
@@ -85,22 +87,27 @@ export function repertoireCard({ repertoire, gaps, ply, isOwn, edits, isSaved, l
   const { name, color, isKnown, pgn } = repertoire;
   const covered = coverage(gaps, ply + Number(!isOwn));
   const [next] = gaps?.gaps ?? [];
-  const added = edits ? [" ", span("tag", `${counted(edits, "move")} added`)] : [];
+  const isEdited = edits.length > 0;
+  const { added, removed } = editCounts(edits);
+  const tags = [...(added ? [`${counted(added, "move")} added`] : []), ...(removed ? [`${counted(removed, "move")} removed`] : [])];
   const state = !isKnown
     ? "This position is not in the repertoire."
     : covered
       ? `An answer in ${Math.round(100 * covered.share)} of 100 games up to move ${Math.ceil(covered.ply / 2)}`
       : "";
   const following = next ? ` Next gap: ${next.moves}, 1 game in ${often(next.oneIn)}` : " There are no gaps left.";
-  const texts = div("texts", p("", b(name), ` · ${color === "white" ? "White" : "Black"}`, ...added), p("quiet", ...(news && gaps ? [b(news), following] : [news || state])));
+  const texts = div("texts", p("", b(name), ` · ${color === "white" ? "White" : "Black"}`, ...tags.flatMap((text) => [" ", span("tag", text)])), p("quiet", ...(news && gaps ? [b(news), following] : [news || state])));
   const label = last?.isAdded ? `Added ${last.san}: remove it` : `Add ${last?.san} to the repertoire`;
   const ways = [
     ...(last ? [button({ class: `small ${last.isAdded ? "added" : "adds"}`, "data-focus": "add-last", "aria-label": label }, [icon(last.isAdded ? "check" : "plus"), span("caption", last.isAdded ? "Added " : "Add "), last.san], acts.toggle)] : []),
-    ...(edits && next ? [button({ class: "small", "data-focus": "next-gap" }, ["Next gap", icon("forward")], () => acts.go(next.moves))] : []),
-    ...(pgn ? [button({ class: `small${edits && !isSaved ? " main" : ""}`, "data-focus": "save-repertoire", "aria-label": "Download PGN" }, [icon("save"), span("caption", "Download PGN")], acts.save)] : []),
+    ...(news ? [button({ class: "small", "data-focus": "undo-edit" }, ["Undo"], acts.undo)] : []),
+    ...(isEdited && next ? [button({ class: "small", "data-focus": "next-gap" }, ["Next gap", icon("forward")], () => acts.go(next.moves))] : []),
+    ...(pgn ? [button({ class: `small${isEdited && !isSaved ? " main" : ""}`, "data-focus": "save-repertoire", "aria-label": "Download PGN" }, [icon("save"), span("caption", "Download PGN")], acts.save)] : []),
   ];
-  const offer = older
-    ? [div("older", p("", `The file has changed. Apply ${counted(older, "added move")}?`), button("small main", ["Apply"], () => acts.older(true)), button("small", ["Discard"], () => acts.older(false)))]
+  const olderCounts = editCounts(older);
+  const kinds = [...(olderCounts.added ? [counted(olderCounts.added, "added move")] : []), ...(olderCounts.removed ? [counted(olderCounts.removed, "removed move")] : [])];
+  const offer = older.length
+    ? [div("older", p("", `The file has changed. Apply ${kinds.join(" and ")}?`), button("small main", ["Apply"], () => acts.older(true)), button("small", ["Discard"], () => acts.older(false)))]
     : [];
   const choice = others.length > 1 ? [segments({ "aria-label": "Repertoire", class: "which" }, others, chosen, acts.choose)] : [];
   return div("card repertoire", ring(covered?.share), texts, div("ways", ...ways), ...choice, ...offer);

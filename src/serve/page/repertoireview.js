@@ -1,9 +1,9 @@
 // @ts-check
-// The chosen repertoire: its card, its gaps, and the moves that the user adds to it.
+// The chosen repertoire: its card, its gaps, and the moves that the user adds to it or removes.
 
 import { ask, askFile, words } from "./api.js";
 import { byId, fill, p, save, toast } from "./dom.js";
-import { editsOf, markSaved, olderLines, setLines } from "./edits.js";
+import { editsOf, markSaved, olderLines, setLines, toggledEdits } from "./edits.js";
 import { say } from "./elements.js";
 import { counted, plyNumber } from "./format.js";
 import { firstPly } from "./line.js";
@@ -18,8 +18,8 @@ import { filterQuestion, put } from "./state.js";
 
 /** The gaps of the last answer, with their query. */
 let found = /** @type {{ key: string, gaps: Gaps | undefined }} */ ({ key: "", gaps: undefined });
-/** The last edit, and the line after which it was made. */
-let news = { text: "", at: "" };
+/** The last edit, the line after which it was made, and the edits before it. */
+let news = { text: "", at: "", before: /** @type {string[]} */ ([]) };
 
 /**
  * Returns the parameters that select a repertoire with the edits of the user.
@@ -44,11 +44,11 @@ export function drawRepertoire() {
     gaps: currentGaps(),
     ply: view.play.length,
     isOwn: isOwnTurn(),
-    edits: lines.length,
+    edits: lines,
     isSaved,
     last: ownLast(),
     news: news.at === view.play.join() ? news.text : "",
-    older: olderLines(report).length,
+    older: olderLines(report),
     others,
     chosen: value(report),
   };
@@ -58,6 +58,11 @@ export function drawRepertoire() {
       choose: (chosen) => void go({ repertoire: chosen.slice(6), flip: chosen.startsWith("black") ? "1" : "0" }, { push: true }),
       save: () => void download(report),
       toggle: toggleLast,
+      undo: () => {
+        setLines(report, news.before);
+        news = { text: "", at: "", before: [] };
+        void refresh();
+      },
       go: goToGap,
       older: (isApplied) => {
         setLines(report, isApplied ? olderLines(report) : []);
@@ -114,7 +119,7 @@ function goToGap(line) {
   void goToText(line, { tab: tab === "gaps" ? "" : tab });
 }
 
-/** Returns the move that led to the position, if the user added it or can add it. */
+/** Returns the move that led to the position, if the user added it or can add it, and its state. */
 function ownLast() {
   const { answer, report, view } = session;
   const last = answer?.polybook.line.at(-1);
@@ -126,14 +131,7 @@ function ownLast() {
 /** Adds the move that led to the position to the repertoire, or removes it, if the user can do that. */
 export function toggleLast() {
   const last = ownLast();
-  if (last) toggleLine(session.view.play, last.san);
-}
-
-/** Returns the added lines that begin with a line. */
-function linesWith(/** @type {string[]} */ play) {
-  const { report } = session;
-  const line = play.join();
-  return report ? editsOf(report).lines.filter((other) => other === line || other.startsWith(`${line},`)) : [];
+  if (last) toggleLine(session.view.play, last.san, last.isAdded ? "added" : "new");
 }
 
 /**
@@ -144,33 +142,32 @@ export function repertoireContext() {
   const { report, view } = session;
   if (!report) return undefined;
   const isOwn = isOwnTurn();
-  const canAdd = isOwn && report.pgn && !view.fen;
+  const canEdit = isOwn && report.pgn && !view.fen;
   const state = (/** @type {string} */ uci) => {
-    if (linesWith([...view.play, uci]).length) return "added";
-    return report.moves.some((move) => move.uci === uci) ? "" : "new";
+    const known = report.moves.find((move) => move.uci === uci);
+    return known ? (known.added ? "added" : "known") : "new";
   };
-  return { report, isOwn, state: canAdd ? state : undefined, toggle: (/** @type {string} */ uci, /** @type {string} */ san) => toggleLine([...view.play, uci], san) };
+  return { report, isOwn, state: canEdit ? state : undefined, toggle: (/** @type {string} */ uci, /** @type {string} */ san) => toggleLine([...view.play, uci], san, state(uci)) };
 }
 
 /**
- * Adds the last move of a line to the repertoire, or removes it and the lines that were added after it.
+ * Adds the last move of a line to the repertoire, or removes it with all that follows it.
  * @param {string[]} play
  * @param {string} san The last move.
+ * @param {"added" | "known" | "new"} state
  */
-function toggleLine(play, san) {
+function toggleLine(play, san, state) {
   const { report, view, known } = session;
   const chosen = chosenRepertoire();
   if (!report || !chosen) return;
   const old = editsOf(chosen).lines;
-  const removed = linesWith(play);
-  const lines = removed.length ? old.filter((line) => !removed.includes(line)) : [...old, play.join()];
-  if (!setLines(chosen, lines)) {
-    toast("There are too many added moves. Download the PGN, and serve the new file.");
+  if (!setLines(chosen, toggledEdits(old, play.join(), state))) {
+    toast("There are too many edits. Download the PGN, and serve the new file.");
     return;
   }
   const last = known[play.length - 2];
   const before = last ? `${plyNumber(firstPly(view.fen) + play.length - 2)} ${last.san} ` : "";
-  news = { text: `${before}${san} ${removed.length ? "removed" : "added"}.`, at: view.play.join() };
+  news = { text: `${before}${san} ${state === "new" ? "added" : "removed"}.`, at: view.play.join(), before: old };
   void refresh();
 }
 

@@ -1,0 +1,130 @@
+//! Changes that a user makes to a repertoire: lines that are added, and moves that are removed.
+
+use shakmaty::{Color, Move, Position};
+
+use super::RemovedMoves;
+use crate::{
+    explorer::Line,
+    position::{Keyed, Variant},
+};
+
+/// The changes that a user made to a repertoire, applied in the order in which they were made.
+#[derive(Default, Debug)]
+pub struct Edits {
+    /// Lines whose moves of the repertoire's side are added. Each begins in the starting position of the variant.
+    added: Vec<Vec<Move>>,
+    /// Moves that are removed from the file, with all that follows them.
+    removed: RemovedMoves,
+}
+
+impl Edits {
+    /// Reads edits from a text, for a repertoire for `color` in `variant`. The edits are separated by semicolons. Each
+    /// edit is a line of moves in UCI notation from the starting position of the variant. A line adds its moves of the
+    /// repertoire's side. A line after a minus sign removes its last move, which must be one of the repertoire's side:
+    /// from the file, and from the lines that were added before it.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message if a line is empty or has an illegal move, or if a removed move is one of the opponent.
+    pub fn parse(text: &str, variant: Variant, color: Color) -> Result<Edits, String> {
+        let mut edits = Edits::default();
+        for edit in text.split(';') {
+            let removed = edit.strip_prefix('-');
+            let line = Line::parse(variant, None, removed.unwrap_or(edit));
+            let line = line.map_err(|err| err.to_string())?;
+            let Some((last, before)) = line.moves().split_last() else {
+                return Err("a line is empty".to_owned());
+            };
+            if removed.is_none() {
+                edits.added.push(line.moves().to_vec());
+                continue;
+            }
+            let pos = &line.positions()[before.len()];
+            if pos.turn() != color {
+                let problem = "the last move is not one of the repertoire's side";
+                return Err(format!("{edit}: {problem}"));
+            }
+            let mut cut = RemovedMoves::default();
+            let pos = Keyed::new(pos.clone());
+            cut.insert(&pos, *last);
+            edits.removed.insert(&pos, *last);
+            for line in &mut edits.added {
+                cut_line(line, variant, color, &cut);
+            }
+            edits.added.retain(|line| !line.is_empty());
+        }
+        Ok(edits)
+    }
+
+    /// Returns the lines that are added. Each begins in the starting position of the variant.
+    pub fn added(&self) -> impl Iterator<Item = &[Move]> {
+        self.added.iter().map(Vec::as_slice)
+    }
+
+    /// Returns the moves that are removed from the file.
+    pub fn removed(&self) -> &RemovedMoves {
+        &self.removed
+    }
+}
+
+/// Shortens a line to the moves before the first move of `removed`. If it is shortened, its last move is one of `color`
+/// afterwards.
+fn cut_line(line: &mut Vec<Move>, variant: Variant, color: Color, removed: &RemovedMoves) {
+    let mut pos = Keyed::new(variant.start());
+    let mut own = 0;
+    for (index, mv) in line.iter().enumerate() {
+        if removed.contains(&pos, *mv) {
+            return line.truncate(own);
+        }
+        if pos.position().turn() == color {
+            own = index + 1;
+        }
+        pos.play(*mv);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the added lines in UCI notation after the edits in `text` to a repertoire for White.
+    fn added(text: &str) -> Vec<String> {
+        let edits = Edits::parse(text, Variant::Standard, Color::White).unwrap();
+        let uci = |line: &[Move]| {
+            let words = line.iter().map(|mv| crate::position::BookMove::from(*mv));
+            words.map(|mv| mv.to_string()).collect::<Vec<_>>().join(",")
+        };
+        edits.added().map(uci).collect()
+    }
+
+    #[test]
+    fn a_removal_also_cuts_lines_that_were_added_before() {
+        assert_eq!(
+            added("e2e4,c7c5,g1f3,d7d6,d2d4;d2d4"),
+            ["e2e4,c7c5,g1f3,d7d6,d2d4", "d2d4"]
+        );
+        // The move is removed in its position, by whatever order of moves the line reached it.
+        assert_eq!(
+            added("g1f3,c7c5,e2e4,d7d6,d2d4;-e2e4,c7c5,g1f3,d7d6,d2d4"),
+            ["g1f3,c7c5,e2e4"]
+        );
+        assert_eq!(added("e2e4,c7c5,g1f3;-e2e4"), <[&str; 0]>::default());
+        assert_eq!(added("-e2e4;e2e4,c7c5,g1f3"), ["e2e4,c7c5,g1f3"]);
+    }
+
+    #[test]
+    fn edits_that_cannot_be_made_are_refused() {
+        for (text, problem) in [
+            ("e2e4;", "a line is empty"),
+            ("-", "a line is empty"),
+            (
+                "-e2e4,c7c5",
+                "-e2e4,c7c5: the last move is not one of the repertoire's side",
+            ),
+        ] {
+            let refused = Edits::parse(text, Variant::Standard, Color::White).unwrap_err();
+            assert_eq!(refused, problem);
+        }
+        assert!(Edits::parse("-e2e5", Variant::Standard, Color::White).is_err());
+    }
+}
