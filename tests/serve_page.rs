@@ -68,6 +68,50 @@ fn served() -> (TempDir, Served) {
     (dir, served)
 }
 
+#[test]
+fn suggested_players_count_duplicates_once_and_their_games_against_others() {
+    let dir = temp();
+    let game = |white: &str, black: &str, moves: &str| {
+        format!(
+            "[White \"{white}\"]\n[Black \"{black}\"]\n[Date \"2020.01.02\"]\n[Result \"1-0\"]\n\n{moves} 1-0\n\n"
+        )
+    };
+    let games = [
+        game("Ann", "Bob", "1. e4 e5"),
+        game("Ann", "Bob", "1. e4 e5"),
+        game("Bob", "Ann", "1. d4 d5"),
+        game("Bob", "A. Nn", "1. c4 c5"),
+        game("Ben", "Zoe", "1. c4 e5"),
+    ];
+    fs::write(dir.path().join("games.pgn"), games.concat()).unwrap();
+    let served = Served::start(dir.path(), "games.pgn");
+    let counts = |question: &str| {
+        let found = served.json(&format!("/suggest?field=player&text=b{question}"));
+        let found = found.as_array().unwrap().iter();
+        let counts = found.map(|one| [&one["name"], &one["games"], &one["met"]].map(Value::clone));
+        json!(counts.collect::<Vec<_>>())
+    };
+    assert_eq!(counts(""), json!([["Bob", 4, null], ["Ben", 1, null]]));
+    assert_eq!(
+        counts("&duplicates=once"),
+        json!([["Bob", 3, null], ["Ben", 1, null]])
+    );
+    assert_eq!(counts("&with=Ann"), json!([["Bob", 4, 3], ["Ben", 1, 0]]));
+    assert_eq!(
+        counts(
+            "&with=Ann&with=A. Nn&duplicates=once"
+                .replace(' ', "+")
+                .as_str()
+        ),
+        json!([["Bob", 3, 3], ["Ben", 1, 0]])
+    );
+    let refusal = served.get("/suggest?field=event&text=b&with=Ann");
+    assert_eq!(
+        (refusal.status, refusal.text().trim_end()),
+        (400, "duplicates, with: only of players; write field=player")
+    );
+}
+
 /// Returns the suggested names with their distances.
 fn suggested(served: &Served, question: &str) -> Vec<(String, u64)> {
     let found = served.json(&format!("/suggest?{question}"));

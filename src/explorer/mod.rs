@@ -72,6 +72,7 @@ use std::{
 
 use self::{
     answer::answer,
+    filter::SourceFilter,
     game_info::{game_info, is_number},
     opening_table::opening_table,
     overview::source_overview,
@@ -552,6 +553,21 @@ impl Explorer {
     ) -> Result<Vec<Suggestion>> {
         self.suggestions
             .find(&self.sources, field, text, limit, source)
+    }
+
+    /// Returns the number of all games that pass the filters, whatever their variant and the positions that they reach.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged, or if a selected source does not exist or contains only counts.
+    pub fn count_games(&self, filters: &Filters) -> Result<u64> {
+        let filters = self
+            .sources
+            .filters_of_all_games(filters, "a number of games")?;
+        task::caught(|| {
+            let add = |games: &mut u64, _: &OpenIndex, _: &SourceFilter<'_>, _, _| *games += 1;
+            Ok(fold::fold_games(&filters, add, |a, b| a + b))
+        })
     }
 
     /// Reads all names in advance, so that no call of [`suggest`](Explorer::suggest) has to wait for them.

@@ -294,12 +294,7 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     if route != Route::Lichess {
         filters.modes = parameters.list("modes", |name| name.parse().ok())?;
     }
-    let once = parameters.choice("duplicates", |name| match name {
-        "once" => Some(true),
-        "all" => Some(false),
-        _ => None,
-    })?;
-    filters.once = once.unwrap_or(false);
+    filters.once = counts_once(parameters)?;
     filters.players = names(parameters, "player")?;
     let color = parameters.choice("color", side)?;
     filters.color = color.flatten();
@@ -359,6 +354,16 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     filters.min_ply = parameters.number("minPly")?.unwrap_or(0);
     filters.require_date = parameters.flag("requireDate")?.unwrap_or(false);
     Ok(filters)
+}
+
+/// Returns `true` if the parameter `duplicates` asks that only one game of each group of duplicates counts.
+pub(super) fn counts_once(parameters: &Parameters) -> Result<bool, Refusal> {
+    let once = parameters.choice("duplicates", |name| match name {
+        "once" => Some(true),
+        "all" => Some(false),
+        _ => None,
+    })?;
+    Ok(once.unwrap_or(false))
 }
 
 /// Returns the names that the parameter `parameter` contains. A blank name is refused, because it would match every
@@ -461,7 +466,7 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
 }
 
 /// The parameters that can be given several times. All values of one parameter are names of one player.
-const REPEATED: [&str; 3] = ["player", "opponent", "me"];
+const REPEATED: [&str; 4] = ["player", "opponent", "me", "with"];
 
 /// The parameters of a request, with their texts. Each name occurs at most once, except `player`, `opponent`
 /// and `me`.

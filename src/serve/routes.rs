@@ -13,6 +13,7 @@ use axum::{
     response::Response,
     routing::{MethodRouter, get},
 };
+use serde::Serialize;
 use tower_http::{
     compression::CompressionLayer,
     cors::{AllowHeaders, AllowOrigin, AllowPrivateNetwork, CorsLayer},
@@ -24,9 +25,10 @@ use super::{
     content::{CacheKey, Content, JSON, PGN, not_modified},
     guard::Origin,
     make, page,
+    request::{counts_once, names},
     state::{AppState, GoesOn, Thread, made},
 };
-use crate::explorer::SuggestField;
+use crate::explorer::{Filters, SuggestField, Suggestion};
 
 /// The maximum time that a request may take to read the texts of games.
 const READING: Duration = Duration::from_secs(10);
@@ -249,12 +251,22 @@ async fn of_texts(
 /// The default number of names that are suggested.
 const SUGGESTED: u32 = 8;
 
+/// A suggested player, and the number of games against the players of the parameter `with`.
+#[derive(Serialize)]
+struct CountedSuggestion {
+    #[serde(flatten)]
+    suggestion: Suggestion,
+    /// `None` if the request has no such parameter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    met: Option<u64>,
+}
+
 impl AppState {
     /// Answers `/suggest`: returns the names of players, events or openings that best match a text. The parameters
-    /// `field`,
-    /// `text`, `limit` and `source` are in the query of the request, which `key` contains.
+    /// `field`, `text`, `limit`, `source`, `duplicates` and `with` are in the query of the request, which `key`
+    /// contains.
     pub(super) fn suggest(&self, key: &CacheKey) -> Result<Content, Refusal> {
-        let own = ["field", "text", "limit", "source"];
+        let own = ["field", "text", "limit", "source", "duplicates", "with"];
         let parameters = Parameters::parse_only(&key.query, &own)?;
         let field = parameters.choice("field", |name| match name {
             "player" => Some(SuggestField::Player),
@@ -275,7 +287,41 @@ impl AppState {
         let found = self
             .explorer
             .suggest(field.ok_or_else(missing)?, text, limit, source)?;
-        self.cached(key, Content::json(&found)?)
+        let (once, with) = (counts_once(&parameters)?, names(&parameters, "with")?);
+        if !once && with.is_empty() {
+            return self.cached(key, Content::json(&found)?);
+        }
+        if field != Some(SuggestField::Player) {
+            let problem = "duplicates, with: only of players; write field=player";
+            return Err(Refusal::bad(problem));
+        }
+        let counted = found.into_iter().map(|suggestion| {
+            let filters = Filters {
+                players: vec![suggestion.name.clone()],
+                source: source.map(str::to_owned),
+                once,
+                ..Filters::default()
+            };
+            let met = Filters {
+                opponents: with.clone(),
+                ..filters.clone()
+            };
+            Ok(CountedSuggestion {
+                suggestion: Suggestion {
+                    games: match once {
+                        true => self.explorer.count_games(&filters)?,
+                        false => suggestion.games,
+                    },
+                    ..suggestion
+                },
+                met: match with.is_empty() {
+                    true => None,
+                    false => Some(self.explorer.count_games(&met)?),
+                },
+            })
+        });
+        let counted: Vec<CountedSuggestion> = counted.collect::<crate::Result<_>>()?;
+        self.cached(key, Content::json(&counted)?)
     }
 
     /// Answers `/facets`: returns, for each filter and each of its values, the number of games that the value would

@@ -105,7 +105,7 @@
  * @property {string | null} problem
  * @property {[string, string][]} tags
  */
-/** @typedef {{ name: string, games: number, since?: string, until?: string, eco?: string, uci?: string, distance: number }} Suggestion */
+/** @typedef {{ name: string, games: number, met?: number, since?: string, until?: string, eco?: string, uci?: string, distance: number }} Suggestion `met` is the number of games against the names of the request. */
 /**
  * The number of games that each value of a filter would select.
  * @typedef {object} Facets
@@ -268,11 +268,13 @@ export function askFile(path, parameters, signal) {
  * @param {string | undefined} source
  * @param {number} limit
  * @param {AbortSignal} [signal]
+ * @param {string[]} [against] Names whose games against the suggested players are counted.
  * @returns {Promise<Suggestion[]>}
  */
-export function suggestions(field, text, source, limit, signal) {
+export function suggestions(field, text, source, limit, signal, against = []) {
   const parameters = new URLSearchParams({ field, text, limit: String(limit) });
   if (source) parameters.set("source", source);
+  for (const name of against) parameters.append("with", name);
   return ask("suggest", parameters, signal);
 }
 

@@ -77,9 +77,9 @@ function change(names, news) {
  * @param {AbortSignal} signal
  */
 async function find(text, signal) {
-  const found = await suggestions("player", text, session.view.filters.source, 6, signal);
   const mine = myNames();
-  const options = found.filter(({ name }) => !mine.includes(name)).map((one) => ({ content: marked(one.name, text), more: suggestionWords(one), take: () => void add(one.name) }));
+  const found = await suggestions("player", text, session.view.filters.source, 6, signal, mine);
+  const options = found.filter(({ name }) => !mine.includes(name)).map((one) => ({ content: marked(one.name, text), more: `${suggestionWords(one)}${one.met ? ` · ${counted(one.met)} against you` : ""}`, take: () => void add(one.name) }));
   return [{ message: options.length ? "" : `No other player is called “${text}”.`, options }];
 }
 
@@ -119,9 +119,9 @@ export async function addAll(names) {
  */
 async function tryAdd(text) {
   const { source } = session.view.filters;
-  const found = (await suggestions("player", text, source, 1)).find(({ name }) => name.toLowerCase() === text.toLowerCase());
+  const found = (await suggestions("player", text, source, 1, undefined, myNames())).find(({ name }) => name.toLowerCase() === text.toLowerCase());
   if (!found) return `No player has the whole name “${text}”.`;
-  for (const other of myNames()) {
+  for (const other of found.met ? myNames() : []) {
     const together = new URLSearchParams({ player: found.name, opponent: other, ...(source && { source }) });
     const games = await countGames(together, AbortSignal.timeout(5000));
     if (games) return `${found.name} and ${other} played ${counted(games)} against each other, so they are two players.`;
