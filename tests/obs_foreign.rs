@@ -647,3 +647,57 @@ fn a_pinned_capture_en_passant_is_found_and_exported_where_play_comes_to_it() {
     );
     assert_eq!(found["moves"].as_array().unwrap().len(), 1);
 }
+
+/// A database of three rows that cannot be used, one that can, and an inactive row, which no command looks at.
+#[test]
+fn every_command_that_reads_all_rows_names_those_that_it_cannot_use() {
+    let dir = temp();
+    let at = dir.path();
+    let insert = |values: &str| {
+        let sql = format!("INSERT INTO Book VALUES {values}");
+        let db = Connection::open(at.join("odd.db3")).unwrap();
+        db.execute_batch(&sql).unwrap();
+    };
+    database(
+        &at.join("odd.db3"),
+        "CREATE TABLE Book (EPD TEXT, Move TEXT, Active INTEGER, Win INTEGER, Draw INTEGER, Loss INTEGER)",
+    );
+    insert(&format!(
+        "('{START}', 'e2e4', 1, 3, 0, 0), ('nonsense', 'e2e4', 1, 3, 0, 0), ('8/8/8/8/8/8/8/8 w - -', 'a1a2', 1, 1, 0, 0)"
+    ));
+    fs::write(at.join("e4.pgn"), "1. e4 e5 1-0\n").unwrap();
+    let warning = "warning: odd.db3: 2 rows skipped: \"nonsense\" \"e2e4\": FEN \"nonsense\": ";
+    for command in [
+        "convert odd.db3 odd.bin --min-game 1",
+        "convert odd.db3 odd.csv",
+        "convert odd.db3 odd.epd --plies 1 --min-game 1",
+        "merge-book odd.db3 --out merged.db3",
+        "repertoire gaps odd.db3 --color white --against e4.pgn",
+        "repertoire check odd.db3 e4.pgn --color white",
+    ] {
+        let output = run(at, command);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{command}: {error}");
+        assert!(error.contains(warning), "{command}: {error}");
+    }
+    assert_eq!(rows(&at.join("merged.db3")).len(), 1);
+    ok(at, "verify merged.db3");
+
+    let error = fails(at, "verify odd.db3", 1);
+    assert!(
+        error.contains("odd.db3: 2 rows cannot be used, the first: \"nonsense\"")
+            && error.contains("correct or delete these rows"),
+        "{error}"
+    );
+    let db = Connection::open(at.join("odd.db3")).unwrap();
+    db.execute("DELETE FROM Book WHERE EPD NOT LIKE 'rnbq%'", [])
+        .unwrap();
+    drop(db);
+    ok(at, "verify odd.db3");
+    insert(&format!("('{START}', 'e2e5', 1, 3, 0, 0)"));
+    let error = fails(at, "verify odd.db3", 1);
+    assert!(error.contains("not a legal move there"), "{error}");
+    let output = run(at, "repertoire gaps odd.db3 --color white --against e4.pgn");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("1 row skipped"), "{error}");
+}

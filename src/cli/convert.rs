@@ -308,14 +308,8 @@ fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<Strin
 
 fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
     let mut text = String::new();
-    let passed_over = &converted.passed_over;
-    if let Some(example) = &passed_over.example {
-        text.push_str(&format!(
-            "warning: {}: {} skipped: {example}\n",
-            input::name(&args.input),
-            counted(passed_over.rows, "row")
-        ));
-    }
+    let warning = converted.passed_over.warning(input::name(&args.input));
+    text.extend(warning.map(|warning| warning + "\n"));
     let thing = match format {
         TargetFormat::Bin => "entry",
         TargetFormat::Pgn => "line",

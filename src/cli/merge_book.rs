@@ -201,11 +201,9 @@ fn merge_databases(
         database.commit()?;
         anyhow::Ok(merged)
     })?;
-    if let Some(example) = &merged.passed_over.example {
-        text.push_str(&format!(
-            "warning: {name}: {} skipped: {example}\n",
-            counted(merged.passed_over.rows, "row")
-        ));
+    for (path, skipped) in &merged.passed_over {
+        let warning = skipped.warning(path.display());
+        text.extend(warning.map(|warning| warning + "\n"));
     }
     text.push_str(&format!("{name}: {}\n", counted(merged.rows, "row")));
     let document = json!({ "path": name, "rows": merged.rows });

@@ -34,8 +34,8 @@ The exit status is 1 if a file has faults, unless --fix writes a copy without th
 report, and --json prints one document on each line.
 
 Books and databases that polybook wrote contain a checksum, so verify detects damage and changes by other programs. Without a
-checksum, verify cannot detect a changed move or weight. It does not check whether moves are legal in their positions; show
-marks illegal moves.
+checksum, verify cannot detect a changed move or weight. Of a database, verify also finds rows without a position or a legal
+move. Of a book, it does not check whether moves are legal in their positions; show marks illegal moves.
 
 Of an index, verify reads every block and every value, and compares them with what the crate rusty-leveldb reads. It does not
 detect a changed name of the variant, or a PGN file that is missing or was changed.
@@ -111,7 +111,11 @@ fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
                 faults: texts(&found.faults),
                 checksum_differs: found.has_checksum.then_some(differs),
                 second_opinion: None,
-                advice: "make the database again, or take a copy of it",
+                advice: match &found.faults[..] {
+                    // SQLite or the checksum found nothing, so the rows are as their program wrote them.
+                    [obs::DatabaseFault::UnusableRows(_)] => "correct or delete these rows",
+                    _ => "make the database again, or take a copy of it",
+                },
             })
         }
         FileKind::Evals => {

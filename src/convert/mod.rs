@@ -42,7 +42,7 @@ use crate::{
     counts::{CountBatch, Counts, Finder, LookUpBuffers, Memory, MoveFilter, Tally, Wdl},
     error::{Error, Result},
     evals::MaxLoss,
-    obs::{Obs, ObsRow, SkippedRows, legal_move},
+    obs::{NOT_LEGAL, Obs, ObsRow, SkippedRows, legal_move},
     position::{BookMove, Keyed, Variant, en_passant_part, has_inner_castling_rook, key},
     progress::Meter,
     storage::output::{AtomicFile, BufferedFile},
@@ -440,7 +440,7 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
         found.names_pinned |= pinned_square(pos.position()).is_some();
         for row in rows {
             let Some(mv) = legal_move(pos.position(), &row.mv) else {
-                found.passed_over.row(row, "not a legal move there");
+                found.passed_over.row(row, NOT_LEGAL);
                 continue;
             };
             if arrivals {

@@ -11,11 +11,14 @@ use super::{
     connection::{Connections, Lent, open_unshared},
     error::{ObsError, Sql},
     info::{ChecksumCheck, Info},
-    rows::{ObsRow, Queries, Rows, add_spelling, legal_move, read_row, respelled},
+    rows::{
+        NOT_LEGAL, ObsRow, PositionCheck, Queries, Rows, SkippedRows, add_spelling, legal_move,
+        read_row, respelled,
+    },
 };
 use crate::{
     book::Factors,
-    error::{Error, Result},
+    error::{Error, Result, counted},
     kind::FileKind,
     position::{Rules, epd_of},
     storage::sort::Memory,
@@ -231,7 +234,12 @@ impl Obs {
     /// ```
     pub fn rows(&self) -> Result<Rows> {
         let db = self.connections.lend_long()?;
-        Rows::of_query(db, self.queries.select.clone(), self.path().to_owned())
+        Rows::of_query(
+            db,
+            self.queries.select.clone(),
+            self.path().to_owned(),
+            None,
+        )
     }
 
     /// Returns an iterator over all rows, sorted by EPD and then by move, both in byte order. If the database has no
@@ -245,7 +253,8 @@ impl Obs {
     }
 
     /// Returns an iterator over all rows, sorted by EPD and then by move, with all EPDs and moves in polybook's spelling.
-    /// An EPD or a move that cannot be read stays as it is. SQLite sorts within the memory budget `memory`.
+    /// A row of another program is skipped if its EPD cannot be read. A move that is not legal stays as it is. SQLite
+    /// sorts within the memory budget `memory`.
     pub(super) fn rows_by_own_epd(&self, memory: &Memory) -> Result<Rows> {
         let db = self.connections.lend()?;
         let path = self.path();
@@ -257,13 +266,15 @@ impl Obs {
         };
         db.sort_in(memory)?;
         add_spelling(&db, variant).sql(path, "read")?;
-        Rows::of_query(db, self.queries.respelled.clone(), path.to_owned())
+        let query = self.queries.respelled.clone();
+        Rows::of_query(db, query, path.to_owned(), Some(variant))
     }
 
     fn sorted(&self, db: Lent, memory: &Memory) -> Result<Rows> {
         db.sort_in(memory)?;
         let Queries { select, order, .. } = &self.queries;
-        Rows::of_query(db, format!("{select} {order}"), self.path().to_owned())
+        let query = format!("{select} {order}");
+        Rows::of_query(db, query, self.path().to_owned(), None)
     }
 }
 
@@ -318,10 +329,14 @@ pub enum DatabaseFault {
         "the checksum in the table Info differs: the database is damaged, or another program changed it"
     )]
     Checksum,
+    /// Rows have values that cannot be used: an EPD that is no position, a move that is not legal, or a number that is
+    /// not one of games.
+    #[error("{} cannot be used, the first: {}", counted(.0.rows, "row"), .0.example.as_deref().unwrap_or_default())]
+    UnusableRows(SkippedRows),
 }
 
-/// Checks an OOBS database: runs SQLite's integrity check, and compares the checksum with the rows if the database has
-/// one. Reads the file twice.
+/// Checks an OOBS database: runs SQLite's integrity check, compares the checksum with the rows if the database has
+/// one, and checks that each row has a position, a legal move and numbers of games. Reads the file twice.
 ///
 /// # Errors
 ///
@@ -345,19 +360,35 @@ pub fn verify(path: impl AsRef<Path>) -> Result<VerifiedDatabase> {
     let check = ChecksumCheck::of(&db).sql(path, "read")?;
     let has_checksum = check.is_some();
     let mut check = check.unwrap_or_default();
-    let mut rows = 0;
+    let (mut rows, mut unusable) = (0, SkippedRows::default());
+    let mut positions = obs.info().variant.parse().ok().map(PositionCheck::new);
     let mut add_rows = || -> rusqlite::Result<()> {
         let mut statement = db.prepare(obs.select())?;
         let mut found = statement.query([])?;
         while let Some(row) = found.next()? {
             check.add(row)?;
             rows += 1;
+            match (read_row(row)?, &mut positions) {
+                (Err(ObsError::MalformedRow(problem)), _) => unusable.problem(problem),
+                (Err(err), _) => unusable.problem(err.to_string()),
+                (Ok(row), Some(positions)) => match positions.position(&row.epd) {
+                    Err(reason) => unusable.row(&row, reason),
+                    Ok(pos) if legal_move(pos, &row.mv).is_none() => {
+                        unusable.row(&row, NOT_LEGAL);
+                    }
+                    Ok(_) => {}
+                },
+                (Ok(_), None) => {}
+            }
         }
         Ok(())
     };
     add_rows().sql(path, "read")?;
     if has_checksum && !check.matches() {
         faults.push(DatabaseFault::Checksum);
+    }
+    if unusable.rows > 0 {
+        faults.push(DatabaseFault::UnusableRows(unusable));
     }
     Ok(VerifiedDatabase {
         faults,

@@ -34,8 +34,8 @@ const MOST_OPEN: usize = 48;
 pub struct ObsMergeSummary {
     /// The number of rows of the new database.
     pub rows: u64,
-    /// The rows of the inputs that could not be read.
-    pub passed_over: SkippedRows,
+    /// The inputs with rows that could not be read, and the number of these rows.
+    pub passed_over: Vec<(PathBuf, SkippedRows)>,
     /// Inputs that are the same file as an earlier input. Their games count twice.
     pub repeated: Vec<PathBuf>,
     /// Inputs without rare moves, and the options by which these were left out, as [`Info::dropped`] returns them.
@@ -74,7 +74,7 @@ fn merge(
     let repeated = repeated(inputs.iter().map(AsRef::as_ref));
     let repeated = repeated.map(Path::to_owned).collect();
     let mut joined = None;
-    let (mut passed_over, mut dropped) = (SkippedRows::default(), Vec::new());
+    let (mut passed_over, mut dropped) = (Vec::new(), Vec::new());
     let mut runs = Vec::new();
     let mut databases = Vec::new();
     let is_grouped = inputs.len() > MOST_OPEN;
@@ -90,7 +90,7 @@ fn merge(
             let mut run = ByteRun::new(share.bytes, &share.temp_dir);
             let write = |row: ObsRow| run.append_text(&with_epd(&row));
             let group = mem::take(&mut databases);
-            passed_over.add(merge_databases_into(write, group, &share, stop)?);
+            passed_over.extend(merge_databases_into(write, group, &share, stop)?);
             runs.push(run);
         }
     }
@@ -148,14 +148,18 @@ fn join_info(joined: &mut Option<Info>, databases: &[Obs]) -> Result<()> {
 }
 
 /// Merges the rows of `databases` and calls `write` with each merged row, in the order of position and move. Returns
-/// the number of rows that were skipped because they cannot be read, with an example.
+/// the databases with rows that were skipped because they cannot be read.
 fn merge_databases_into(
     write: impl FnMut(ObsRow) -> Result<()>,
     databases: Vec<Obs>,
     memory: &Memory,
     stop: &AtomicBool,
-) -> Result<SkippedRows> {
+) -> Result<Vec<(PathBuf, SkippedRows)>> {
     let share = memory.share(databases.len());
+    let paths: Vec<PathBuf> = databases
+        .iter()
+        .map(|database| database.path().to_owned())
+        .collect();
     let mut readers: Vec<Rows> = databases
         .into_iter()
         .map(|database| database.rows_by_own_epd(&share))
@@ -164,11 +168,11 @@ fn merge_databases_into(
         .iter_mut()
         .map(|rows| iter::from_fn(|| rows.next_unless(stop)));
     merge_rows(sources, write)?;
-    let mut passed_over = SkippedRows::default();
-    for rows in &readers {
-        passed_over.add(rows.passed_over().clone());
-    }
-    Ok(passed_over)
+    let passed_over = readers.iter().map(|rows| rows.passed_over().clone());
+    let passed_over = paths.into_iter().zip(passed_over);
+    Ok(passed_over
+        .filter(|(_, skipped)| skipped.rows > 0)
+        .collect())
 }
 
 /// Merges several sources of rows, each sorted by position and move. Adds up the rows of each move, and calls `write`

@@ -30,6 +30,7 @@ mod writer;
 
 use std::path::Path;
 
+pub(crate) use self::rows::NOT_LEGAL;
 pub use self::{
     database::{DatabaseFault, Obs, VerifiedDatabase, verify},
     error::ObsError,
@@ -38,6 +39,7 @@ pub use self::{
     rows::{ObsRow, Rows, SkippedRows, legal_move},
     writer::{ObsSummary, ObsWriter},
 };
+
 use crate::{
     error::{At, Error, Result},
     storage::output::check_not_in_use,

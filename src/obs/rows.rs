@@ -13,7 +13,7 @@ use std::{
 };
 
 use rusqlite::{Connection, InterruptHandle, functions::FunctionFlags, types::ValueRef};
-use shakmaty::uci::UciMove;
+use shakmaty::{uci::UciMove, variant::VariantPosition};
 
 use super::{
     connection::Lent,
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     counts::Wdl,
-    error::Result,
+    error::{Result, counted},
     position::{BookMove, Rules, Variant, epd_of, read_move},
     task::{self, Feed, Feeder},
 };
@@ -82,6 +82,9 @@ pub struct SkippedRows {
     pub example: Option<String>,
 }
 
+/// The reason why a row is skipped whose move is not legal.
+pub(crate) const NOT_LEGAL: &str = "not a legal move there";
+
 impl SkippedRows {
     /// Counts a row that is skipped because of `reason`.
     pub(crate) fn row(&mut self, row: &ObsRow, reason: &str) {
@@ -94,6 +97,15 @@ impl SkippedRows {
     pub(super) fn problem(&mut self, problem: String) {
         self.rows += 1;
         self.example.get_or_insert(problem);
+    }
+
+    /// Returns a warning about the skipped rows of the database `name`, or `None` if no row was skipped.
+    pub fn warning(&self, name: impl fmt::Display) -> Option<String> {
+        let example = self.example.as_ref()?;
+        Some(format!(
+            "warning: {name}: {} skipped: {example}",
+            counted(self.rows, "row")
+        ))
     }
 
     /// Adds the number of rows that another reader skipped.
@@ -208,6 +220,38 @@ pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Resul
             .and_then(|(pos, mv)| Some(legal_move(&pos, mv)?.uci(&pos)));
         Ok(spelled)
     })
+}
+
+/// Parses the EPDs of rows. An EPD is parsed once if all rows with it are adjacent.
+pub(super) struct PositionCheck {
+    variant: Variant,
+    epd: String,
+    /// The position, or the reason why `epd` cannot be read.
+    read: Result<VariantPosition, String>,
+}
+
+impl PositionCheck {
+    pub(super) fn new(variant: Variant) -> PositionCheck {
+        PositionCheck {
+            variant,
+            epd: String::new(),
+            read: Err(String::new()),
+        }
+    }
+
+    /// Returns the position of `epd`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the EPD cannot be read.
+    pub(super) fn position(&mut self, epd: &str) -> Result<&VariantPosition, &str> {
+        if self.epd != epd {
+            let read = self.variant.parse_position(epd);
+            self.read = read.map_err(|err| err.to_string());
+            epd.clone_into(&mut self.epd);
+        }
+        self.read.as_ref().map_err(|reason| &**reason)
+    }
 }
 
 /// Converts an EPD to the spelling that polybook writes. Returns `None` if the EPD cannot be read.
@@ -361,18 +405,24 @@ impl Chunk {
 
 impl Rows {
     /// Starts a thread that runs `query` with the connection `db` and reads the resulting rows. Errors name the
-    /// database file `path`.
+    /// database file `path`. If `variant` is not `None`, rows whose EPD is not a position of this variant are skipped;
+    /// rows of one position should be adjacent, because each EPD is compared with the one before.
     ///
     /// # Errors
     ///
     /// Returns an error if the thread cannot be started.
-    pub(super) fn of_query(db: Lent, query: String, path: PathBuf) -> Result<Rows> {
+    pub(super) fn of_query(
+        db: Lent,
+        query: String,
+        path: PathBuf,
+        variant: Option<Variant>,
+    ) -> Result<Rows> {
         let interrupt = db.get_interrupt_handle();
         let db = Arc::new(Mutex::new(db));
         let of_thread = Arc::clone(&db);
         let (chunks, reader) = task::start("rows", AHEAD, move |chunks| {
             let db = task::lock(&of_thread);
-            read(&db, &query, &path, chunks)
+            read(&db, &query, &path, variant, chunks)
         })?;
         Ok(Rows {
             ready: Vec::new().into_iter(),
@@ -454,25 +504,35 @@ impl Drop for Rows {
     }
 }
 
-/// Reads all rows that `query` selects and sends them to `chunks`. `path` is the path of the database, which errors
-/// name.
+/// Reads all rows that `query` selects and sends them to `chunks`. Skips rows whose EPD is not a position of `variant`,
+/// if this is not `None`. `path` is the path of the database, which errors name.
 ///
 /// # Errors
 ///
 /// Returns an error if the database cannot be read, or if the receiver is dropped. Returns an error after sending the
 /// last row if the checksum of the database does not match.
-fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
+fn read(
+    db: &Lent,
+    query: &str,
+    path: &Path,
+    variant: Option<Variant>,
+    chunks: &Feeder<Chunk>,
+) -> Result<()> {
     let mut check = ChecksumCheck::of(db).sql(path, "read")?;
     let mut statement = db.prepare(query).sql(path, "read")?;
     let mut rows = statement.query([]).sql(path, "read")?;
     let mut chunk = Chunk::default();
+    let mut positions = variant.map(PositionCheck::new);
     while let Some(row) = rows.next().sql(path, "read")? {
         check
             .as_mut()
             .map_or(Ok(()), |check| check.add(row))
             .sql(path, "read")?;
         match read_row(row).sql(path, "read")? {
-            Ok(row) => chunk.push(row),
+            Ok(row) => match positions.as_mut().map(|check| check.position(&row.epd)) {
+                Some(Err(reason)) => chunk.passed_over.row(&row, reason),
+                _ => chunk.push(row),
+            },
             Err(ObsError::MalformedRow(problem)) => chunk.passed_over.problem(problem),
             Err(err) => return Err(err.at(path)),
         }
@@ -502,7 +562,7 @@ mod tests {
         db.execute_batch("CREATE TABLE Book (x)").unwrap();
         let connections = Connections::open(&path).unwrap();
         let query = "SELECT 'an EPD', 'e2e4', 1, 1, 0, 0, NULL".to_owned();
-        let rows = Rows::of_query(connections.lend().unwrap(), query, path).unwrap();
+        let rows = Rows::of_query(connections.lend().unwrap(), query, path, None).unwrap();
         while !rows.reader.as_ref().unwrap().is_finished() {
             thread::sleep(Duration::from_millis(1));
         }

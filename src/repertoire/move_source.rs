@@ -18,6 +18,7 @@ use crate::{
     index::Index,
     kind::FileKind,
     make_book::{MakeBook, Progress, Report},
+    obs::{NOT_LEGAL, SkippedRows, legal_move},
     pgn::{GameFilter, Games, Input, start_of},
     position::{Keyed, Variant, VariantChoice},
     progress::Meter,
@@ -134,13 +135,16 @@ impl MoveSource {
                 kind: Kind::Obs(obs),
                 variants,
                 ..
-            }) => Ok(MoveSource {
-                kind: Kind::Lines(Box::new(options.moves_of(&obs, &variants)?)),
-                variants,
-                pgn: None,
-                starts: Vec::new(),
-                warnings: Vec::new(),
-            }),
+            }) => {
+                let (moves, skipped) = options.moves_of(&obs, &variants)?;
+                Ok(MoveSource {
+                    kind: Kind::Lines(Box::new(moves)),
+                    variants,
+                    pgn: None,
+                    starts: Vec::new(),
+                    warnings: skipped.warning(path.display()).into_iter().collect(),
+                })
+            }
             Some(known) => Ok(known),
             None => {
                 let pgn = RepertoirePgn::new(options.input(path))?;
@@ -624,21 +628,30 @@ impl OpenOptions<'_> {
 
     /// Loads the active moves of the OOBS database `obs` into memory, because looking up every position of many
     /// games in the database would be slow. The first element of `variants` is the variant of the database. An
-    /// empty set means standard chess.
+    /// empty set means standard chess. Also returns the number of rows that cannot be read.
     fn moves_of(
         &self,
         obs: &crate::obs::Obs,
         variants: &BTreeSet<Variant>,
-    ) -> Result<FindableCounts> {
+    ) -> Result<(FindableCounts, SkippedRows)> {
         let variant = variants.first().copied().unwrap_or_default();
         let tally = Tally::new(self.memory.share(2));
-        for row in obs.rows()? {
+        let mut skipped = SkippedRows::default();
+        let mut rows = obs.rows()?;
+        for row in &mut rows {
             let row = row?;
-            let pos = variant.parse_position(&row.epd).ok();
-            let Some(pos) = pos.filter(|_| row.is_active()) else {
+            if !row.is_active() {
                 continue;
+            }
+            let pos = match variant.parse_position(&row.epd) {
+                Ok(pos) => pos,
+                Err(err) => {
+                    skipped.row(&row, &err.to_string());
+                    continue;
+                }
             };
-            let Some(mv) = crate::obs::legal_move(&pos, &row.mv) else {
+            let Some(mv) = legal_move(&pos, &row.mv) else {
+                skipped.row(&row, NOT_LEGAL);
                 continue;
             };
             // The tally drops moves without games, so each move gets one at least.
@@ -649,7 +662,9 @@ impl OpenOptions<'_> {
             let turn = pos.turn();
             tally.add(Keyed::new(pos).identity(), mv, turn, games)?;
         }
-        task::pool(self.threads)?.install(|| FindableCounts::new(tally.seal()?))
+        skipped.add(rows.passed_over().clone());
+        let moves = task::pool(self.threads)?.install(|| FindableCounts::new(tally.seal()?))?;
+        Ok((moves, skipped))
     }
 }
 
