@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     pgn::UnknownVariants,
-    position::{LineError, Rules, operand, parse_fen, write_epd},
+    position::{LineError, Rules, from_text, operand, parse_fen, write_epd},
     provenance::shortened,
 };
 
@@ -84,9 +84,7 @@ const LONGEST: i64 = 383;
 /// Reads an evaluation from an EPD. Returns `None` if the EPD contains no evaluation. `origin` is the number of the
 /// input's name, which is stored with the evaluation. The error is a message that says what cannot be read.
 fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
-    let (position, operations) = after_words(line, 4);
-    let pos = parse_fen(position).map_err(problem_of)?;
-    let operations = without_counters(operations);
+    let (pos, operations) = split_epd(line)?;
     let score = match (number(operations, "dm")?, number(operations, "ce")?) {
         (Some(moves), _) => Score::mate(moves),
         (None, Some(ce)) => of_ce(ce),
@@ -143,6 +141,28 @@ fn after_words(line: &str, words: usize) -> (&str, &str) {
     line.split_at(line.len() - rest.len())
 }
 
+/// Parses the position of an EPD or a FEN, and returns it with the operations that follow. The position may have any
+/// form that [`from_text`] accepts.
+fn split_epd(line: &str) -> Result<(Chess, &str), String> {
+    let (position, operations) = after_words(line, 4);
+    let problem = match parse_fen(position) {
+        Ok(pos) => return Ok((pos, without_counters(operations))),
+        Err(problem) => problem,
+    };
+    // Fields may be missing, so operations may follow earlier.
+    (1..=4)
+        .rev()
+        .find_map(|words| {
+            let (position, operations) = after_words(line, words);
+            let operations = without_counters(operations).trim_start();
+            let are_operations =
+                operations.is_empty() || operations.starts_with(|c: char| c.is_ascii_alphabetic());
+            let pos = from_text(Some(position), None).ok()?;
+            are_operations.then_some((pos, operations))
+        })
+        .ok_or_else(|| problem_of(problem))
+}
+
 /// Removes the half-move clock and the move number, the last two fields of a FEN, from the start of `operations`.
 /// Returns `operations` unchanged if it does not start with two numbers, as in an EPD.
 fn without_counters(operations: &str) -> &str {
@@ -191,7 +211,7 @@ struct LichessLineScore {
 /// evaluation. The error is a message that says what cannot be read.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
-    let pos = parse_fen(&line.fen).map_err(problem_of)?;
+    let pos = from_text(Some(&line.fen), None).map_err(problem_of)?;
     let deepest = line
         .evals
         .iter()
@@ -224,15 +244,14 @@ pub(super) fn position_of(format: LineFormat, line: &[u8]) -> Result<Chess, Stri
         fen: Cow<'a, str>,
     }
     let line = std::str::from_utf8(line).map_err(|_| "not UTF-8".to_owned())?;
-    let read = match format {
-        LineFormat::Epd => parse_fen(after_words(line, 4).0),
+    match format {
+        LineFormat::Epd => split_epd(line).map(|(pos, _)| pos),
         LineFormat::Lichess => {
             let line: LichessPosition<'_> =
                 serde_json::from_str(line).map_err(|err| err.to_string())?;
-            parse_fen(&line.fen)
+            from_text(Some(&line.fen), None).map_err(problem_of)
         }
-    };
-    read.map_err(problem_of)
+    }
 }
 
 /// Returns the message of an error about a FEN. For a position of Chess960, the message says that only standard chess
@@ -354,6 +373,33 @@ mod tests {
             assert!(eval(&format!("{BLACK} - {line}")).is_err(), "{line}");
         }
         assert!(eval(&format!("{BLACK} z9 ce 5;")).is_err());
+    }
+
+    #[test]
+    fn fields_may_be_missing_and_spelled_otherwise() {
+        let board = BLACK.strip_suffix(" b KQkq").unwrap();
+        for position in [
+            BLACK.to_owned(),
+            format!("{board} b"),
+            format!("{board} black KQkq -"),
+            format!("{board} b KQkq \u{2013}"),
+            format!("{board} b KQkq - - ?"),
+            format!("{board} b 0 1"),
+        ] {
+            let expected = Ok(Some(("-0.35".to_owned(), 9, 0)));
+            let line = format!("{position} acd 9; ce 35;");
+            assert_eq!(eval(&line), expected, "{line}");
+            let line = format!("{position} ce 35; acd 9;");
+            assert_eq!(eval(&line), expected, "{line}");
+            let here = position_of(LineFormat::Epd, line.as_bytes()).unwrap();
+            let there = from_text(None, Some("e4")).unwrap();
+            assert_eq!(crate::position::key(&here), crate::position::key(&there));
+            let line = format!(
+                r#"{{"fen":"{position}","evals":[{{"pvs":[{{"cp":-35}}],"knodes":0,"depth":9}}]}}"#
+            );
+            assert_eq!(eval(&line), expected, "{line}");
+        }
+        assert_eq!(eval(board).unwrap(), None);
     }
 
     #[test]

@@ -206,7 +206,7 @@ impl<'a> Replayer<'a> {
                 self.play_from(games, variant, start, tag_result);
             }
             (Some(fen), _) => {
-                self.play_from(games, variant, variant.start_of_tag(&fen), tag_result);
+                self.play_from(games, variant, variant.game_start(&fen), tag_result);
             }
         }
     }

@@ -146,7 +146,7 @@ pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
     let variant = tags.variant().map_err(|err| err.to_string())?;
     match tags.fen() {
         None => Ok((variant, variant.start())),
-        Some(fen) => match variant.start_of_tag(&tag_text(fen)) {
+        Some(fen) => match variant.game_start(&tag_text(fen)) {
             Ok((start, _)) => Ok((variant, start)),
             // The message quotes the FEN, which may be very long.
             Err(err) => Err(err.to_string().chars().take(200).collect()),

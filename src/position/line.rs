@@ -90,7 +90,7 @@ fn standard(pos: VariantPosition) -> Chess {
 ///
 /// Returns the errors of [`parse_fen`].
 pub fn game_start(fen: &str) -> Result<(Chess, bool), LineError> {
-    let (start, dropped) = Variant::Standard.start_of_tag(fen)?;
+    let (start, dropped) = Variant::Standard.game_start(fen)?;
     Ok((standard(start), dropped))
 }
 
@@ -167,8 +167,8 @@ impl Variant {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`game_start`](Variant::game_start), and [`LineError::Fen`] if the text after the position
-    /// is neither move counters nor EPD operations, or if the text is longer than 64 KiB.
+    /// Returns the errors of [`parse_fen`](Variant::parse_fen), and [`LineError::Fen`] if the text after the position is
+    /// neither move counters nor EPD operations, or if the text is longer than 64 KiB.
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -184,17 +184,25 @@ impl Variant {
     /// # Ok::<(), polybook::position::LineError>(())
     /// ```
     pub fn parse_position(self, text: &str) -> Result<VariantPosition, LineError> {
-        self.start_of_tag(text).map(|(pos, _)| pos)
+        self.game_start(text).map(|(pos, _)| pos)
     }
 
-    /// Parses the value of a `FEN` tag, the position in which a game starts. The value may have any form that
-    /// [`parse_position`](Variant::parse_position) accepts. Returns the position, and `true` if castling rights without
-    /// king and rook were dropped.
+    /// Parses the value of a `FEN` tag, the position in which a game of this variant starts. The value may have any form
+    /// that [`parse_position`](Variant::parse_position) accepts. Returns the position, and `true` if castling rights were
+    /// dropped because the king or the rook is not on its square, as many programs write them.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`parse_position`](Variant::parse_position).
-    pub(crate) fn start_of_tag(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
+    ///
+    /// ```
+    /// use polybook::position::Variant;
+    /// let (start, dropped) = Variant::Standard.game_start("4k3/8/8/8/8/8/8/R3K3 w KQ - 0 1")?;
+    /// assert!(dropped);
+    /// assert_eq!(start, Variant::Standard.parse_fen("4k3/8/8/8/8/8/8/R3K3 w Q - 0 1")?);
+    /// # Ok::<(), polybook::position::LineError>(())
+    /// ```
+    pub fn game_start(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
         let error = |reason: String| LineError::Fen {
             fen: text.chars().take(LONGEST_POSITION).collect(),
             reason,
@@ -226,13 +234,13 @@ impl Variant {
     /// Reads a FEN or an EPD whose fields are written as the standard has them. A semicolon may follow a FEN.
     fn read_start(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
         // Nearly every text is a FEN, or an EPD without operations.
-        let problem = match self.game_start(text) {
+        let problem = match self.read_fen(text) {
             Err(err @ LineError::Fen { .. }) => err,
             start => return start,
         };
         // `0 1;`: a FEN that ends as an EPD does.
         if let Some(fen) = text.trim_ascii_end().strip_suffix(';')
-            && let start @ (Ok(_) | Err(LineError::Chess960 { .. })) = self.game_start(fen)
+            && let start @ (Ok(_) | Err(LineError::Chess960 { .. })) = self.read_fen(fen)
         {
             return start;
         }
@@ -240,7 +248,7 @@ impl Variant {
         for count in FIELDS.into_iter().filter(|count| *count < fields.len()) {
             let (position, operations) = fields.split_at(count);
             let position = position.join(" ");
-            let start = match self.game_start(&position) {
+            let start = match self.read_fen(&position) {
                 Ok(start) => start,
                 Err(LineError::Fen { .. }) => continue,
                 Err(err) => return Err(err),
@@ -257,13 +265,14 @@ impl Variant {
                 return Err(LineError::Fen { fen, reason });
             }
             let counted = counters(&operations)
-                .and_then(|counters| self.game_start(&format!("{position} {counters}")).ok());
+                .and_then(|counters| self.read_fen(&format!("{position} {counters}")).ok());
             return Ok(counted.unwrap_or(start));
         }
         Err(problem)
     }
 
-    /// Parses a FEN or EPD of this variant.
+    /// Parses a FEN, or an EPD without operations, of this variant. The fields must be spelled as the PGN standard
+    /// requires; [`parse_position`](Variant::parse_position) also reads other spellings.
     ///
     /// In Chess960, the castling rights may be `KQkq` for the outermost rooks (X-FEN) or the files of the rooks
     /// (Shredder-FEN). Castling rights without king and rook on their squares are dropped.
@@ -286,27 +295,13 @@ impl Variant {
                 reason: missing.to_owned(),
             });
         }
-        let (pos, _) = self.game_start(text)?;
+        let (pos, _) = self.read_fen(text)?;
         Ok(pos)
     }
 
-    /// Parses the value of a `FEN` tag, the position in which a game of this variant starts. Returns the position, and
-    /// `true` if castling rights were dropped because the king or the rook is not on its square, as many programs write
-    /// them.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`LineError::Fen`] if the FEN is malformed or its position is impossible, and [`LineError::Chess960`] if
-    /// it has castling rights that are possible only in Chess960.
-    ///
-    /// ```
-    /// use polybook::position::Variant;
-    /// let (start, dropped) = Variant::Standard.game_start("4k3/8/8/8/8/8/8/R3K3 w KQ - 0 1")?;
-    /// assert!(dropped);
-    /// assert_eq!(start, Variant::Standard.parse_fen("4k3/8/8/8/8/8/8/R3K3 w Q - 0 1")?);
-    /// # Ok::<(), polybook::position::LineError>(())
-    /// ```
-    pub fn game_start(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
+    /// Parses a FEN or an EPD without operations. Returns the position, and `true` if castling rights without king and
+    /// rook were dropped. A board without castling rights has none.
+    fn read_fen(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
         let error = |reason: String| LineError::Fen {
             fen: text.to_owned(),
             reason,
@@ -367,9 +362,15 @@ impl Variant {
     }
 }
 
-/// Replaces underscores with blanks in a text without blanks. FENs in the addresses of web sites contain underscores.
+/// Replaces the spaces of Unicode, such as no-break spaces, with blanks, and the underscores of a text without blanks.
+/// FENs in the addresses of web sites contain underscores.
 fn with_blanks(text: &str) -> Cow<'_, str> {
+    let is_odd =
+        |c: char| !c.is_ascii() && (c.is_whitespace() || matches!(c, '\u{200b}' | '\u{feff}'));
     let text = text.trim_ascii();
+    if text.contains(is_odd) {
+        return text.replace(is_odd, " ").into();
+    }
     match text.contains('_') && !text.contains(|c: char| c.is_ascii_whitespace()) {
         true => text.replace('_', " ").into(),
         false => text.into(),
@@ -393,7 +394,11 @@ fn standard_spelling(text: &str) -> Option<String> {
                 .bytes()
                 .all(|right| b"KQkqABCDEFGHabcdefgh".contains(&right))
     };
-    let rights = match fields.next_if(|field| is_rights(field)) {
+    // `ce 35;` is an evaluation, and `ce` could also be the files of two rooks.
+    let mut after = fields.clone();
+    let is_evaluation =
+        after.next() == Some("ce") && after.next().is_some_and(|score| score.ends_with(';'));
+    let rights = match fields.next_if(|field| is_rights(field) && !is_evaluation) {
         Some(rights) if !is_dash(rights) => rights.to_owned(),
         Some(_) => "-".to_owned(),
         None => usual_rights(board)?,
@@ -586,6 +591,34 @@ mod tests {
         for operations in ["3+2 7 40", "3+2 hmvc 7; fmvn 40;"] {
             check(Variant::ThreeCheck, &with(operations), 7, 40);
         }
+    }
+
+    #[test]
+    fn fields_may_be_separated_by_any_blanks() {
+        let fen = "4k3/8/8/8/8/8/8/4K2R w K - 3 9";
+        let expected = Variant::Standard.parse_fen(fen).unwrap();
+        for blank in [
+            "_",
+            "  ",
+            "\t",
+            "\u{a0}",
+            "\u{2009}",
+            "\u{3000}",
+            "\u{200b} ",
+        ] {
+            let text = format!("\u{feff}{}\u{a0}", fen.replace(' ', blank));
+            assert_eq!(
+                Variant::Standard.parse_position(&text).unwrap(),
+                expected,
+                "{text:?}"
+            );
+            let (start, _) = Variant::Standard.game_start(&text).unwrap();
+            assert_eq!(start, expected);
+        }
+        // `ce` could be the files of two rooks.
+        let evaluated = "r3k2r/8/8/8/8/8/8/R3K2R b ce 35;";
+        let pos = Variant::Standard.parse_position(evaluated).unwrap();
+        assert_eq!(pos.castles().castling_rights().count(), 4);
     }
 
     #[test]

@@ -325,7 +325,7 @@ impl Moves {
         if let Some(fen) = tags.fen().map(text) {
             (start, _) = self
                 .variant
-                .start_of_tag(&fen)
+                .game_start(&fen)
                 .map_err(|err| err.to_string())?;
             self.start = Some(fen_of(&start));
         }
