@@ -710,6 +710,39 @@ fn results_in_words() {
     }
 }
 
+/// The words may be glued to the termination marker, which decides.
+#[test]
+fn words_before_a_termination_marker_are_skipped() {
+    for words in [
+        "White wins.",
+        "White wins. ",
+        "White wins",
+        "White wins!",
+        "Draw.",
+        "Black resigns.",
+        "resigns ",
+        "mate.",
+        "Remis.",
+        "draw agreed.",
+        "13.",
+    ] {
+        for (marker, weight) in [("1-0", 2), ("1/2-1/2", 1), ("0-1", 0), ("*", 1)] {
+            let text = format!(
+                "[White \"A\"]\n\n1. d4 d5 {words}{marker}\n\n[White \"B\"]\n\n1. e4 e5 1-0\n"
+            );
+            for max_ply in [2, 1] {
+                let made = make_with(text.as_bytes(), |run| run.max_ply(max_ply)).unwrap();
+                made.games(2, 0);
+                assert_eq!(made.report.totals.unreadable_results, 0, "{text}");
+                made.line("e4", 2);
+                if weight > 0 {
+                    made.line("d4", weight);
+                }
+            }
+        }
+    }
+}
+
 /// A result that cannot be read counts as no result, and the summary says so. Another reading would be a guess.
 #[test]
 fn unreadable_results_after_the_moves_are_reported() {

@@ -264,11 +264,15 @@ impl<'a> GameReader<'a> {
         let first = &words[..letters.count()];
         let result = GameResult::from_words(words);
         let end = offset + words.len();
-        let blank_follows = length > words.len();
-        if result.is_some()
-            && blank_follows
-            && GameResult::from_marker(first_word(&rest[length..])).is_some()
-        {
+        // A marker may follow without a blank, as in `White wins.1-0`.
+        let marker = match &rest[length..] {
+            [b'*', ..] => Some(1),
+            rest => {
+                let word = first_word(rest);
+                GameResult::from_marker(word).map(|_| word.len())
+            }
+        };
+        if result.is_some() && marker.is_some() {
             self.at = end;
             return Some(None);
         }
@@ -279,13 +283,17 @@ impl<'a> GameReader<'a> {
         };
         let is_text =
             first.len() > 3 && !first.iter().all(|byte| b"KQRBNabcdefghxO".contains(byte));
+        let end_of_marker = marker.map_or(end, |marker| offset + length + marker);
         if self.depth > 0
-            || !self.tags_or_end_follow(end)
+            || !self.tags_or_end_follow(end_of_marker)
             || !(result.is_some() || is_text && follows_move())
         {
             return None;
         }
         self.at = end;
+        if marker.is_some() {
+            return Some(None);
+        }
         Some(match result {
             Some(result) => self.end_of_game(result),
             None => Some(self.end_without_result()),
