@@ -427,7 +427,8 @@ fn rounded(number: f64) -> f64 {
 ///
 /// `expected` is the number of points that the average score of the player would give in these games. [`ADDED_GAMES`]
 /// imaginary games with the average score are added, so that the range of an opening with few games is close to the
-/// average. For the variance, each imaginary game counts as half a win and half a loss.
+/// average. The imaginary games are wins and losses in the proportion that has the average score, so exchanging wins and
+/// losses, also in the average, turns a range from L to H into one from 100 - H to 100 - L.
 fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
     let finished = sum.finished() as f64;
     if finished == 0.0 {
@@ -435,8 +436,9 @@ fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
     }
     let games = finished + ADDED_GAMES;
     let points = sum.half_points() as f64 / 2.0;
-    let mean = (points + ADDED_GAMES * expected / finished) / games;
-    let squares = sum.player.wins as f64 + sum.results.draws() as f64 / 4.0 + ADDED_GAMES / 2.0;
+    let added_wins = ADDED_GAMES * expected / finished;
+    let mean = (points + added_wins) / games;
+    let squares = sum.player.wins as f64 + sum.results.draws() as f64 / 4.0 + added_wins;
     let variance = (squares / games - mean * mean).max(LEAST_VARIANCE);
     let half = QUANTILE * (variance / games).sqrt();
     Some([mean - half, mean + half].map(|end| rounded(100.0 * end.clamp(0.0, 1.0))))
@@ -444,17 +446,20 @@ fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn tally(wins: u64, draws: u64, losses: u64) -> OpeningTally {
+        let mut tally = OpeningTally::default();
+        tally.results.add_all([draws, wins, losses, 3]);
+        (tally.player.wins, tally.player.losses) = (wins, losses);
+        tally.finished = [wins + draws + losses, 0];
+        tally
+    }
 
     #[test]
     fn ranges_of_scores() {
-        let tally = |wins: u64, draws: u64, losses: u64| {
-            let mut tally = OpeningTally::default();
-            tally.results.add_all([draws, wins, losses, 3]);
-            (tally.player.wins, tally.player.losses) = (wins, losses);
-            tally.finished = [wins + draws + losses, 0];
-            tally
-        };
         assert_eq!(score_range(&tally(0, 0, 0), 0.0), None);
         // (5 + 2 + 1) / 12 = 2/3 is the mean, and (5 + 1 + 1) / 12 - 4/9 = 5/36 the variance.
         let half = 100.0 * 1.2816 * (5.0_f64 / 36.0 / 12.0).sqrt();
@@ -464,6 +469,26 @@ mod tests {
         // The variance of equal results is not 0, and ranges stay between 0 and 100 percent.
         let range = score_range(&tally(1000, 0, 0), 1000.0).unwrap();
         assert!(range[0] < 99.9 && range[1] == 100.0, "{range:?}");
+        // Neither is far from an average of 93 or 7 percent.
+        assert!(score_range(&tally(8, 0, 2), 9.3).unwrap()[1] > 93.0);
+        assert!(score_range(&tally(2, 0, 8), 0.7).unwrap()[0] < 7.0);
+    }
+
+    proptest! {
+        #[test]
+        fn mirrored_results_have_mirrored_ranges(
+            wins in 0..40u64, draws in 0..40u64, losses in 0..40u64, average in 0.0..=1.0,
+        ) {
+            let games = (wins + draws + losses) as f64;
+            let range = score_range(&tally(wins, draws, losses), games * average);
+            let mirrored = score_range(&tally(losses, draws, wins), games * (1.0 - average));
+            prop_assert_eq!(range.is_some(), games > 0.0);
+            if let (Some([low, high]), Some([mirrored_low, mirrored_high])) = (range, mirrored) {
+                // Ends are rounded to two decimal places.
+                prop_assert!((low + mirrored_high - 100.0).abs() < 0.015, "{low} {mirrored_high}");
+                prop_assert!((high + mirrored_low - 100.0).abs() < 0.015, "{high} {mirrored_low}");
+            }
+        }
     }
 
     #[test]

@@ -88,8 +88,10 @@ def check_row(row, games, case, averages, passing):
     expected = sum(averages[color] for _, color in finished)
     if finished:
         n = len(finished) + 2
-        mean = (sum(points) + 2 * expected / len(finished)) / n
-        variance = (sum(point * point for point in points) + 1) / n - mean * mean
+        # Two games at the average are added: parts of wins and losses.
+        wins = 2 * expected / len(finished)
+        mean = (sum(points) + wins) / n
+        variance = (sum(point * point for point in points) + wins) / n - mean * mean
         half = 1.2816 * math.sqrt(max(variance, 0.02) / n)
         ends = [100 * min(max(end, 0), 1) for end in (mean - half, mean + half)]
         assert is_close(row["score"], 100 * sum(points) / len(points)), row

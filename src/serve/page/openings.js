@@ -199,12 +199,15 @@ function key(average) {
 
 /**
  * Returns "weaker" or "stronger" if the range of the score misses the average in enough games, otherwise an empty string.
+ * The points of a player are compared with the player's average of each color, so they give the average of these games.
  * @param {OpeningRow} opening
  * @param {number | null} average
  */
-function markOf({ scoreRange, ...opening }, average) {
-  if (!scoreRange || average === null || finished(opening) < ENOUGH) return "";
-  return scoreRange[1] < average ? "weaker" : scoreRange[0] > average ? "stronger" : "";
+function markOf({ scoreRange, score, points, ...opening }, average) {
+  const games = finished(opening);
+  if (!scoreRange || average === null || games < ENOUGH) return "";
+  const expected = score === null || points === undefined || points === null ? average : score - (100 * points) / games;
+  return scoreRange[1] < expected ? "weaker" : scoreRange[0] > expected ? "stronger" : "";
 }
 
 /**

@@ -53,8 +53,10 @@ function isWeak(results, prepared, color) {
   const all = scored(prepared.yours, color);
   if (games < ENOUGH || !all.games) return false;
   const average = all.points / all.games;
-  const mean = (points + 2 * average) / (games + 2);
-  const variance = Math.max(0.02, (wins + results.draws / 4 + 1) / (games + 2) - mean * mean);
+  // Two games at the average are added: parts of wins and losses.
+  const added = 2 * average;
+  const mean = (points + added) / (games + 2);
+  const variance = Math.max(0.02, (wins + results.draws / 4 + added) / (games + 2) - mean * mean);
   return mean + QUANTILE * Math.sqrt(variance / (games + 2)) < average;
 }
 
