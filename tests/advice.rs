@@ -1,9 +1,31 @@
 //! The advice of messages is followed, one message after the other: a command fails or warns, and what the message says to
 //! do works.
 
-use std::{fs, path::Path};
+use std::{fs, io::Write, path::Path};
 
 use crate::common::{ok, run, temp};
+
+const ENDGAME: &str = "4k3/8/8/8/8/8/8/4K2R w K -";
+
+/// Two games between two players, each with one color in each.
+const DUEL: &str = "\
+[White \"Ann\"]
+[Black \"Bob\"]
+[Date \"2020.01.01\"]
+[TimeControl \"300\"]
+
+1. e4 e5 2. Nf3 1-0
+
+[White \"Bob\"]
+[Black \"Ann\"]
+[Date \"2020.01.02\"]
+[TimeControl \"300\"]
+
+1. e4 c5 2. Nf3 0-1
+";
+
+const CLOCKED: &str =
+    "[White \"A\"]\n[Black \"B\"]\n\n1. e4 {[%clk 0:01:00]} e5 {[%clk 0:01:00]} 1-0\n\n";
 
 const CHESS960: &str = "nbrkqrbn/pppppppp/8/8/8/8/PPPPPPPP/NBRKQRBN w FCfc - 0 1";
 
@@ -43,6 +65,16 @@ fn files() -> tempfile::TempDir {
             "[Event \"x\"]\n[White \"A\"]\n[Date \"2020.01.01\"]\n[ECO \"C20\"]\n[TimeControl \"300\"]\n\n1. e4 e5 1-0\n".to_owned(),
         ),
         ("old.epd", "my notes\n".to_owned()),
+        ("start.epd", "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR\n".to_owned()),
+        ("none.epd", "# none\n".to_owned()),
+        ("once.epd", format!("{ENDGAME}\n")),
+        ("twice.epd", format!("{ENDGAME}\n{ENDGAME}\n")),
+        ("no_change.txt", "1. e4\n".to_owned()),
+        ("change.txt", "; set e4=100\n".to_owned()),
+        ("mate.pgn", "1. f3 e5 2. g4 Qh4# 0-1\n".to_owned()),
+        ("atomic.pgn", "[Variant \"Atomic\"]\n\n1. e4 e5 1-0\n".to_owned()),
+        ("duel.pgn", DUEL.to_owned()),
+        ("big.pgn", CLOCKED.repeat(20_000)),
     ] {
         fs::write(at.join(name), text).unwrap();
     }
@@ -51,6 +83,18 @@ fn files() -> tempfile::TempDir {
         "make-book -q en.pgn --min-game 1 --bin s.bin --obs s.obs.db3 --leveldb plain.idx",
     );
     ok(at, "make-book -q en.pgn --explorer full.idx");
+    ok(at, "make-book -q duel.pgn --explorer duel.idx");
+    ok(
+        at,
+        "make-book -q en.pgn --counts li.counts --by speed,rating,month",
+    );
+    ok(at, "make-book -q li.counts --explorer li.idx");
+    ok(
+        at,
+        "make-book -q atomic.pgn --variant atomic --min-game 1 --obs atomic.obs.db3 --counts atomic.counts",
+    );
+    damaged_and_packed_files(at);
+    ok(at, "make-book -q big.pgn.gz --explorer big.idx");
     ok(at, "make-book -q en.pgn --counts month.counts --by month");
     ok(at, "make-book -q en.pgn --counts none.counts");
     for directory in ["papers", "pgns"] {
@@ -59,6 +103,26 @@ fn files() -> tempfile::TempDir {
     fs::copy(at.join("notes.txt"), at.join("papers/notes.txt")).unwrap();
     fs::copy(at.join("en.pgn"), at.join("pgns/en.pgn")).unwrap();
     dir
+}
+
+/// Writes a book with a changed weight, a file that is no book, a 7z archive, and PGN packed with gzip, once cut.
+fn damaged_and_packed_files(dir: &Path) {
+    let write = |name: &str, bytes: &[u8]| fs::write(dir.join(name), bytes).unwrap();
+    let mut book = fs::read(dir.join("s.bin")).unwrap();
+    let weight = book.len() - 5;
+    book[weight] ^= 1;
+    write("bad.bin", &book);
+    write("junk.bin", &(1..=160).collect::<Vec<u8>>().repeat(4));
+    write("a.7z", &[&b"7z\xbc\xaf\x27\x1c"[..], &[0; 40]].concat());
+    let packed = |name: &str| {
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(&fs::read(dir.join(name)).unwrap()).unwrap();
+        gz.finish().unwrap()
+    };
+    let en = packed("en.pgn");
+    write("cut.pgn.gz", &en[..en.len() - 10]);
+    write("en.pgn.gz", &en);
+    write("big.pgn.gz", &packed("big.pgn"));
 }
 
 /// Runs a command whose message must contain `advice`.
@@ -262,6 +326,32 @@ fn advice_works() {
             "say what to make with --format",
             "convert s.obs.db3 n --format csv",
         ),
+        // Suites that would be empty.
+        (
+            "convert s.bin e1.epd --plies 9",
+            "no line has 9 half-moves; the longest has 1: take fewer half-moves\n",
+            "convert s.bin e1.epd --plies 1",
+        ),
+        (
+            "convert s.bin e2.epd --plies 1 --from frc.epd --variant fischerandom",
+            "start where the source has moves (--from)\n",
+            "convert s.bin e2.epd --plies 1 --from start.epd",
+        ),
+        (
+            "convert s.obs.db3 e3.epd --plies 1",
+            "start where the source has moves (--from), or keep moves of fewer games (--min-game)",
+            "convert s.obs.db3 e3.epd --plies 1 --min-game 1",
+        ),
+        (
+            "convert s.obs.db3 e4.epd --plies 9 --min-game 1",
+            "take fewer half-moves\n",
+            "convert s.obs.db3 e4.epd --plies 2 --min-game 1",
+        ),
+        (
+            "make-book en.pgn --suite e5.epd --plies 1",
+            "keep lines of fewer games (--min-game)",
+            "make-book en.pgn --suite e5.epd --plies 1 --min-game 1",
+        ),
         (
             "make-book en.pgn --suite o --plies 1 --min-game 1",
             "end the name in .pgn for lines or in .epd for positions",
@@ -315,6 +405,110 @@ fn advice_about_sources_of_the_server_works() {
         let served = Served::start(dir, format!("-q {source}").as_str());
         let reply = served.ask("GET", path, "");
         assert!(reply.text().contains("e2e4"), "{source}: {}", reply.text());
+    }
+}
+
+/// Requests that the server refuses, with its advice, and requests that follow the advice.
+#[cfg(feature = "serve")]
+#[test]
+fn advice_of_the_server_works() {
+    use crate::common::served::Served;
+
+    let dir = files();
+    let served = Served::start(dir.path(), "-q duel.pgn li.idx --repertoire mine.pgn:white");
+    let own = "X-Polybook: 1\r\n";
+    for (request, advice, followed) in [
+        (
+            "/book.bin?minGame=1&player=Ann&opponent=Bob&source=duel",
+            "opponent: choose the color of the player too",
+            "/book.bin?minGame=1&player=Ann&opponent=Bob&color=white&source=duel",
+        ),
+        (
+            "/book.bin?minGame=1&player=Ann&result=win&source=duel",
+            "result: choose the color of the player too",
+            "/book.bin?minGame=1&player=Ann&result=win&color=white&source=duel",
+        ),
+        (
+            "/book.bin?minGame=1&event=x&source=duel",
+            "make-book has no such filter; remove it",
+            "/book.bin?minGame=1&source=duel",
+        ),
+        (
+            "/book.bin?minGame=1&speeds=bullet,rapid&source=duel",
+            "choose adjacent speeds",
+            "/book.bin?minGame=1&speeds=bullet,blitz,rapid&source=duel",
+        ),
+        (
+            "/book.bin?minGame=1&speeds=classical&source=duel",
+            "make-book filters ultraBullet to rapid only",
+            "/book.bin?minGame=1&speeds=blitz&source=duel",
+        ),
+        (
+            "/book.bin?source=duel",
+            "minGame=1 keeps them",
+            "/book.bin?minGame=1&source=duel",
+        ),
+        (
+            "/prepare?player=Ann&me=Bob&color=white&edits=e2e4&source=duel",
+            "name it with repertoire",
+            "/prepare?player=Bob&me=Ann&color=black&edits=e2e4&repertoire=mine&source=duel",
+        ),
+        ("/scores", "by: missing; write rating", "/scores?by=rating"),
+        (
+            "/player?player=Ann",
+            "color: missing; write white, black or both",
+            "/player?player=Ann&color=both&source=duel",
+        ),
+        (
+            "/lichess?opponentRating=2000-&source=duel",
+            "name a player",
+            "/lichess?opponentRating=2000-&player=Ann&source=duel",
+        ),
+        (
+            "/lichess?result=win&source=duel",
+            "name one",
+            "/lichess?result=win&player=Ann&source=duel",
+        ),
+        (
+            "/lichess?color=white&opponent=Bob&source=duel",
+            "name a player too, or leave it out",
+            "/lichess?color=white&opponent=Bob&player=Ann&source=duel",
+        ),
+        (
+            "/lichess?player=",
+            "empty; write a name",
+            "/lichess?player=Ann&source=duel",
+        ),
+        (
+            "/lichess?since=x",
+            "since: write YYYY-MM or YYYY",
+            "/lichess?since=2020-01",
+        ),
+        (
+            "/lichess?player=Ann",
+            "leave it out, or ask another source",
+            "/lichess?player=Ann&source=duel",
+        ),
+        (
+            "/games?source=li",
+            "ask another source",
+            "/games?source=duel",
+        ),
+        (
+            "/suggest",
+            "field: missing; write player, event or opening",
+            "/suggest?field=player",
+        ),
+    ] {
+        let refused = served.ask("GET", request, own);
+        assert!(refused.status >= 400, "{request}");
+        assert!(
+            refused.text().contains(advice),
+            "{request}: {}",
+            refused.text()
+        );
+        let reply = served.ask("GET", followed, own);
+        assert_eq!(reply.status, 200, "{followed}: {}", reply.text());
     }
 }
 
@@ -585,9 +779,181 @@ fn advice_about_options_and_files_works() {
             "name a book or a database",
             "info-book s.bin",
         ),
+        (
+            "edit s.bin --out a1.bin --script no_change.txt",
+            "write a position, a semicolon and a change, such as 1. e4 c5; set Nf3=100",
+            "edit s.bin --out a1.bin --script change.txt",
+        ),
+        (
+            "verify junk.bin --fix a2.bin",
+            "use an intact copy, or make the book again",
+            "verify s.bin --fix a2.bin && make-book en.pgn --min-game 1 --bin a2b.bin",
+        ),
+        (
+            "merge-book bad.bin s.bin --out a3.bin",
+            "polybook verify --fix",
+            "verify bad.bin --fix a3b.bin && merge-book a3b.bin s.bin --out a3.bin",
+        ),
+        (
+            "edit - --in-place --set e4=1",
+            "name a file with --out",
+            "edit s.bin --out a4.bin --set e4=1",
+        ),
+        (
+            "tree s.bin --out a5.pgn.gz",
+            "name it without .gz",
+            "tree s.bin --out a5.pgn",
+        ),
+        (
+            "tree s.bin --json --out -",
+            "name a file for the output",
+            "tree s.bin --json --out a6.pgn",
+        ),
+        (
+            "prepare --index duel.idx --player Ann --opponent Bob",
+            "prepare needs --color white or --color black",
+            "prepare --index duel.idx --player Ann --opponent Bob --color white",
+        ),
+        (
+            "prepare --index duel.idx --player Ann --color white",
+            "prepare needs --opponent NAME and --player NAME",
+            "prepare --index duel.idx --player Ann --opponent Bob --color white",
+        ),
+        (
+            "prepare --index duel.idx --player Ann --opponent Bob --color white --lines 0 --out a7.pgn",
+            "leave one of the two out",
+            "prepare --index duel.idx --player Ann --opponent Bob --color white --lines 0 && prepare --index duel.idx --player Ann --opponent Bob --color white --out a7.pgn",
+        ),
+        (
+            "prepare --index duel.idx --player Ann --opponent Bob --color white --out -",
+            "name a file for the output",
+            "prepare --index duel.idx --player Ann --opponent Bob --color white --out a8.pgn",
+        ),
+        (
+            "repertoire build duel.pgn --color white --player Ann --white Bob --out a9.pgn --min-game 1",
+            "give all names with one of them",
+            "repertoire build duel.pgn --color white --player Ann --player Bob --out a9.pgn --min-game 1",
+        ),
+        (
+            "repertoire new duel.pgn --reference duel.pgn",
+            "--earlier compares each with those before it",
+            "repertoire new duel.pgn --reference duel.pgn --earlier",
+        ),
+        (
+            "convert s.bin a10.epd --from none.epd --plies 1",
+            "write a FEN or an EPD on each line",
+            "convert s.bin a10.epd --from start.epd --plies 1",
+        ),
+        (
+            "make-book en.pgn --limit 3 --bin a11.bin",
+            "--min-game drops rare moves from a book",
+            "make-book en.pgn --min-game 1 --bin a11.bin",
+        ),
+        (
+            "make-book en.pgn --plies 3 --bin a11.bin",
+            "the lines of a book end at --max-ply",
+            "make-book en.pgn --min-game 1 --max-ply 3 --bin a11.bin",
+        ),
+        (
+            "verify twice.epd",
+            "leave these entries out",
+            "verify once.epd",
+        ),
+        (
+            "serve li.idx --unfinished skip",
+            "make the counts with make-book --unfinished skip",
+            "make-book en.pgn --counts a12.counts --by speed,rating,month --unfinished skip && make-book a12.counts --explorer a12.idx && moves --index a12.idx",
+        ),
+        (
+            "moves --index full.idx --player A --opponent-rating x",
+            "write 2000-2199, 2000- or -2199",
+            "moves --index full.idx --player A --opponent-rating -2199",
+        ),
+        (
+            "moves --index li.idx --player A",
+            "needs games, and this source has only counts: ask another source",
+            "moves --index full.idx --player A",
+        ),
+        (
+            "moves --index big.idx --clocks",
+            "unpack it and index it again",
+            "make-book big.pgn --explorer big2.idx && moves --index big2.idx --clocks",
+        ),
+        (
+            "merge-index full.idx plain.idx --out a13.idx",
+            "make one of them again",
+            "merge-index full.idx duel.idx --out a13.idx",
+        ),
+        (
+            "merge-index li.idx full.idx --out a14.idx",
+            "add up the counts with make-book, and make an index of the sum",
+            "make-book li.counts li.counts --explorer a14.idx",
+        ),
+        (
+            "make-book a.7z --bin a15.bin",
+            "unpack it and name the files in it",
+            "make-book en.pgn --min-game 1 --bin a15.bin",
+        ),
+        (
+            "make-book none.counts atomic.counts --counts a16.counts",
+            "add up those of one variant",
+            "make-book none.counts none.counts --counts a16.counts",
+        ),
+        (
+            "make-book en.pgn atomic.pgn --variant auto --min-game 1 --obs a17.obs.db3",
+            "choose one",
+            "make-book en.pgn atomic.pgn --variant standard --min-game 1 --obs a17.obs.db3",
+        ),
+        (
+            "merge-book s.obs.db3 atomic.obs.db3 --out a18.obs.db3",
+            "merge databases of one variant",
+            "merge-book s.obs.db3 s.obs.db3 --out a18.obs.db3",
+        ),
+        (
+            "make-book cut.pgn.gz --min-game 1 --bin a19.bin",
+            "unpack or download it again",
+            "make-book en.pgn.gz --min-game 1 --bin a19.bin",
+        ),
+        (
+            "repertoire check mine.pgn notes.txt --color white",
+            "name a PGN file",
+            "repertoire check mine.pgn en.pgn --color white",
+        ),
+        (
+            "repertoire gaps mine.pgn --color white --against en.pgn --white Zed",
+            "change the filters, or name another source",
+            "repertoire gaps mine.pgn --color white --against en.pgn --white A && repertoire gaps mine.pgn --color white --against duel.pgn --white Ann",
+        ),
+        (
+            "make-book mate.pgn --suite a20.epd --plies 4 --min-game 1",
+            "take fewer half-moves",
+            "make-book mate.pgn --suite a20.epd --plies 3 --min-game 1",
+        ),
+        (
+            "prepare --index li.idx --player A --opponent B --color white",
+            "ask another source",
+            "prepare --index duel.idx --player Ann --opponent Bob --color white",
+        ),
+        (
+            "openings --index li.idx --player A",
+            "ask another source",
+            "openings --index full.idx --player A",
+        ),
+        (
+            "games --index li.idx",
+            "ask another source",
+            "games --index full.idx",
+        ),
+        (
+            "moves --index li.idx --unfinished skip",
+            "ask another source",
+            "moves --index full.idx --unfinished skip",
+        ),
     ] {
         advised(dir, &words(command, ""), advice);
-        ok(dir, &words(followed, ""));
+        for followed in followed.split(" && ") {
+            ok(dir, &words(followed, ""));
+        }
     }
 }
 

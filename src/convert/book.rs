@@ -16,7 +16,7 @@ use crate::{
     progress::Meter,
     storage::output::{AtomicFile, BufferedFile},
     storage::sort::{Memory, SpillingSet},
-    suite::{SourceSuite, Suite, SuiteFormat},
+    suite::{SourceAdvice, SourceSuite, Suite, SuiteFormat},
     task,
     walk::{Source, TreeMove, each_position},
 };
@@ -181,6 +181,10 @@ impl<'a> ConvertBook<'a> {
                 results: &|_| Ok(None),
                 starts: &self.starts(&suite.starts),
                 suite,
+                advice: SourceAdvice {
+                    more: None,
+                    fewer: "leave rare moves out of the book (polybook filter --min-weight)",
+                },
                 memory: self.memory.clone(),
                 meter: &self.meter,
             };

@@ -46,7 +46,7 @@ use crate::{
     position::{BookMove, Keyed, Variant, en_passant_part, has_inner_castling_rook, key},
     progress::Meter,
     storage::output::{AtomicFile, BufferedFile},
-    suite::{SourceSuite, SuiteSummary, is_chess960_start},
+    suite::{SourceAdvice, SourceSuite, SuiteSummary, is_chess960_start},
     task,
     walk::{Source, TreeMove},
 };
@@ -226,9 +226,12 @@ impl Convert {
                 (Variant::Chess960, _) if !starts.is_empty() => starts,
                 _ => vec![variant.start()],
             };
+            let filter = self.narrowed(MoveFilter::default());
+            // A lower minimum does not bring back moves that the database itself lacks.
+            let can_keep_more = filter.min_game > self.obs.info().move_filter.min_game.max(1);
             let source = CountedMoves {
                 finder: pool.install(|| counts.finder())?,
-                filter: self.narrowed(MoveFilter::default()),
+                filter,
                 weights: &self.weights,
                 only_weighted: self.only_weighted,
                 scratch: RefCell::default(),
@@ -238,6 +241,10 @@ impl Convert {
                 results: &|pos| source.results(pos),
                 starts: &starts,
                 suite,
+                advice: SourceAdvice {
+                    more: can_keep_more.then_some("keep moves of fewer games (--min-game)"),
+                    fewer: "keep only moves of more games (--min-game)",
+                },
                 memory: self.memory.share(2),
                 meter: &self.meter,
             };

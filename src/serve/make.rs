@@ -196,7 +196,11 @@ impl Counting {
     pub(super) fn report(self, what: &str, stop: &Arc<AtomicBool>) -> Result<Report, Refusal> {
         let report = self.run.memory(MEMORY).stop_flag(Arc::clone(stop)).run();
         let report = report.map_err(|err| match err {
-            Error::Empty { reason } => Refusal::bad(format!("no {what}: {reason}")),
+            // The reason names the option of `make-book` that keeps more moves.
+            Error::Empty { reason } => {
+                let reason = reason.replace("--min-game ", "minGame=");
+                Refusal::bad(format!("no {what}: {reason}"))
+            }
             err => err.into(),
         })?;
         check_unchanged(self.files.keys().map(PathBuf::as_path), &self.files)?;

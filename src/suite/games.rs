@@ -167,7 +167,8 @@ impl LineCounts {
                 SuiteFormat::Epd => format!("no position after {plies} was reached by"),
             };
             format!(
-                "{none} {min_game} games; the most is {most}: take fewer half-moves, or keep lines of fewer games"
+                "{none} {min_game} games; the most is {most}: take fewer half-moves, or keep lines of fewer games \
+                 (--min-game)"
             )
         } else if *over > 0 && suite.ranges().is_empty() {
             over_everywhere(suite.plies)

@@ -27,7 +27,7 @@ use crate::{
 
 pub(crate) use self::{
     games::{GameLine, GameLines},
-    source::SourceSuite,
+    source::{SourceAdvice, SourceSuite},
 };
 
 pub use self::{
@@ -161,15 +161,26 @@ impl Suite {
     /// Returns the message for the user if no line or position is suitable for the suite. The message contains the most
     /// likely reason.
     ///
+    /// - `advice`: how the user gets other lines from the source
     /// - `longest`: the length of the longest line in half-moves
     /// - `unevaluated`: the number of positions that were left out because they have no evaluation
     /// - `over`: the number of positions that were left out because the game is over
-    fn why_empty(&self, longest: usize, unevaluated: u64, over: u64) -> String {
+    fn why_empty(
+        &self,
+        advice: &SourceAdvice,
+        longest: usize,
+        unevaluated: u64,
+        over: u64,
+    ) -> String {
         let plies = self.plies;
+        let or_more = advice.more.map(|more| format!(", or {more}"));
+        let or_more = or_more.unwrap_or_default();
         match longest {
-            0 => "no move of the starting position is kept: keep moves of fewer games".to_owned(),
+            0 => format!(
+                "no move of the starting position is kept: start where the source has moves (--from){or_more}"
+            ),
             longest if longest < plies => format!(
-                "no line has {}; the longest has {longest}: take fewer half-moves, or keep moves of fewer games",
+                "no line has {}; the longest has {longest}: take fewer half-moves{or_more}",
                 counted(plies as u64, "half-move")
             ),
             _ if over > 0 && self.ranges().is_empty() => over_everywhere(plies),

@@ -197,8 +197,8 @@ impl<'a> Ranking<'a> {
 fn too_many(path: &Path, suite: &Suite) -> Error {
     let plies = suite.plies;
     let problem = format!(
-        "would have more than {MOST} lines of {plies} half-moves: choose fewer half-moves, or keep only moves of more \
-         games"
+        "would have more than {MOST} lines of {plies} half-moves: choose fewer half-moves, or take the most played \
+         lines by --limit"
     );
     Error::too_large(path, problem)
 }

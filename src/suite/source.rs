@@ -33,6 +33,16 @@ use crate::{
 /// results.
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Wdl>>;
 
+/// Advice on how a user gets more or fewer moves from the source of a suite. Each text is an imperative without a full
+/// stop.
+#[derive(Debug)]
+pub(crate) struct SourceAdvice {
+    /// How the suite keeps more moves, or `None` if it already keeps all moves.
+    pub more: Option<&'static str>,
+    /// How the suite keeps fewer moves.
+    pub fewer: &'static str,
+}
+
 /// A suite whose lines follow the moves of a source, such as a book, from each position in `starts`. `starts` must not
 /// be empty.
 pub(crate) struct SourceSuite<'a, S> {
@@ -40,6 +50,7 @@ pub(crate) struct SourceSuite<'a, S> {
     pub results: ResultsOf<'a>,
     pub starts: &'a [VariantPosition],
     pub suite: &'a Suite,
+    pub advice: SourceAdvice,
     /// The memory budget for lines and positions; what exceeds it is spilled to temporary files.
     pub memory: Memory,
     pub meter: &'a Meter,
@@ -66,8 +77,12 @@ impl<S: Source> SourceSuite<'_, S> {
         if entries == 0 {
             return Err(Error::empty(
                 path,
-                self.suite
-                    .why_empty(ranking.longest, ranking.unevaluated, ranking.over),
+                self.suite.why_empty(
+                    &self.advice,
+                    ranking.longest,
+                    ranking.unevaluated,
+                    ranking.over,
+                ),
             ));
         }
         file.commit()?;
@@ -137,25 +152,26 @@ impl<S: Source> SourceSuite<'_, S> {
         let is_cut = !lines.find()?;
         lines.done.finish();
         if is_cut && (!self.suite.takes_the_commonest() || lines.found == 0) {
-            return Err(search_stopped(path, self.suite, lines.ranking.longest));
+            return Err(self.search_stopped(path, lines.ranking.longest));
         }
         Ok((lines.ranking, is_cut))
     }
-}
 
-/// Returns the error for a search for the lines of a suite that stopped after [`MOST_LOOKED_AT`] lines without finding
-/// one of the required length. `longest` is the length of the longest examined line in half-moves.
-fn search_stopped(path: &Path, suite: &Suite, longest: usize) -> Error {
-    let plies = suite.plies;
-    let other = match suite.takes_the_commonest() {
-        true => "",
-        false => ", or take the most played lines by a limit alone",
-    };
-    let problem = format!(
-        "of {MOST_LOOKED_AT} lines, the longest has {longest} of {plies} half-moves without a repeated position, and there \
-         are more lines: choose fewer half-moves, or keep only moves of more games{other}"
-    );
-    Error::too_large(path, problem)
+    /// Returns the error for a search for the lines of a suite that stopped after [`MOST_LOOKED_AT`] lines without
+    /// finding one of the required length. `longest` is the length of the longest examined line in half-moves.
+    fn search_stopped(&self, path: &Path, longest: usize) -> Error {
+        let plies = self.suite.plies;
+        let fewer = self.advice.fewer;
+        let other = match self.suite.takes_the_commonest() {
+            true => "",
+            false => ", or take the most played lines by --limit alone",
+        };
+        let problem = format!(
+            "of {MOST_LOOKED_AT} lines, the longest has {longest} of {plies} half-moves without a repeated position, and \
+             there are more lines: choose fewer half-moves, or {fewer}{other}"
+        );
+        Error::too_large(path, problem)
+    }
 }
 
 /// A range of numbers of games. The search for the lines of a suite makes several passes, so that its memory stays
