@@ -621,6 +621,7 @@ while read -r word rest; do
     go)
       echo "$fen" >> asked
       if [ -e kill ] && [ "$(wc -l < asked)" -ge 3 ]; then rm kill; kill -9 "$PPID"; sleep 9; fi
+      if [ -e interrupt ] && [ "$(wc -l < asked)" -ge 3 ]; then rm interrupt; kill -INT "$PPID"; sleep 9; fi
       case "$fen" in
         *" b KQkq "*) exit 3;;
         *" w - "*) sleep 9;;
@@ -939,6 +940,14 @@ fn a_run_that_was_killed_goes_on() {
     assert_eq!(asked(), 4);
     let whole = fs::read(dir.path().join("my.evals")).unwrap();
     fs::remove_file(dir.path().join("my.evals")).unwrap();
+    fs::write(dir.path().join("interrupt"), "").unwrap();
+    let interrupted = fails(dir.path(), line, 130);
+    assert_eq!(
+        interrupted,
+        "polybook: interrupted; my.evals.journal keeps the evaluations: repeat the command to continue\n"
+    );
+    assert_eq!(asked(), 3);
+    fs::remove_file(dir.path().join("my.evals.journal")).unwrap();
     fs::write(dir.path().join("kill"), "").unwrap();
     let killed = crate::common::run(dir.path(), line);
     assert_eq!(killed.status.code(), None, "{killed:?}");

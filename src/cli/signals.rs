@@ -22,6 +22,9 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 /// A function that is called before a signal ends the program, for example to complete the requests of the server.
 static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 
+/// The end of the message if a signal ends the program: how the user can continue the command.
+static ADVICE: Mutex<Option<String>> = Mutex::new(None);
+
 type Farewell = Box<dyn FnOnce() + Send>;
 
 /// Starts a thread that waits for a signal to end the program: SIGINT, SIGTERM, or SIGHUP unless SIGHUP is
@@ -84,12 +87,14 @@ fn end(status: i32) -> ! {
     for step in [say_farewell, end_engines, discard_all] {
         let _ = panic::catch_unwind(step);
     }
+    let advice = ADVICE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));
     // A terminal that does not accept text must not delay the end, so another thread prints the line.
     let (sender, receiver) = mpsc::channel();
     let say = move || {
         super::progress::clear();
         // Errors are ignored: the exit status reports the end too, and after the time-out nobody receives the message.
-        let _ = writeln!(io::stderr(), "polybook: {how}");
+        let _ = writeln!(super::terminal::stderr(), "polybook: {how}{advice}");
         let _ = sender.send(());
     };
     // If the system cannot start a thread, or the terminal is too slow, the program ends without this line.
@@ -113,6 +118,11 @@ pub fn give_way() {
     while ENDING.load(Ordering::SeqCst) {
         thread::park();
     }
+}
+
+/// Sets the end of the message that is printed if a signal ends the program. `None` removes it.
+pub fn set_advice(advice: Option<String>) {
+    *ADVICE.lock().unwrap_or_else(PoisonError::into_inner) = advice;
 }
 
 /// Sets the function that is called when a signal ends the program, before unfinished files are removed. The function

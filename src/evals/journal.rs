@@ -142,6 +142,11 @@ impl Journal {
     }
 
     /// Clears the journal and writes `first`, the settings of the engine, as its first entry.
+    /// Returns the path of the journal.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn begin(&mut self, first: &[u8]) -> Result<()> {
         self.end = 0;
         self.mark_as_empty()?;
