@@ -237,6 +237,13 @@ fn the_starting_position_has_the_name_that_uci_gives_it() {
     for command in ["key startpos", "key --fen startpos", "key --fen StartPos"] {
         assert_eq!(ok(dir.path(), command), key, "{command}");
     }
+    let games = sample("famous.pgn");
+    ok(
+        dir.path(),
+        args!["make-book", "-q", games, "--bin", "book.bin"],
+    );
+    let moves = ok(dir.path(), "show book.bin");
+    assert_eq!(ok(dir.path(), "show book.bin --fen startpos"), moves);
     let after = ok(dir.path(), "key e4");
     assert_eq!(ok(dir.path(), "key --fen startpos --moves e4"), after);
 }

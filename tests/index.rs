@@ -28,6 +28,19 @@ fn write(dir: &Path, name: &str, text: impl AsRef<[u8]>) {
 }
 
 #[test]
+fn the_report_of_an_index_says_how_many_of_all_games_count() {
+    let dir = temp();
+    let games = sample("famous.pgn");
+    for option in ["--leveldb", "--explorer"] {
+        let name = format!("{}.idx", &option[2..]);
+        let line = format!("make-book {} {option} {name} --since 1950", games.display());
+        let report = String::from_utf8(run(dir.path(), &line).stderr).unwrap();
+        let expected = format!("{name}: 19 of 45 games counted, ");
+        assert!(report.contains(&expected), "{report}");
+    }
+}
+
+#[test]
 fn a_front_end_finds_what_python_chess_finds() {
     let Some(python) = python(&["chess", "plyvel"]) else {
         return;

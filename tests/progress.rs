@@ -156,6 +156,18 @@ fn no_bar_where_there_is_no_terminal() {
     );
 }
 
+#[test]
+fn the_manual_is_text_on_a_terminal_and_roff_elsewhere() {
+    let Some(python) = python(&["pty"]) else {
+        return;
+    };
+    let dir = temp();
+    let shown = OnTerminal::start(&python, dir.path(), &["man"]).end();
+    assert!(shown.contains("Usage: polybook"), "{shown}");
+    assert!(!shown.contains(".TH "), "{shown}");
+    assert!(ok(dir.path(), "man").contains(".TH polybook"));
+}
+
 /// Escape sequences that set the title of a terminal, with 7-bit and 8-bit control characters.
 const HOSTILE: &str =
     "[White \"Tal\u{1b}]0;x\u{7}\"]\n[Event \"A\u{9b}2J\u{7f}\"]\n\n1. e4 {\u{1b}c} e5 *\n";

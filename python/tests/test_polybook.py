@@ -363,6 +363,7 @@ def test_openings_are_those_of_the_command(tmp_path):
         (after_e4, {"player": "Kasparov, Gary"}),
         (None, {"player": ["Kasparov, Gary", "Morphy, Paul"], "color": "white", "result": "win"}),
         (None, {"player": "Kasparov, Gary", "result": "loss"}),
+        (None, {"player": "Kasparov, Gary", "result": ["win", "1/2-1/2"]}),
         (None, {"opening": "Sicilian Defense", "since": "1900", "result": ["1-0", "1/2-1/2"]}),
     ):
         table = explorer.openings(position, **options)
@@ -378,7 +379,9 @@ def test_openings_are_those_of_the_command(tmp_path):
         shown = rows(expected["openings"])
         assert found == shown and (shown or options.get("result")), options
     with pytest.raises(ValueError, match="result: expected"):
-        explorer.openings(player="Kasparov, Gary", result=["win", "1-0"])
+        explorer.openings(player="Kasparov, Gary", result=["win", "nonsense"])
+    with pytest.raises(ValueError, match="need a player"):
+        explorer.openings(result="win")
     with pytest.raises(TypeError, match="unexpected keyword argument 'view'"):
         explorer.openings(view="masters")
 
@@ -484,6 +487,32 @@ def test_the_example_of_the_package_page_runs_by_itself(tmp_path, monkeypatch, c
     monkeypatch.chdir(tmp_path)
     exec(page.split("```python\n")[1].split("```")[0], {})
     assert capsys.readouterr().out.startswith("1 game\ne4 ")
+
+
+def test_the_recipe_by_opening_rating_and_year_counts_each_game(tmp_path, monkeypatch, capsys):
+    def game(date, rating, result, moves):
+        ratings = f'[WhiteElo "{rating}"]\n[BlackElo "{rating}"]\n' if rating else ""
+        return f'[Date "{date}"]\n{ratings}[Result "{result}"]\n\n{moves} {result}\n\n'
+
+    games = (
+        game("2016.01.02", 2050, "1-0", "1. e4 c5"),
+        game("2016.??.??", 2199, "*", "1. e4 c5"),
+        game("2024.12.31", None, "1/2-1/2", "1. d4 d5 2. c4"),
+        game("????.??.??", 2050, "0-1", "1. e4 c5"),
+    )
+    (tmp_path / "games.pgn").write_text("".join(games))
+    monkeypatch.chdir(tmp_path)
+    polybook.make_book("games.pgn", explorer="games.idx")
+    page = (DATA.parent / "docs" / "data-person.md").read_text()
+    recipe = page.split("## By opening, rating and year")[1]
+    exec(recipe.split("```python\n")[1].split("```")[0], {})
+    assert capsys.readouterr().out.split() == [
+        "year,rating,opening,games,white,draws,black",
+        "2016,2000,Sicilian",
+        "Defense,2,1,0,0",
+        "2024,unknown,Queen's",
+        "Gambit,1,0,1,0",
+    ]
 
 
 def test_the_command_is_in_the_package(tmp_path):
