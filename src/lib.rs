@@ -73,6 +73,8 @@ cfg_if::cfg_if! {
         pub mod evals;
         pub mod explorer;
         pub mod index;
+        #[doc(hidden)]
+        pub mod json;
         mod leveldb;
         pub mod make_book;
         #[cfg(feature = "obs")]

@@ -24,6 +24,15 @@ fn for_each_key(document: &Value, path: &str, take: &mut impl FnMut(&str, &str))
     }
 }
 
+/// Returns `true` if no number of a document has more than six decimal places.
+fn has_short_numbers(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+    words.all(|word| {
+        let decimals = word.rsplit_once('.').map_or("", |(_, decimals)| decimals);
+        decimals.len() <= 6
+    })
+}
+
 fn is_lower(name: &str, other: impl Fn(char) -> bool) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && name
@@ -122,6 +131,8 @@ fn the_command_line_writes_snake_case() {
         shown.insert(words.join(" "));
         let printed = run(dir, &format!("-q {line}"));
         // `diff` fails if books differ.
+        let text = String::from_utf8_lossy(&printed.stdout);
+        assert!(has_short_numbers(&text), "{line}: {text}");
         let document: Value = serde_json::from_slice(&printed.stdout)
             .unwrap_or_else(|err| panic!("{line}: {err}: {printed:?}"));
         for_each_key(&document, "", &mut |path, name| {
@@ -131,6 +142,7 @@ fn the_command_line_writes_snake_case() {
     assert_eq!(shown, commands_with_json(dir));
     // Each line is a document of its own.
     for line in ok(dir, "tree f.bin --max-ply 2 --format jsonl").lines() {
+        assert!(has_short_numbers(line), "{line}");
         for_each_key(
             &serde_json::from_str(line).unwrap(),
             "",
@@ -219,6 +231,7 @@ fn the_server_writes_camel_case() {
             let kind = reply.header("content-type").unwrap_or_default();
             assert!(kind.contains("json"), "{path}: {kind}");
             for line in reply.text().lines() {
+                assert!(has_short_numbers(line), "{path}: {line}");
                 for_each_key(&serde_json::from_str(line).unwrap(), "", &mut |at, name| {
                     let is_camel = is_lower(name, |c| c.is_ascii_uppercase());
                     let is_data = DATA.contains(&at);

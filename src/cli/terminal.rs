@@ -10,7 +10,7 @@ use std::{
 };
 
 use polybook::{
-    Error,
+    Error, json,
     storage::output::{BufferedFile, begin_text},
 };
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub fn print_all(texts: impl IntoIterator<Item = polybook::Result<String>>) -> a
 
 /// Writes a JSON document to standard output as one line.
 pub fn print_json(document: &Value) -> anyhow::Result<()> {
-    print(&format!("{document}\n"))
+    print(&format!("{}\n", json::to_string(document)?))
 }
 
 /// Writes a JSON document to standard output, followed by a list as its last field. `list` is the name of the field,
@@ -50,7 +50,7 @@ pub fn print_json_list(
     list: &str,
     items: impl Iterator<Item = polybook::Result<String>>,
 ) -> anyhow::Result<()> {
-    let document = document.to_string();
+    let document = json::to_string(document)?;
     let fields = document.trim_end_matches('}');
     let head = format!("{fields},\"{list}\":[");
     let items = items.enumerate().map(|(number, item)| {

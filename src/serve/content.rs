@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Refusal, hash};
+use crate::json;
 
 /// The media type of JSON documents.
 pub(super) const JSON: &str = "application/json";
@@ -148,7 +149,7 @@ fn with_camel_keys(document: Value) -> Value {
 
 /// Serializes a document as JSON text.
 fn written(document: &impl Serialize) -> Result<Vec<u8>, Refusal> {
-    serde_json::to_vec(document).map_err(|err| Refusal::unavailable(err.to_string()))
+    json::to_vec(document).map_err(|err| Refusal::unavailable(err.to_string()))
 }
 
 /// Returns a validator (`ETag`) for a value. The validator is weak, because the response may be sent with or without

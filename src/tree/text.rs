@@ -13,6 +13,7 @@ use crate::{
     counts::Wdl,
     error::{At, Result},
     evals::Eval,
+    json,
     position::{Keyed, san, uci},
     storage::output::UNSEALED,
     walk::{Branch, Order, Source, Tree, TreeEvent},
@@ -141,7 +142,7 @@ impl TextLine {
     }
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut text = serde_json::to_vec(self)?;
+        let mut text = json::to_vec(self)?;
         text.push(b'\n');
         out.write_all(&text)
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use polybook::{
     FileKind,
     book::is_book_or_empty,
+    json,
     pgn::{Cutter, GameEnd, GameReader, GameResult, Games, Input, StreamOptions},
     repertoire::{
         Check, CheckSummary, CheckedGame, Departure, Results, SeveralMoves, Side, check,
@@ -177,7 +178,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     let (games, departures) = (checked, summary.deviations.len());
     summary.deviations.truncate(limit);
     printed.put(match args.json {
-        true => format!("],\"summary\":{}}}\n", serde_json::to_string(&summary)?),
+        true => format!("],\"summary\":{}}}\n", json::to_string(&summary)?),
         false => {
             let more = match games > limit || departures > limit {
                 true => format!(

@@ -14,6 +14,7 @@ use std::{
 use clap::Subcommand;
 use polybook::{
     counts::Memory,
+    json,
     make_book::Progress,
     pgn::GameFilter,
     position::{LineError, Variant},
@@ -275,7 +276,7 @@ fn refuse_printed(out: &Path) -> Result<(), Usage> {
 /// Returns a game as an element of a JSON list, with a comma before it unless it is the first. `comma` must be empty
 /// before the first game; the function then sets it to `,`.
 fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
-    let game = serde_json::to_string(game).expect("texts and numbers are JSON");
+    let game = json::to_string(game).expect("texts and numbers are JSON");
     std::mem::replace(comma, ",").to_owned() + &game
 }
 

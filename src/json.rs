@@ -1,0 +1,76 @@
+//! Writes JSON documents. A number has at most six decimal places, so that documents do not contain the errors of binary
+//! fractions, such as 2.4000000000000004.
+
+use std::io;
+
+use serde::Serialize;
+use serde_json::{
+    Result, Serializer,
+    ser::{CompactFormatter, Formatter},
+};
+
+/// Serializes `document` as JSON without spaces and line breaks. Numbers are rounded to six decimal places.
+///
+/// # Errors
+///
+/// Returns an error if `document` cannot be represented in JSON, for example because the keys of a map are not texts.
+pub fn to_vec(document: &(impl Serialize + ?Sized)) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    document.serialize(&mut Serializer::with_formatter(&mut text, Rounding))?;
+    Ok(text)
+}
+
+/// Serializes `document` as a JSON text like [`to_vec`].
+///
+/// # Errors
+///
+/// Returns an error if `document` cannot be represented in JSON, for example because the keys of a map are not texts.
+pub fn to_string(document: &(impl Serialize + ?Sized)) -> Result<String> {
+    Ok(String::from_utf8(to_vec(document)?).expect("JSON is UTF-8"))
+}
+
+/// A format of JSON without spaces and line breaks that rounds numbers.
+struct Rounding;
+
+impl Formatter for Rounding {
+    fn write_f64<W: ?Sized + io::Write>(&mut self, out: &mut W, number: f64) -> io::Result<()> {
+        CompactFormatter.write_f64(out, rounded(number))
+    }
+}
+
+/// Returns `number` rounded to six decimal places. Returns `number` itself if it would become 0, or if it is too large to
+/// be rounded.
+pub(crate) fn rounded(number: f64) -> f64 {
+    let rounded = (1e6 * number).round() / 1e6;
+    match rounded.is_finite() && rounded != 0.0 {
+        true => rounded,
+        false => number,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_few_decimal_places() {
+        let numbers = [
+            2.400_000_000_000_000_4,
+            100.0 / 3.0,
+            -0.1 - 0.2,
+            70.0,
+            1e-9,
+            1e300,
+            0.0,
+        ];
+        assert_eq!(
+            to_string(&numbers).unwrap(),
+            "[2.4,33.333333,-0.3,70.0,1e-9,1e300,0.0]"
+        );
+        let document = serde_json::json!({"share": 1.0 / 3.0, "text": "a\"b", "games": 7});
+        assert_eq!(
+            to_string(&document).unwrap(),
+            r#"{"share":0.333333,"text":"a\"b","games":7}"#
+        );
+    }
+}
