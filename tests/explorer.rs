@@ -84,7 +84,8 @@ pub fn filters(json: &Value) -> Filters {
         unrated,
         skip_unfinished: false,
         once: false,
-        won: None,
+        won: false,
+        lost: false,
         speeds: texts("speeds").map(|list| {
             list.iter()
                 .map(|name| name.parse::<Speed>().unwrap())

@@ -229,6 +229,17 @@ fn tables_of_openings() {
         said,
         "no opening has at least 2 games: use a lower --min-games\n"
     );
+    let output = run(dir.path(), "openings --index idx --families --limit 2");
+    assert_eq!(
+        output.stdout.split(|byte| *byte == b'\n').count(),
+        5,
+        "{output:?}"
+    );
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said, "1 more: --limit 3 lists them\n");
+    let limited = ok_json(dir.path(), "openings --index idx --json -q --limit 2");
+    assert_eq!(limited["openings"].as_array().unwrap().len(), 2);
+    assert_eq!(limited["games"], 4);
     for (options, status, expected) in [
         ("--sort points", 2, "--player"),
         ("--player Nobody", 1, "Nobody"),

@@ -140,6 +140,33 @@ fn a_name_that_no_game_has_is_answered_with_names_like_it() {
         assert_eq!(unknown["name"], "Morfy, Paul", "{path}");
         assert_eq!(unknown["nearest"][0], "Morphy, Paul", "{path}");
     }
+    let expected = json!({
+        "name": "Morfy, Paul",
+        "nearest": served.json("/lichess?player=Morfy,+Paul")["polybook"]["unknownName"]["nearest"],
+    });
+    for path in [
+        "/games?player=Morfy,+Paul",
+        "/openings?player=Morfy,+Paul",
+        "/facets?player=Morfy,+Paul",
+        "/scores?by=rating&player=Morfy,+Paul",
+        "/repertoire?player=Morfy,+Paul",
+        "/prepare?player=Morfy,+Paul&color=white&me=Morphy,+Paul",
+        "/prepare?player=Morphy,+Paul&color=white&me=Morfy,+Paul",
+    ] {
+        assert_eq!(served.json(path)["unknownName"], expected, "{path}");
+        let known = path.replace("Morfy", "Morphy");
+        assert_eq!(served.json(&known).get("unknownName"), None, "{known}");
+    }
+    for path in [
+        "/book.bin?player=Morfy,+Paul",
+        "/book.pgn?player=Morfy,+Paul&count=true",
+        "/repertoire.pgn?side=white&player=Morfy,+Paul",
+    ] {
+        let refused = served.get(path);
+        assert_eq!(refused.status, 400, "{path}");
+        let problem = "no player has the whole name \"Morfy, Paul\": did you mean \"Morphy, Paul\"";
+        assert!(refused.text().starts_with(problem), "{refused:?}");
+    }
     for path in [
         "/player?player=Morphy,+Paul&color=white",
         // The player did not reach this position.
@@ -149,6 +176,91 @@ fn a_name_that_no_game_has_is_answered_with_names_like_it() {
         let answer = served.json(path);
         assert!(answer["polybook"].get("unknownName").is_none(), "{path}");
     }
+}
+
+#[test]
+fn a_name_of_the_user_that_no_game_has_is_warned_of() {
+    for (name, warned) in [("Morfy, Paul", true), ("Morphy, Paul", false)] {
+        let dir = temp();
+        let log = fs::File::create(dir.path().join("log")).unwrap();
+        let _served = Served::start_with(
+            dir.path(),
+            args!["--me", name, sample("famous.pgn")],
+            |command| {
+                command.stderr(log);
+            },
+        );
+        let log = fs::read_to_string(dir.path().join("log")).unwrap();
+        let warning = "warning: --me: no player has the whole name \"Morfy, Paul\": did you mean \"Morphy, Paul\"";
+        assert_eq!(log.contains(warning), warned, "{log}");
+    }
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    let (_dir, served) = famous();
+    for (path, range) in [
+        ("/games?skip=10001", "skip: write a number from 0 to 10000"),
+        ("/games?limit=201", "limit: write a number from 0 to 200"),
+        (
+            "/games?minPly=65536",
+            "minPly: write a number from 0 to 65535",
+        ),
+        (
+            "/lichess?minPly=65536",
+            "minPly: write a number from 0 to 65535",
+        ),
+        (
+            "/prepare?player=x&color=white&me=y&lines=51",
+            "lines: write a number from 0 to 50",
+        ),
+        ("/book.bin?depth=0", "depth: write a number from 1 to 600"),
+        ("/book.bin?depth=601", "depth: write a number from 1 to 600"),
+        (
+            "/book.bin?minGame=0",
+            "minGame: write a number from 1 to 1000000",
+        ),
+        (
+            "/repertoire.pgn?side=white&reach=10001",
+            "reach: write a number from 1 to 10000",
+        ),
+        (
+            "/gaps?side=white&repertoire=x&limit=10001",
+            "limit: write a number from 0 to 10000",
+        ),
+        (
+            "/suggest?field=player&text=m&limit=51",
+            "limit: write a number from 0 to 50",
+        ),
+    ] {
+        let refused = served.get(path);
+        assert_eq!(refused.status, 400, "{path}");
+        assert!(refused.text().starts_with(range), "{path}: {refused:?}");
+    }
+    // Lichess's API shortens these lists.
+    let answer = served.json("/lichess?moves=99999&topGames=99&recentGames=99");
+    let length = |name: &str| answer[name].as_array().unwrap().len();
+    assert_eq!((length("topGames"), length("recentGames")), (4, 8));
+}
+
+#[test]
+fn results_of_a_player_and_of_games_are_combined() {
+    let (_dir, served) = famous();
+    let total = |result: &str| {
+        let path = format!("/games?limit=0&player=Anderssen,+Adolf{result}");
+        served.json(&path)["total"].as_u64().unwrap()
+    };
+    let [won, lost, drawn] = ["win", "loss", "draw"].map(|word| total(&format!("&result={word}")));
+    assert!(won > 0 && lost > 0, "{won} {lost}");
+    assert_eq!(total("&result=win,loss"), won + lost);
+    assert_eq!(total("&result=loss,1/2-1/2"), lost + drawn);
+    assert_eq!(
+        total("&result=win,draw,loss"),
+        total("") - total("&result=*")
+    );
+    let white = total("&color=white&result=1-0");
+    assert_eq!(total("&color=white&result=win"), white);
+    assert_eq!(total("&result=1-0,loss"), white + lost);
 }
 
 #[test]

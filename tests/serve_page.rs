@@ -247,15 +247,15 @@ fn facets_say_what_each_value_would_give() {
 
     assert_eq!(
         served.json("/scores?by=rating"),
-        json!([
+        json!({"scores": [
             {"rating": "2500", "white": 2, "draws": 0, "black": 1},
             {"rating": "unknown", "white": 1, "draws": 1, "black": 0}
-        ])
+        ]})
     );
     let scores = served.json("/scores?by=rating&ratings=2500&result=1-0");
     assert_eq!(
         scores,
-        json!([{"rating": "2500", "white": 2, "draws": 0, "black": 0}])
+        json!({"scores": [{"rating": "2500", "white": 2, "draws": 0, "black": 0}]})
     );
     for wrong in [
         "/facets?limit=3",
@@ -500,14 +500,22 @@ fn what_is_not_known_of_a_date_makes_games_neither_different_nor_a_match() {
 }
 
 #[test]
-fn no_page_of_games_follows_that_would_be_refused() {
+fn a_list_that_is_longer_than_the_limit_of_skip_says_so() {
     let dir = temp();
     let games = "1. e4 e5 1-0\n\n".repeat(10_010);
     fs::write(dir.path().join("games.pgn"), games).unwrap();
     let served = Served::start(dir.path(), "games.pgn");
     let next = |skip: usize| served.json(&format!("/games?skip={skip}&limit=1"))["next"].take();
     assert_eq!(next(9_999), 10_000);
-    assert_eq!(next(10_000), Value::Null);
+    assert_eq!(next(10_000), 10_001);
+    let refused = served.get("/games?skip=10001&limit=1");
+    assert_eq!(refused.status, 400);
+    assert!(
+        refused
+            .text()
+            .starts_with("skip: write a number from 0 to 10000")
+    );
+    assert_eq!(served.json("/games?skip=9990")["next"], Value::Null);
 }
 
 #[test]
@@ -600,6 +608,15 @@ fn history_by_year_has_all_games_and_the_moves_of_the_position() {
     );
     let months = served.json("/lichess?history=true");
     assert_eq!(months["history"].as_array().unwrap().len(), 2);
+    // Of the games with a month, the history lists all; the other games are counted apart.
+    let of_months = months["history"].as_array().unwrap().iter();
+    let games = of_months
+        .map(|month| ["white", "draws", "black"].map(|name| month[name].as_u64().unwrap()));
+    let listed: u64 = games.flatten().sum();
+    assert!(listed < 5, "{months}");
+    assert_eq!(months["polybook"]["unknownMonths"], 5 - listed);
+    assert_eq!(answer["polybook"].get("unknownMonths"), None);
+    assert_eq!(months.get("unknownMonths"), None);
 }
 
 #[test]
@@ -1271,7 +1288,10 @@ fn a_download_takes_the_book_that_was_made_for_its_size() {
 fn an_empty_book_is_no_download() {
     let (_dir, served) = served();
     let size = served.json("/book.bin?minGame=1000&count=true");
-    assert_eq!(size["entries"], 0);
+    assert_eq!(
+        (&size["entries"], &size["command"]),
+        (&json!(0), &Value::Null)
+    );
     assert_eq!(served.get("/book.bin?minGame=1000").status, 400);
 }
 

@@ -270,26 +270,24 @@ impl Rating {
     }
 }
 
-/// Takes the option `result`. Returns the results that games must have, and whether the player must have won or lost, which the
-/// text "win" or "loss" says.
-fn wanted_results(options: &mut Options<'_>) -> PyResult<(Vec<GameResult>, Option<bool>)> {
-    let texts = options.texts("result")?;
-    let won = match &texts[..] {
-        [only] if only == "win" => Some(true),
-        [only] if only == "loss" => Some(false),
-        _ => None,
-    };
-    if won.is_some() {
-        return Ok((Vec::new(), won));
+/// Takes the option `result`. Adds the results that games may have to `filters`: results of games, and the player's results
+/// "win" and "loss".
+fn add_results(options: &mut Options<'_>, filters: &mut Filters) -> PyResult<()> {
+    for text in options.texts("result")? {
+        match &*text {
+            "win" => filters.won = true,
+            "loss" => filters.lost = true,
+            text => filters
+                .results
+                .push(GameResult::from_text(text.as_bytes()).ok_or_else(|| {
+                    value_error("result: expected 1-0, 0-1, 1/2-1/2, *, \"win\" or \"loss\"")
+                })?),
+        }
     }
-    let result = |text: String| {
-        let result = GameResult::from_text(text.as_bytes());
-        result.ok_or_else(|| {
-            value_error("result: expected 1-0, 0-1, 1/2-1/2 or *, or \"win\" or \"loss\" alone")
-        })
-    };
-    let results: PyResult<Vec<GameResult>> = texts.into_iter().map(result).collect();
-    Ok((results?, None))
+    if (filters.won || filters.lost) && filters.players.is_empty() {
+        return Err(value_error("result: \"win\" and \"loss\" need a player"));
+    }
+    Ok(())
 }
 
 fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
@@ -300,8 +298,7 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         ratings.into_iter().map(Rating::group).collect()
     };
     let ratings = ratings.map(groups).transpose()?;
-    let (results, won) = wanted_results(options)?;
-    let filters = Filters {
+    let mut filters = Filters {
         speeds: (!speeds.is_empty()).then_some(speeds),
         unrated: ratings
             .as_ref()
@@ -323,8 +320,6 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         },
         opponents: options.texts("opponent")?,
         opponent_rating: options.parse("opponent_rating")?,
-        won,
-        results,
         eco: options.parse("eco")?,
         opening: options.parse("opening")?,
         event: options.take("event")?,
@@ -335,6 +330,7 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         // No argument sets this filter. It is named so that a new filter does not compile until it is considered here.
         once: false,
     };
+    add_results(options, &mut filters)?;
     filters.check().map_err(value_error)?;
     Ok(filters)
 }

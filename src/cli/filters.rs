@@ -284,16 +284,10 @@ impl ExplorerFilterArgs {
     pub fn filters(&self) -> Result<Filters, Usage> {
         let filters = self.unchecked();
         filters.check().map_err(|err| Usage(err.to_string()))?;
-        let is_missing = filters.won.is_some() && filters.players.is_empty();
+        let is_missing = (filters.won || filters.lost) && filters.players.is_empty();
         Usage::refuse(
             is_missing.then_some("--result win or loss"),
             "needs --player",
-        )?;
-        let of_player = |wanted: &&WantedResult| matches!(wanted, WantedResult::PlayerWon(_));
-        let is_mixed = self.result.len() > 1 && self.result.iter().any(|wanted| of_player(&wanted));
-        Usage::refuse(
-            is_mixed.then_some("--result win or loss"),
-            "cannot be given with another --result",
         )?;
         Ok(filters)
     }
@@ -303,10 +297,6 @@ impl ExplorerFilterArgs {
         let results = results.filter_map(|wanted| match wanted {
             WantedResult::Game(result) => Some(*result),
             WantedResult::PlayerWon(_) => None,
-        });
-        let won = self.result.iter().find_map(|wanted| match wanted {
-            WantedResult::Game(_) => None,
-            WantedResult::PlayerWon(won) => Some(*won),
         });
         Filters {
             speeds: (!self.speed.is_empty()).then(|| self.speed.clone()),
@@ -323,7 +313,8 @@ impl ExplorerFilterArgs {
             color: self.color,
             opponents: self.opponent.clone(),
             opponent_rating: self.opponent_rating,
-            won,
+            won: self.result.contains(&WantedResult::PlayerWon(true)),
+            lost: self.result.contains(&WantedResult::PlayerWon(false)),
             results: results.collect(),
             eco: self.eco.clone(),
             opening: self.opening.clone(),

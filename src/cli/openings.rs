@@ -52,6 +52,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_games: u64,
 
+    /// List at most N openings and families of openings
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+
     /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
@@ -101,20 +105,21 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
                 false => rows.extend(family.variations.iter().map(|row| (family.name, row))),
             }
         }
-        rows.retain(|(_, row)| row.games() >= args.min_games);
+        rows.retain(|(_, row)| row.games >= args.min_games);
         if !args.families {
             rows.sort_by(|(_, a), (_, b)| compare(a, b, order));
         }
+        truncate(&mut rows, args, context);
         return print_json(&document(&table, &rows, of_player));
     }
     let mut rows: Vec<(&OpeningRow, bool)> = Vec::new();
-    for family in families.iter().filter(|row| row.games() >= args.min_games) {
+    for family in families.iter().filter(|row| row.games >= args.min_games) {
         rows.push((family, false));
         // A family of one opening that has the name of the family needs no second row.
         let is_alone = matches!(&family.variations[..], [only] if only.name == family.name);
         if !args.families && !is_alone {
             let variations = family.variations.iter();
-            let variations = variations.filter(|row| row.games() >= args.min_games);
+            let variations = variations.filter(|row| row.games >= args.min_games);
             rows.extend(variations.map(|row| (row, true)));
         }
     }
@@ -124,7 +129,19 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             counted(args.min_games, "game")
         ));
     }
+    truncate(&mut rows, args, context);
     print(&text(&table, &rows, of_player))
+}
+
+/// Shortens `rows` to the maximum number of `--limit`. If rows are left out, prints how many.
+fn truncate<T>(rows: &mut Vec<T>, args: &Args, context: Context) {
+    let limit = args.limit.unwrap_or(usize::MAX);
+    let more = rows.len().saturating_sub(limit);
+    rows.truncate(limit);
+    if more > 0 {
+        let all = limit + more;
+        context.say(&format!("{more} more: --limit {all} lists them\n"));
+    }
 }
 
 /// Sorts the rows of a table of openings, and the variations in each row, in the order `order`.
@@ -145,14 +162,14 @@ fn compare(a: &OpeningRow, b: &OpeningRow, order: OpeningOrder) -> std::cmp::Ord
     let performance = |row: &OpeningRow| row.performance.map(|rating| rating as f64);
     let first = match order {
         OpeningOrder::Points => ascending(a.points, b.points),
-        OpeningOrder::Games => b.games().cmp(&a.games()),
+        OpeningOrder::Games => b.games.cmp(&a.games),
         OpeningOrder::Score => ascending(a.score, b.score),
         OpeningOrder::Performance => ascending(performance(a), performance(b)),
         OpeningOrder::Name => a.name.cmp(b.name),
         OpeningOrder::Last => b.last_played.cmp(&a.last_played),
     };
     first
-        .then_with(|| b.games().cmp(&a.games()))
+        .then_with(|| b.games.cmp(&a.games))
         .then_with(|| a.name.cmp(b.name))
 }
 
@@ -184,7 +201,7 @@ fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool)
             "eco": codes(row),
             "name": row.name,
             "family": family,
-            "games": row.games(),
+            "games": row.games,
             "white": row.white,
             "draws": row.draws,
             "black": row.black,
@@ -287,7 +304,7 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         let line = format!(
             "{name:width$}  {:<7}  {:>7}  {:>6}  {:>6}  {:>6}  {score:>6}  {range:>9}  {tail}",
             codes(row),
-            row.games(),
+            row.games,
             row.wins,
             row.draws,
             row.losses,

@@ -203,6 +203,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         Unfinished::Draw => explorer,
         Unfinished::Skip => explorer.skip_unfinished()?,
     };
+    warn_of_unknown_names(&of_me, &explorer, context)?;
     let server = Server {
         explorer,
         books,
@@ -220,6 +221,22 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         announce(args, context, listening.address())?;
     }
     until_signal(listening)
+}
+
+/// Prints a warning for each name of `--me` that occurs in no game. `of_me` contains the names as filters.
+fn warn_of_unknown_names(
+    of_me: &Filters,
+    explorer: &Explorer,
+    context: Context,
+) -> anyhow::Result<()> {
+    // An index of counts contains no names.
+    if explorer.lacks_games(None, "names").is_some() {
+        return Ok(());
+    }
+    for unknown in explorer.unknown_names(of_me)? {
+        context.say(&format!("warning: --me: {unknown}\n"));
+    }
+    Ok(())
 }
 
 fn cannot_listen(address: SocketAddr, err: io::Error) -> anyhow::Error {

@@ -53,6 +53,10 @@ pub struct Answer {
     /// history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<MonthCount>>,
+    /// The number of games that `history` leaves out because their month is unknown; `None` if the query does not ask
+    /// for a history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown_months: Option<u64>,
     /// The results by year, for each year that has games. Games without a known year come last. `None` if the query
     /// does not ask for years.
     #[serde(rename = "history", skip_serializing_if = "Option::is_none")]
@@ -242,6 +246,8 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
     let game = |(_, number, mv): Rank| (number, mv);
     let top = counted.top.into_sorted().into_iter().map(game);
     let top = played_games(sources, query.view, top)?;
+    let months: Option<BTreeMap<Month, ResultSum>> =
+        counted.months.map(|months| months.into_iter().collect());
     let is_top = |number: u64| top.iter().any(|played| played.game.number == number);
     let recent = counted.recent.into_sorted().into_iter().map(game);
     let recent = recent.filter(|(number, _)| !is_top(*number));
@@ -262,9 +268,8 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
         top_games: (query.view != View::Player).then_some(top),
         opening: query.line.opening(),
         queue_position: 0,
-        history: counted
-            .months
-            .map(|months| zero_filled(&months.into_iter().collect())),
+        history: months.as_ref().map(zero_filled),
+        unknown_months: months.as_ref().map(games_of_unknown_months),
         years,
         unfinished: totals.unfinished(),
     })
@@ -385,11 +390,10 @@ fn zero_filled(months: &BTreeMap<Month, ResultSum>) -> Vec<MonthCount> {
     // The next month, counted from the year 0.
     let mut next = None;
     for (month, results) in months {
-        let (year, month) = (u32::from(month.year()), u32::from(month.month()));
-        if year == 0 || month == 0 {
+        if !is_known(*month) {
             continue;
         }
-        let month = 12 * year + month - 1;
+        let month = 12 * u32::from(month.year()) + u32::from(month.month()) - 1;
         let empty = next.unwrap_or(month)..month;
         if empty.len() <= MOST_EMPTY_MONTHS {
             all.extend(empty.map(|month| month_count(month, ResultSum::default())));
@@ -398,6 +402,17 @@ fn zero_filled(months: &BTreeMap<Month, ResultSum>) -> Vec<MonthCount> {
         next = Some(month + 1);
     }
     all
+}
+
+/// Returns the number of games in `months` whose year or month is unknown.
+fn games_of_unknown_months(months: &BTreeMap<Month, ResultSum>) -> u64 {
+    let unknown = months.iter().filter(|(month, _)| !is_known(**month));
+    unknown.map(|(_, results)| results.games()).sum()
+}
+
+/// Returns `true` if both the year and the month are known.
+fn is_known(month: Month) -> bool {
+    month.year() != 0 && month.month() != 0
 }
 
 fn month_count(month: u32, results: ResultSum) -> MonthCount {

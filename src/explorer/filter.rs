@@ -161,7 +161,9 @@ struct Players {
     opponent: Option<Vec<u32>>,
     color: Option<Color>,
     opponent_rating: Option<RatingRange>,
-    won: Option<bool>,
+    /// For each color of the player, indexed by `Color as usize`, whether games with each result of [`GameResult::ALL`]
+    /// pass. `None` if the filters do not select games by the player's result.
+    results: Option<[[bool; 4]; 2]>,
 }
 
 impl<'a> SourceFilter<'a> {
@@ -196,7 +198,7 @@ impl<'a> SourceFilter<'a> {
             opponent,
             color: filters.color,
             opponent_rating: filters.opponent_rating,
-            won: filters.won,
+            results: player_results(filters),
         });
         let dates = DateRange::new(filters);
         Ok(Some(SourceFilter {
@@ -475,22 +477,46 @@ impl Players {
     /// Black. Both are `false` if the opponent, the opponent's rating or the result does not pass the filter.
     fn colors(&self, games: &GameColumns, id: usize) -> [bool; 2] {
         let [white, black] = games.players[id];
-        let winner = games.traits[id].winner();
+        let result = games.traits[id].result();
         let has = |color: Color, player, opponent| {
-            let won = |won: bool| winner == Some(if won { color } else { !color });
             let rating = games.elo[id][usize::from(color.is_white())];
             is_one_of(&self.player, player)
                 && is_one_of(&self.opponent, opponent)
                 && self
                     .opponent_rating
                     .is_none_or(|range| range.contains(rating))
-                && self.won.is_none_or(won)
+                && self
+                    .results
+                    .is_none_or(|results| results[color as usize][result])
         };
         [
             has(Color::White, white, black),
             has(Color::Black, black, white),
         ]
     }
+}
+
+/// Returns the results of games that pass a filter by the player's result, in the form of the field `results` of
+/// [`Players`]. Returns `None` if the filters do not select games by the player's result.
+fn player_results(filters: &Filters) -> Option<[[bool; 4]; 2]> {
+    let passes = |result: GameResult, player: Color| {
+        let is_own = match result.winner() {
+            Some(winner) if winner == player => filters.won,
+            Some(_) => filters.lost,
+            None => false,
+        };
+        is_own || filters.results.contains(&result)
+    };
+    has_player_results(filters).then(|| {
+        // The order in which `Color as usize` numbers the colors.
+        [Color::Black, Color::White]
+            .map(|player| GameResult::ALL.map(|result| passes(result, player)))
+    })
+}
+
+/// Returns `true` if the filters select games by the player's result. Then [`Players`] applies all filters by result.
+fn has_player_results(filters: &Filters) -> bool {
+    (filters.won || filters.lost) && !filters.players.is_empty()
 }
 
 /// Returns `true` if `numbers`, which must be in ascending order, contains `number`. Also returns `true` if `numbers`
@@ -535,7 +561,11 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
 /// Returns, for each combination of traits, whether the filters admit games with these traits. The result is indexed by
 /// the number of the traits (see [`Traits::number`]). Returns `None` if all games are admitted.
 fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
-    let (results, speeds) = (&filters.results, &filters.speeds);
+    let results = match has_player_results(filters) {
+        true => &[][..],
+        false => &filters.results,
+    };
+    let speeds = &filters.speeds;
     let (modes, groups) = (&filters.modes, &filters.groups);
     let skip_unfinished = filters.skip_unfinished;
     if results.is_empty()

@@ -98,7 +98,7 @@ impl Traits {
 
     /// Returns the index of the game's result in [`GameResult::ALL`].
     #[inline]
-    fn result(self) -> usize {
+    pub(super) fn result(self) -> usize {
         usize::from(self.0 & 3)
     }
 

@@ -56,6 +56,8 @@ pub struct OpeningRow {
     pub name: &'static str,
     /// The lowest and the highest ECO code of the opening's positions that were the last named position of a game.
     pub eco: [&'static str; 2],
+    /// The number of games, including unfinished games.
+    pub games: u64,
     /// The number of games that White won.
     pub white: u64,
     /// The number of drawn games.
@@ -104,11 +106,6 @@ pub struct OpeningRow {
 }
 
 impl OpeningRow {
-    /// Returns the number of games, including unfinished games.
-    pub fn games(&self) -> u64 {
-        self.finished() + self.unfinished
-    }
-
     /// Returns the number of games with a result.
     pub fn finished(&self) -> u64 {
         self.white + self.draws + self.black
@@ -270,7 +267,7 @@ pub(super) fn opening_table(
         of_player,
     };
     let families = rows.families()?;
-    let named: u64 = families.iter().map(OpeningRow::games).sum();
+    let named: u64 = families.iter().map(|family| family.games).sum();
     let finished: u64 = average.finished.iter().sum();
     let points = average.expected(average.finished);
     Ok(OpeningTable {
@@ -359,7 +356,7 @@ impl OpeningRows<'_> {
     fn sort(&self, rows: &mut [OpeningRow]) {
         rows.sort_by(|a, b| {
             let by_points = a.points.unwrap_or(0.0).total_cmp(&b.points.unwrap_or(0.0));
-            by_points.then_with(|| (Reverse(a.games()), a.name).cmp(&(Reverse(b.games()), b.name)))
+            by_points.then_with(|| (Reverse(a.games), a.name).cmp(&(Reverse(b.games), b.name)))
         });
     }
 
@@ -391,6 +388,7 @@ impl OpeningRows<'_> {
                 codes.clone().min().unwrap_or_default(),
                 codes.max().unwrap_or_default(),
             ],
+            games: results.games(),
             white: results.white(),
             draws: results.draws(),
             black: results.black(),

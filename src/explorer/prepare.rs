@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     error::Result,
+    json::rounded,
     openings::{self, Opening},
     position::{BookMove, identity},
 };
@@ -53,7 +54,7 @@ pub struct PrepareQuery<'a> {
     /// The position, and the moves that led to it.
     pub line: Line,
     /// The filters. `players` names the player who prepares, and `opponents` names the opponent; neither list may be
-    /// empty. The other filters apply to the games of both players. `color` and `won` are ignored.
+    /// empty. The other filters apply to the games of both players. `color`, `won` and `lost` are ignored.
     pub filters: Filters,
     /// The color of the player. The opponent has the other one.
     pub color: Color,
@@ -223,7 +224,8 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
             players: players.to_vec(),
             opponents: opponents.to_vec(),
             color: Some(color),
-            won: None,
+            won: false,
+            lost: false,
             ..filters.clone()
         };
         sources.filters_of_all_games(&filters, "a preparation")
@@ -714,9 +716,4 @@ fn prepared_answer(
         games,
         source,
     }
-}
-
-/// Returns a number rounded to six decimal places.
-fn rounded(number: f64) -> f64 {
-    (1e6 * number).round() / 1e6
 }

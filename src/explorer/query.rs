@@ -153,9 +153,12 @@ pub struct Filters {
     /// The range of the rating of the player's opponent, or `None` for every opponent. It has no effect without a
     /// player.
     pub opponent_rating: Option<RatingRange>,
-    /// `true` for games that the player won, `false` for games that the player lost, `None` for any result.
-    pub won: Option<bool>,
-    /// The results; an empty list admits every result.
+    /// Whether games that the player won pass, in addition to games with one of `results`. If `results` is empty and
+    /// neither `won` nor `lost` is set, games with every result pass. `won` and `lost` have no effect without a player.
+    pub won: bool,
+    /// Whether games that the player lost pass, in addition to games with one of `results`.
+    pub lost: bool,
+    /// The results of games that pass. See `won` for an empty list.
     pub results: Vec<GameResult>,
     /// Whether games without a result are left out.
     pub skip_unfinished: bool,
@@ -199,6 +202,7 @@ impl Filters {
             opponents,
             opponent_rating,
             won,
+            lost,
             results,
             skip_unfinished,
             eco,
@@ -213,7 +217,7 @@ impl Filters {
             (!players.is_empty(), "player"),
             (!opponents.is_empty(), "opponent"),
             (opponent_rating.is_some(), "opponentRating"),
-            (won.is_some() || !results.is_empty(), "result"),
+            (*won || *lost || !results.is_empty(), "result"),
             (*skip_unfinished, "unfinished"),
             (eco.is_some(), "eco"),
             (opening.is_some(), "opening"),

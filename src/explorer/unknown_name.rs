@@ -25,13 +25,15 @@ const COMPARED: usize = 64;
 const CHECKED_NAMES: u32 = 1024;
 
 /// A name in [`Filters`] that occurs in no game, with similar names that do occur.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct UnknownName {
     /// The name in the filters.
     pub name: String,
     /// Similar names of players or events, the most similar first.
     pub nearest: Vec<String>,
+    #[serde(skip)]
     role: NameRole,
+    #[serde(skip)]
     how: NameMatch,
 }
 
@@ -141,7 +143,11 @@ impl<'a> NameSearch<'a> {
             NameRole::Event => &self.events,
         };
         let sources = self.sources.iter();
-        let all = used.get_or_init(|| sources.map(|source| used_numbers(source, role)).collect());
+        let all = used.get_or_init(|| {
+            sources
+                .map(|source| numbers_in(source, role).collect())
+                .collect()
+        });
         self.sources.iter().copied().zip(all)
     }
 
@@ -157,10 +163,13 @@ impl<'a> NameSearch<'a> {
             })?;
             return Ok(is_known);
         }
-        for (source, used) in self.used(role) {
+        for source in &self.sources {
             for name in names {
                 let numbers = source.numbers_of(name, self.how)?;
-                if numbers.iter().any(|number| used.contains(number)) {
+                // Most names that are known occur in one of the first games.
+                if !numbers.is_empty()
+                    && numbers_in(source, role).any(|number| numbers.contains(&number))
+                {
                     return Ok(true);
                 }
             }
@@ -210,12 +219,14 @@ impl<'a> NameSearch<'a> {
     }
 }
 
-/// Returns the numbers of the names in `source` that have the given role: names of players, or names of events.
-fn used_numbers(source: &OpenIndex, role: NameRole) -> FxHashSet<u32> {
-    match role {
-        NameRole::Player => source.rows.players.iter().flatten().copied().collect(),
-        NameRole::Event => source.rows.events.iter().copied().collect(),
-    }
+/// Returns an iterator over the numbers of the names that have the role `role` in the games of `source`. A number is
+/// repeated for each game.
+fn numbers_in(source: &OpenIndex, role: NameRole) -> impl Iterator<Item = u32> {
+    let (players, events) = match role {
+        NameRole::Player => (&source.rows.players[..], &[][..]),
+        NameRole::Event => (&[][..], &source.rows.events[..]),
+    };
+    players.iter().flatten().chain(events).copied()
 }
 
 /// Collects the names that are most similar to a name that occurs in no game.

@@ -38,7 +38,10 @@ pub(super) struct Board {
     rules: Option<PositionRules>,
     /// A name in the filters that no game has, if no game passes the filters.
     #[serde(skip_serializing_if = "Option::is_none", rename = "unknownName")]
-    unknown_name: Option<UnknownNameAnswer>,
+    unknown_name: Option<UnknownName>,
+    /// The number of games that the history leaves out, if the answer has a history by month.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "unknownMonths")]
+    unknown_months: Option<u64>,
     /// The moves whose positions more games reach than played the move. `None` if the request asks for transpositions,
     /// but they are unknown.
     transpositions: Option<Vec<Transpositions>>,
@@ -57,14 +60,6 @@ pub(super) struct Board {
     /// The times that the moves took, if the request asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     clocks: Option<ClockTimes>,
-}
-
-/// A name that occurs in the filters but in no game, and the names that are most similar to it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-struct UnknownNameAnswer {
-    name: String,
-    /// The most similar names, the best one first.
-    nearest: Vec<String>,
 }
 
 /// The times that players took for their moves in a position.
@@ -153,6 +148,7 @@ impl Board {
         Board {
             rules: request.legal.then(|| PositionRules::new(line)),
             unknown_name: None,
+            unknown_months: answer.unknown_months,
             transpositions: is_known.then(|| transpositions.collect()),
             min_game: explorer.min_game(filters),
             max_ply: explorer.max_ply(filters),
@@ -164,10 +160,7 @@ impl Board {
 
     /// Stores a name that occurs in the filters but in no game, and the names that are most similar to it.
     pub(super) fn set_unknown_name(&mut self, unknown: UnknownName) {
-        self.unknown_name = Some(UnknownNameAnswer {
-            name: unknown.name,
-            nearest: unknown.nearest,
-        });
+        self.unknown_name = Some(unknown);
     }
 
     /// Adds the evaluations of `pos` and of the positions after its legal moves.

@@ -37,6 +37,9 @@ use crate::{
 /// that at least one in N games reaches.
 const MOST_REACH: u32 = 10_000;
 
+/// The maximum length of a list of gaps.
+const MOST_GAPS: u32 = 10_000;
+
 impl AppState {
     /// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the games that pass the filters and
     /// returns its file. If the request has the parameter `count`, returns the size and the equivalent command instead,
@@ -56,10 +59,7 @@ impl AppState {
             _ => None,
         })?;
         let by = by.unwrap_or(OwnMoveRule::Score);
-        let one_in = parameters
-            .number("reach")?
-            .unwrap_or(200)
-            .clamp(1, MOST_REACH);
+        let one_in = parameters.number("reach", 1..=MOST_REACH)?.unwrap_or(200);
         let depth = depth(&parameters)?;
         let of = self.made_of(key, &query.filters, &parameters)?;
         if !only_counts && let Some(content) = self.take_made(&of) {
@@ -138,7 +138,7 @@ impl AppState {
             query, parameters, ..
         } = self.request(key, Route::Gaps)?;
         let (color, depth) = (side(&parameters)?, depth(&parameters)?);
-        let limit = parameters.number("limit")?.unwrap_or(20);
+        let limit = parameters.number("limit", 0..=MOST_GAPS)?.unwrap_or(20);
         let served = self.served_repertoire(&parameters, color)?;
         let edited = served.edited(&parameters)?;
         let (name, variant) = (&served.name, query.line.variant());
@@ -165,7 +165,7 @@ impl AppState {
         let total = found.gaps.len();
         found.gaps.truncate(limit as usize);
         found.several_moves.truncate(limit as usize);
-        Content::camel_json(&FoundGaps { total, found })
+        self.with_unknown_name(&query.filters, &FoundGaps { total, found })
     }
 
     /// Answers `/repertoire`: returns the report of each served repertoire on a position, in the games that pass the
@@ -201,7 +201,7 @@ impl AppState {
             });
         }
         let document = BTreeMap::from([("repertoires", reports)]);
-        self.cached(key, Content::json(&document)?)
+        self.answered(key, &query.filters, &document)
     }
 
     /// Returns the PGN of a served repertoire without the moves that a user has removed. The lines that the user has

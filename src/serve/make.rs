@@ -50,6 +50,9 @@ const SIZE_ADVICE: &str = "raise minGame or lower depth";
 /// The memory budget for counting games, in bytes. Counts that exceed it are spilled to temporary files.
 pub(super) const MEMORY: usize = 128 << 20;
 
+/// The maximum value of the parameter `minGame`, the number of games in which a move of a book must have been played.
+const MOST_MIN_GAME: u32 = 1_000_000;
+
 /// The maximum number of half-moves of a game that are counted for a book.
 const DEEPEST: u32 = 600;
 
@@ -266,7 +269,7 @@ impl AppState {
             "positions": positions,
             "entries": entries,
             "bytes": size,
-            "command": plan.command,
+            "command": (entries > 0).then_some(plan.command),
         }))
     }
 
@@ -278,7 +281,9 @@ impl AppState {
         as_pgn: bool,
     ) -> Result<BookPlan, Refusal> {
         let mut words = OptionWords::default();
-        let min_game = parameters.number("minGame")?.unwrap_or(3).max(1);
+        let min_game = parameters
+            .number("minGame", 1..=MOST_MIN_GAME)?
+            .unwrap_or(3);
         words.add("--min-game", min_game);
         let depth = depth(parameters)?;
         words.add("--max-ply", depth);
@@ -347,6 +352,9 @@ impl AppState {
         depth: u32,
         words: &mut OptionWords,
     ) -> Result<Counting, Refusal> {
+        if let Some(unknown) = self.explorer.unknown_name(filters)? {
+            return Err(Refusal::bad(unknown.to_string()));
+        }
         let files = self.explorer.files(filters)?;
         let games: u64 = files.iter().map(|file| file.games).sum();
         if games > self.book_games {
@@ -431,8 +439,7 @@ fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
 /// Returns the maximum number of half-moves of each game that are counted, which the parameter `depth` states. Default:
 /// 24.
 pub(super) fn depth(parameters: &Parameters) -> Result<u32, Refusal> {
-    let depth = parameters.number("depth")?.unwrap_or(24);
-    Ok(depth.clamp(1, DEEPEST))
+    Ok(parameters.number("depth", 1..=DEEPEST)?.unwrap_or(24))
 }
 
 /// Returns two numbers about a Polyglot book, given as its bytes: the number of its moves, and the number of its
@@ -510,6 +517,7 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
         opponents,
         opponent_rating,
         won,
+        lost,
         results,
         eco,
         opening,
@@ -573,14 +581,20 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     if made.require_date {
         words.switch("--require-date");
     }
-    made.results = match (*won, *color) {
-        (None, _) => results.clone(),
-        (Some(_), None) => return Err(Refusal::bad("result: choose the color of the player too")),
-        (Some(won), Some(color)) => {
-            let winner = if won { color } else { !color };
-            vec![winner.fold_wb(GameResult::WhiteWins, GameResult::BlackWins)]
+    made.results.clone_from(results);
+    match *color {
+        None if *won || *lost => {
+            return Err(Refusal::bad("result: choose the color of the player too"));
         }
-    };
+        None => {}
+        Some(color) => {
+            let winners = [(*won, color), (*lost, !color)];
+            for (_, winner) in winners.into_iter().filter(|(is_wanted, _)| *is_wanted) {
+                let result = winner.fold_wb(GameResult::WhiteWins, GameResult::BlackWins);
+                made.results.push(result);
+            }
+        }
+    }
     for result in &made.results {
         words.add("--result", result.token());
     }
@@ -692,6 +706,10 @@ mod tests {
             (
                 "player=a&player=b&color=white&opponent=c&opponent=d",
                 "--white a --white b --black c --black d --exact",
+            ),
+            (
+                "player=a&color=black&result=draw,win,loss",
+                "--black a --exact --result 1/2-1/2 --result 0-1 --result 1-0",
             ),
             ("requireDate=1", "--require-date"),
             (

@@ -13,8 +13,7 @@ use crate::{
     position::Keyed,
 };
 
-/// The maximum number of lines that a request for a preparation may ask for. Greater numbers are reduced to this
-/// number.
+/// The maximum number of lines that a request for a preparation may ask for.
 const MOST_LINES: u32 = 50;
 
 impl AppState {
@@ -50,17 +49,18 @@ impl AppState {
             Some(edited) => edited.known.own_moves(&Keyed::new(pos.clone())),
             None => Ok(Vec::new()),
         };
+        let filters = Filters {
+            players: me,
+            opponents: query.filters.players,
+            ..query.filters
+        };
         let prepared = self.explorer.prepare(&PrepareQuery {
             line: query.line,
-            filters: Filters {
-                players: me,
-                opponents: query.filters.players,
-                ..query.filters
-            },
+            filters: filters.clone(),
             color,
             repertoire: repertoire.as_ref().map(|_| &moves as _),
-            lines: parameters.number("lines")?.unwrap_or(0).min(MOST_LINES) as usize,
+            lines: parameters.number("lines", 0..=MOST_LINES)?.unwrap_or(0) as usize,
         })?;
-        self.cached(key, Content::camel_json(&prepared)?)
+        self.answered(key, &filters, &prepared)
     }
 }

@@ -41,6 +41,12 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, text)
     }
 
+    /// Adds an advice to the end of the message.
+    pub(super) fn with_advice(mut self, advice: &str) -> Refusal {
+        self.text += &format!("; {advice}");
+        self
+    }
+
     /// Creates a refusal for a request that comes from a page of another site, with status 403.
     pub(super) fn forbidden(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::FORBIDDEN, text)

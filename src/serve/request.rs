@@ -1,6 +1,8 @@
 //! Requests for counts, games and books: splits query strings into [`Parameters`], and parses, checks and converts
 //! their values to queries.
 
+use std::ops::RangeInclusive;
+
 use shakmaty::{Color, uci::UciMove};
 
 use super::refusal::Refusal;
@@ -20,7 +22,13 @@ const LONGEST_PAGE: u32 = 200;
 
 /// The maximum number of games that a request for a list may skip. The limit is needed because all skipped games must
 /// be ranked.
-pub(super) const MOST_SKIPPED: u32 = 10_000;
+const MOST_SKIPPED: u32 = 10_000;
+
+/// The maximum value of the filter by the number of half-moves. An index stores no greater number.
+const MOST_MIN_PLY: u32 = u16::MAX as u32;
+
+/// The highest rating in a filter by rating group. Higher ratings in games are taken for unknown.
+const HIGHEST_RATING: u32 = 4000;
 
 /// The names of the parameters that select a position.
 const POSITION: [&str; 3] = ["variant", "fen", "play"];
@@ -47,10 +55,11 @@ const FILTERS: [&str; 17] = [
 ];
 
 /// The names of the parameters of a list of games, in addition to a position and filters.
-const OF_LISTS: [&str; 5] = ["moves", "skip", "limit", "sort", "fold"];
+const OF_LISTS: [&str; 4] = ["skip", "limit", "sort", "fold"];
 
 /// The names of the parameters that only the routes of Lichess's API have, in addition to those of a list of games.
-const OF_LICHESS: [&str; 7] = [
+const OF_LICHESS: [&str; 8] = [
+    "moves",
     "topGames",
     "recentGames",
     "history",
@@ -59,9 +68,6 @@ const OF_LICHESS: [&str; 7] = [
     "clocks",
     "legal",
 ];
-
-/// The names of the parameters of `/book`, the route that returns the moves of books, in addition to a position.
-const OF_BOOKS: [&str; 4] = ["source", "moves", "since", "until"];
 
 /// The names of the parameters for making a book, in addition to filters.
 const OF_MAKING: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
@@ -138,8 +144,7 @@ impl Route {
             Route::Make => &[&["variant"], &FILTERS, &OF_MAKING],
             Route::Build => &[&["variant"], &FILTERS, &OF_BUILDING],
             Route::Gaps => &[&["variant"], &FILTERS, &OF_FINDING],
-            Route::Game => &[&POSITION, &["source"]],
-            Route::Book => &[&POSITION, &OF_BOOKS],
+            Route::Game | Route::Book => &[&POSITION, &["source"]],
         };
         Some(groups.concat())
     }
@@ -202,15 +207,15 @@ impl Request {
         };
         let mut query = Query::new(line(parameters)?, view);
         query.filters = filters(route, parameters)?;
-        if let Some(moves) = parameters.number("moves")? {
+        if let Some(moves) = parameters.length("moves")? {
             query.moves = Some(moves as usize);
         }
-        if let Some(games) = parameters.number("topGames")?
+        if let Some(games) = parameters.length("topGames")?
             && route != Route::Player
         {
             query.top_games = games as usize;
         }
-        if let Some(games) = parameters.number("recentGames")?
+        if let Some(games) = parameters.length("recentGames")?
             && route != Route::Masters
         {
             query.recent_games = Some(games as usize);
@@ -324,18 +329,19 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
         ),
     };
     filters.event = names(parameters, "event")?.pop();
-    filters.won = match parameters.text("result") {
-        Some("win") => Some(true),
-        Some("loss") => Some(false),
-        _ => None,
-    };
-    match filters.won {
-        Some(_) if filters.players.is_empty() => {
-            let problem = "result: win and loss are a player's; name one";
-            return Err(Refusal::bad(problem));
+    for wanted in parameters
+        .list("result", wanted_result)?
+        .unwrap_or_default()
+    {
+        match wanted {
+            WantedResult::Game(result) => filters.results.push(result),
+            WantedResult::Win => filters.won = true,
+            WantedResult::Loss => filters.lost = true,
         }
-        Some(_) => {}
-        None => filters.results = parameters.list("result", result)?.unwrap_or_default(),
+    }
+    if (filters.won || filters.lost) && filters.players.is_empty() {
+        let problem = "result: win and loss are a player's; name one";
+        return Err(Refusal::bad(problem));
     }
     filters.eco = match parameters.text("eco") {
         None | Some("") => None,
@@ -351,7 +357,8 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
                 .map_err(|err| Refusal::bad(format!("opening: {err}")))?,
         ),
     };
-    filters.min_ply = parameters.number("minPly")?.unwrap_or(0);
+    let plies = parameters.number("minPly", 0..=MOST_MIN_PLY)?;
+    filters.min_ply = plies.unwrap_or(0);
     filters.require_date = parameters.flag("requireDate")?.unwrap_or(false);
     Ok(filters)
 }
@@ -403,12 +410,21 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
 /// Returns `(None, false)` if the request does not filter by rating: if it lacks the parameter, or if the parameter
 /// contains all groups. Clients of Lichess's API send all groups to get all games.
 fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), Refusal> {
+    let is_rating = |text: &str| {
+        text.parse()
+            .is_ok_and(|rating: u32| rating <= HIGHEST_RATING)
+    };
     let group = |text: &str| match text {
         "unknown" => Some(None),
-        text if text.starts_with('+') => None,
+        text if text.starts_with('+') || !is_rating(text) => None,
         text => text.parse().ok().map(Some),
     };
-    let Some(named) = parameters.list("ratings", group)? else {
+    let named = parameters.list("ratings", group).map_err(|refusal| {
+        refusal.with_advice(&format!(
+            "write ratings from 0 to {HIGHEST_RATING}, or unknown"
+        ))
+    })?;
+    let Some(named) = named else {
         return Ok((None, false));
     };
     if RatingGroup::all().all(|group| named.contains(&Some(group))) {
@@ -426,14 +442,23 @@ pub(super) fn side(name: &str) -> Option<Option<Color>> {
     }
 }
 
-/// Parses a result, given as a word such as `draw` or as in PGN. Returns `None` for any other text.
-fn result(text: &str) -> Option<GameResult> {
-    match text {
-        "white" => Some(GameResult::WhiteWins),
-        "black" => Some(GameResult::BlackWins),
-        "draw" | "draws" => Some(GameResult::Draw),
-        token => GameResult::from_token(token.as_bytes()),
-    }
+/// A result that games may have, from a request.
+enum WantedResult {
+    Game(GameResult),
+    /// The player wins.
+    Win,
+    /// The player loses.
+    Loss,
+}
+
+/// Parses a result: `win`, `loss`, `draw`, or a result as in PGN. Returns `None` for any other text.
+fn wanted_result(text: &str) -> Option<WantedResult> {
+    Some(match text {
+        "win" => WantedResult::Win,
+        "loss" => WantedResult::Loss,
+        "draw" => WantedResult::Game(GameResult::Draw),
+        token => WantedResult::Game(GameResult::from_token(token.as_bytes())?),
+    })
 }
 
 /// Returns the page of the list of games that a request names. For routes other than [`Route::Games`], returns the
@@ -446,16 +471,11 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
         fold_matches: false,
     };
     if route == Route::Games {
-        let skip = parameters.number("skip")?.unwrap_or(0);
-        if skip > MOST_SKIPPED {
-            let problem = format!("skip: at most {MOST_SKIPPED}; narrow the games with filters");
-            return Err(Refusal::bad(problem));
-        }
-        page.skip = skip as usize;
-        page.limit = parameters
-            .number("limit")?
-            .unwrap_or(PAGE)
-            .min(LONGEST_PAGE) as usize;
+        let skip = parameters.number("skip", 0..=MOST_SKIPPED);
+        let skip = skip.map_err(|refusal| refusal.with_advice("narrow the games with filters"))?;
+        page.skip = skip.unwrap_or(0) as usize;
+        let limit = parameters.number("limit", 0..=LONGEST_PAGE)?;
+        page.limit = limit.unwrap_or(PAGE) as usize;
         page.sort = parameters
             .choice("sort", |name| name.parse().ok())?
             .unwrap_or_default();
@@ -476,7 +496,7 @@ const REPEATED: [&str; 4] = ["player", "opponent", "me", "with"];
 ///
 /// let parameters = Parameters::parse("fen=8/8+w&moves=99999999999&speeds[]=blitz")?;
 /// assert_eq!(parameters.text("fen"), Some("8/8 w"));
-/// assert_eq!(parameters.number("moves")?, Some(u32::MAX));
+/// assert_eq!(parameters.length("moves")?, Some(u32::MAX));
 /// assert!(Parameters::parse("moves=1&moves=2").is_err());
 /// # Ok::<(), polybook::serve::Refusal>(())
 /// ```
@@ -576,21 +596,36 @@ impl Parameters {
         }
     }
 
-    /// Returns the number that the parameter `name` contains, or `None` if the parameter is not given. A number that
-    /// does not fit into a `u32` becomes `u32::MAX`, which exceeds the limits of all routes.
+    /// Returns the number that the parameter `name` contains, or `None` if the parameter is not given.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if the text does not consist of digits, or if the number is not in `range`. The message
+    /// contains the range.
+    pub fn number(&self, name: &str, range: RangeInclusive<u32>) -> Result<Option<u32>, Refusal> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        let number = digits(text).filter(|number| range.contains(number));
+        let (first, last) = (range.start(), range.end());
+        let problem = || format!("{name}: write a number from {first} to {last}, not \"{text}\"");
+        number.map(Some).ok_or_else(|| Refusal::bad(problem()))
+    }
+
+    /// Returns the length of a list that the parameter `name` contains, or `None` if the parameter is not given. Lichess's
+    /// API has such parameters, and shortens lists that are longer than its limits. Therefore every number is accepted,
+    /// and a number that does not fit into a `u32` becomes `u32::MAX`.
     ///
     /// # Errors
     ///
     /// Returns a refusal if the text does not consist of digits.
-    pub fn number(&self, name: &str) -> Result<Option<u32>, Refusal> {
+    pub fn length(&self, name: &str) -> Result<Option<u32>, Refusal> {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
-        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            let problem = format!("{name}: not a number from 0: \"{text}\"");
-            return Err(Refusal::bad(problem));
-        }
-        Ok(Some(text.parse().unwrap_or(u32::MAX)))
+        let problem = || format!("{name}: write a number from 0, not \"{text}\"");
+        let length = digits(text).ok_or_else(|| Refusal::bad(problem()))?;
+        Ok(Some(length))
     }
 
     /// Returns the boolean that the parameter `name` contains, or `None` if the parameter is not given. Accepts `true`,
@@ -650,6 +685,13 @@ fn known<T>(name: &str, text: &str, parse: impl Fn(&str) -> Option<T>) -> Result
     parse(text).ok_or_else(|| Refusal::bad(format!("{name}: unknown value \"{text}\"")))
 }
 
+/// Returns the number whose decimal digits are `text`, or `u32::MAX` if it does not fit into a `u32`. Returns `None` if
+/// the text is empty or contains anything but digits.
+fn digits(text: &str) -> Option<u32> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u32::MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -699,7 +741,11 @@ mod tests {
             "color=white&opponent=me",
             "history=perhaps",
             "ratings=%2B1600",
+            "ratings=4001",
             "ratings=99999999999",
+            "result=win",
+            "result=white&player=me",
+            "minPly=65536",
             "eco=Z99",
             "player=",
             "player=+%09",
@@ -744,9 +790,10 @@ mod tests {
         );
         parsed(Route::Lichess, "modes=x&skip=-1&speeds[]=blitz&play=");
         parsed(Route::Lichess, "color=white");
-        parsed(Route::Book, "moves=5&source=x");
+        parsed(Route::Book, "play=e2e4&source=x");
         for (route, query, named) in [
-            (Route::Book, "player=&moves=5&tint=red", "player, tint: "),
+            (Route::Book, "player=&tint=red", "player, tint: "),
+            (Route::Games, "moves=5", "moves: "),
             (Route::Games, "skip=1&topGames=3", "topGames: "),
         ] {
             let refusal = Request::parse(route, query).unwrap_err();
@@ -783,14 +830,8 @@ mod tests {
         let all = "ratings=0,1000,1200,1400,1600,1800,2000,2200,2500";
         let filters = parsed(Route::Lichess, all).query.filters;
         assert_eq!((filters.groups, filters.unrated), (None, false));
-        let request = parsed(
-            Route::Games,
-            "limit=999999999999&skip=7&sort=rating&result=1-0,draw",
-        );
-        assert_eq!(
-            (request.page.skip, request.page.limit),
-            (7, LONGEST_PAGE as usize)
-        );
+        let request = parsed(Route::Games, "limit=200&skip=7&sort=rating&result=1-0,draw");
+        assert_eq!((request.page.skip, request.page.limit), (7, 200));
         let names = "player=Tal&player=%20M.%20Tal&opponent=a&opponent=b";
         let filters = parsed(Route::Games, names).query.filters;
         assert_eq!(filters.players, ["Tal", "M. Tal"]);
@@ -798,11 +839,44 @@ mod tests {
         let results = [GameResult::WhiteWins, GameResult::Draw];
         assert_eq!(request.query.filters.results, results);
         assert_eq!(parsed(Route::Games, "skip=10000").page.skip, 10_000);
+        assert_eq!(parsed(Route::Games, "limit=0").page.limit, 0);
         // A page other than the requested one would be a wrong answer.
-        for skip in ["10001", "4294967295", "99999999999"] {
-            let refusal = Request::parse(Route::Games, &format!("skip={skip}")).unwrap_err();
-            assert_eq!(refusal.status(), 400);
+        for (query, problem) in [
+            (
+                "skip=10001",
+                "skip: write a number from 0 to 10000, not \"10001\"; narrow the games with filters",
+            ),
+            (
+                "limit=201",
+                "limit: write a number from 0 to 200, not \"201\"",
+            ),
+            (
+                "limit=99999999999",
+                "limit: write a number from 0 to 200, not \"99999999999\"",
+            ),
+            (
+                "limit=-1",
+                "limit: write a number from 0 to 200, not \"-1\"",
+            ),
+            (
+                "ratings=9999",
+                "ratings: unknown value \"9999\"; write ratings from 0 to 4000, or unknown",
+            ),
+        ] {
+            let refusal = Request::parse(Route::Games, query).unwrap_err();
+            assert_eq!((refusal.status(), refusal.text()), (400, problem));
         }
+        // Lichess's API shortens the lists.
+        let request = parsed(
+            Route::Lichess,
+            "moves=99999999999&topGames=99&recentGames=99",
+        );
+        assert_eq!(request.query.moves, Some(u32::MAX as usize));
+        let filters = parsed(Route::Games, "player=me&result=win,draw,loss")
+            .query
+            .filters;
+        assert_eq!((filters.won, filters.lost), (true, true));
+        assert_eq!(filters.results, [GameResult::Draw]);
     }
 
     fn parsed_parameters(query: &str) -> Parameters {
@@ -821,11 +895,17 @@ mod tests {
 
     #[test]
     fn numbers_are_bounded_but_not_negative() {
-        assert_eq!(parsed_parameters("moves=007").number("moves"), Ok(Some(7)));
+        assert_eq!(parsed_parameters("moves=007").length("moves"), Ok(Some(7)));
         assert_eq!(
-            parsed_parameters("moves=99999999999").number("moves"),
+            parsed_parameters("moves=99999999999").length("moves"),
             Ok(Some(u32::MAX))
         );
+        assert_eq!(
+            parsed_parameters("skip=7").number("skip", 1..=7),
+            Ok(Some(7))
+        );
+        assert!(parsed_parameters("skip=8").number("skip", 1..=7).is_err());
+        assert!(parsed_parameters("skip=0").number("skip", 1..=7).is_err());
         for query in [
             "moves=-1",
             "moves=",
@@ -835,7 +915,7 @@ mod tests {
         ] {
             assert_eq!(
                 parsed_parameters(query)
-                    .number("moves")
+                    .length("moves")
                     .unwrap_err()
                     .status(),
                 400,

@@ -2,6 +2,7 @@
 //! page needs.
 
 use std::{
+    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -248,6 +249,9 @@ async fn of_texts(
     Ok(content.answer_from_files(request.headers()))
 }
 
+/// The maximum number of names that are suggested.
+const MOST_SUGGESTED: u32 = 50;
+
 /// The default number of names that are suggested.
 const SUGGESTED: u32 = 8;
 
@@ -276,7 +280,8 @@ impl AppState {
         })?;
         let missing = || Refusal::bad("field: missing; write player, event or opening");
         let text = parameters.text("text").unwrap_or_default();
-        let limit = parameters.number("limit")?.unwrap_or(SUGGESTED) as usize;
+        let limit = parameters.number("limit", 0..=MOST_SUGGESTED)?;
+        let limit = limit.unwrap_or(SUGGESTED) as usize;
         let source = parameters.filled("source")?;
         self.check_source(source)?;
         if let Some(needs) = self.explorer.lacks_games(source, "names")
@@ -330,14 +335,15 @@ impl AppState {
     pub(super) fn facets(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Facets)?.query;
         let facets = self.explorer.facets(&query.line, &query.filters)?;
-        self.cached(key, Content::json(&facets)?)
+        self.answered(key, &query.filters, &facets)
     }
 
     /// Returns the results in a position by rating group.
     pub(super) fn scores(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Scores)?.query;
         let scores = self.explorer.scores(&query.line, &query.filters)?;
-        self.cached(key, Content::json(&scores)?)
+        let scores = BTreeMap::from([("scores", scores)]);
+        self.answered(key, &query.filters, &scores)
     }
 
     /// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path
@@ -345,6 +351,6 @@ impl AppState {
     pub(super) fn openings(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Openings)?.query;
         let openings = self.explorer.openings(&query.line, &query.filters)?;
-        self.cached(key, Content::camel_json(&openings)?)
+        self.answered(key, &query.filters, &openings)
     }
 }

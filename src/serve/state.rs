@@ -26,7 +26,7 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     evals::Evals,
-    explorer::{Answer, Explorer, Filters, Overview},
+    explorer::{Answer, Explorer, Filters, Overview, UnknownName},
     storage::output::FileState,
     task,
 };
@@ -144,6 +144,15 @@ struct WithBoard {
     #[serde(flatten)]
     answer: Answer,
     polybook: Board,
+}
+
+/// An answer of a route that only polybook has, extended by the name in the filters that no game has.
+#[derive(Serialize)]
+struct WithUnknownName<'a, T> {
+    #[serde(flatten)]
+    answer: &'a T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown_name: Option<UnknownName>,
 }
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -346,6 +355,7 @@ impl AppState {
             polybook.add_times(request.query.line.position(), &times);
         }
         // The board contains these numbers, and strict clients of Lichess's API do not expect them.
+        answer.unknown_months = None;
         for mv in &mut answer.moves {
             mv.reached = None;
         }
@@ -364,11 +374,8 @@ impl AppState {
     /// Returns a page of the list of games that reach a position, as JSON.
     pub(super) fn games(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
-        let mut list = self.explorer.games(&request.query, &request.page)?;
-        list.next = list
-            .next
-            .filter(|next| *next <= super::request::MOST_SKIPPED as usize);
-        self.cached(key, Content::json(&list)?)
+        let list = self.explorer.games(&request.query, &request.page)?;
+        self.answered(key, &request.query.filters, &list)
     }
 
     /// Returns a page of the games that reach a position, as PGN. If the texts of the games are long, the page contains
@@ -534,6 +541,30 @@ impl AppState {
     /// stored before.
     pub(super) fn keep_made(&self, of: MadeOf, content: Content) {
         *task::lock(&self.last_made) = Some((of, content));
+    }
+
+    /// Returns the response `answer` as JSON with keys in camel case, and stores it in the cache. If the names in
+    /// `filters` explain why no game passes, the response also contains the unknown name and similar names.
+    pub(super) fn answered(
+        &self,
+        key: &CacheKey,
+        filters: &Filters,
+        answer: &impl Serialize,
+    ) -> Result<Content, Refusal> {
+        self.cached(key, self.with_unknown_name(filters, answer)?)
+    }
+
+    /// Returns the response `answer` like [`answered`](AppState::answered), but does not store it.
+    pub(super) fn with_unknown_name(
+        &self,
+        filters: &Filters,
+        answer: &impl Serialize,
+    ) -> Result<Content, Refusal> {
+        let unknown_name = self.explorer.unknown_name(filters)?;
+        Content::camel_json(&WithUnknownName {
+            answer,
+            unknown_name,
+        })
     }
 
     /// Stores a response that was computed from the index in the cache, and returns the response.

@@ -140,7 +140,7 @@
  * @property {OpeningRow[]} [variations]
  */
 /** @typedef {{ games: number, unnamed: number, averageScore: number | null, families: OpeningRow[] }} Openings */
-/** @typedef {{ games: number, entries?: number, answers?: number, bytes: number, command: string }} BookSize A repertoire has answers instead of entries. */
+/** @typedef {{ games: number, entries?: number, answers?: number, bytes: number, command: string | null }} BookSize A repertoire has answers instead of entries. The command is null if the book would be empty. */
 /** @typedef {WrittenMove & { oneIn: number | null, games: number }} Gap A reply without an answer. One in `oneIn` games reaches it. */
 /** @typedef {{ name: string, color: "white" | "black", pgn: boolean, version: string }} ServedRepertoire `pgn` says whether it is a PGN file, which can be edited. `version` differs for each state of the file. */
 /** @typedef {WrittenMove & { answers?: WrittenMove[], added?: boolean }} KnownMove A move of a repertoire. An opponent's move has the answers to it. `added` is true for a move that only the edits of the user contain. */

@@ -110,14 +110,14 @@ async function trends(of, sans, signal) {
   const byYear = where({ history: "moves", moves: 8, topGames: 0, recentGames: 0 });
   const isShown = trendsAreBelow() || session.view.tab === "trends";
   try {
-    const [{ history: all }, ratings] = await Promise.all([
+    const [{ history: all }, { scores }] = await Promise.all([
       /** @type {Promise<{ history: AnyYear[] }>} */ (ask("lichess", byYear, signal)),
-      isShown ? /** @type {Promise<RatingScore[]>} */ (ask("scores", where({ by: "rating" }), signal)) : [],
+      isShown ? /** @type {Promise<{ scores: RatingScore[] }>} */ (ask("scores", where({ by: "rating" }), signal)) : { scores: [] },
     ]);
     if (signal.aborted) return;
     const years = /** @type {Year[]} */ (all.filter(({ year }) => year !== null));
     showSpark(byId("heading").querySelector(".spark"), years);
-    if (isShown) showTrends(byId("trends"), years, ratings, sans);
+    if (isShown) showTrends(byId("trends"), years, scores, sans);
   } catch (error) {
     if (!signal.aborted && isShown) fill(byId("trends"), p("problem", words(error)));
   }

@@ -199,14 +199,14 @@ export class BookDialog {
   /** @param {BookSize} size */
   #show({ games, entries, answers = 0, bytes, command }) {
     const made = entries ?? answers;
-    this.#command = command;
+    this.#command = command ?? "";
     this.#able(made > 0);
     fill(
       this.#preview,
       p("size", counted(made, entries === undefined ? "answer" : "move")),
       p("quiet", made ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}. To keep more moves, lower the minimum number of games${this.#choice.weights === "results" ? ", or choose weights by number of games" : ""}.`),
       ...(entries ? this.#firstMoves() : []),
-      make("details", { open: "" }, make("summary", "", "Command for the terminal"), make("code", "command", commandLines(command))),
+      ...(command ? [make("details", { open: "" }, make("summary", "", "Command for the terminal"), make("code", "command", commandLines(command)))] : []),
     );
   }
 
