@@ -62,7 +62,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Another run is writing the file or directory.
-    #[error("{}: another run is writing it: wait for that run, or name another output", .path.display())]
+    #[error("{}: another run of polybook is writing this output: wait until that run ends, or name another output", .path.display())]
     Busy {
         /// The file or directory.
         path: PathBuf,
@@ -90,7 +90,7 @@ pub enum Error {
     #[error("interrupted")]
     Interrupted,
     /// A thread of the operation panicked. This is a bug in polybook or in a library that polybook uses.
-    #[error("internal error: {message}; please report it")]
+    #[error("internal error: {message}; please report this message")]
     Panicked {
         /// The message of the panic, on one line.
         message: String,

@@ -78,18 +78,18 @@ impl Format {
     }
 
     const fn archive(name: &'static str) -> Format {
-        Format::foreign(name, "unpack it and name the files in it")
+        Format::foreign(name, "unpack the archive and name the files in it")
     }
 
     const fn games(name: &'static str) -> Format {
         Format::foreign(
             name,
-            "export its games as PGN with the program that made it",
+            "export the games as PGN with the program that made this file",
         )
     }
 
     const fn table(name: &'static str) -> Format {
-        Format::foreign(name, "write its games as PGN")
+        Format::foreign(name, "write the games as PGN")
     }
 
     /// Recognizes a format by the signature in `start`, the first bytes of a file. Returns `None` if `start` contains
@@ -129,23 +129,23 @@ pub(crate) const LONGEST_SIGNATURE: usize = 265;
 
 const GZIP: Format = Format::new(
     FileKind::Gzip,
-    "compressed with gzip",
-    "unpack it, for instance with gzip -dc",
+    "a file compressed with gzip",
+    "unpack the file, for instance with gzip -dc",
 );
 const BZIP2: Format = Format::new(
     FileKind::Bzip2,
-    "compressed with bzip2",
-    "unpack it, for instance with bzip2 -dc",
+    "a file compressed with bzip2",
+    "unpack the file, for instance with bzip2 -dc",
 );
 const ZSTD: Format = Format::new(
     FileKind::Zstd,
-    "compressed with zstd",
-    "unpack it, for instance with zstd -dc",
+    "a file compressed with zstd",
+    "unpack the file, for instance with zstd -dc",
 );
 const ZIP: Format = Format::new(
     FileKind::Zip,
     "a zip archive",
-    "unpack it and name the files in it",
+    "unpack the archive and name the files in it",
 );
 const RAR: Format = Format::archive("a RAR archive");
 const LHA: Format = Format::archive("an LHA archive");
@@ -154,9 +154,9 @@ const SCID: Format = Format::games("a Scid database");
 const ARENA_BOOK: Format = Format::games("an Arena book (ABK)");
 const UTF_16: Format = Format::foreign(
     "text in UTF-16",
-    "convert it to UTF-8, for instance with iconv -f UTF-16 -t UTF-8",
+    "convert the file to UTF-8, for instance with iconv -f UTF-16 -t UTF-8",
 );
-const WEB_PAGE: Format = Format::foreign("a web page", "download the file that it links to");
+const WEB_PAGE: Format = Format::foreign("a web page", "download the file to which the page links");
 const IMAGE: Format = Format::foreign("an image", "name a file of games");
 
 /// The signature of a file format: an offset, and the bytes at this offset.
@@ -169,7 +169,7 @@ const SIGNATURES: &[(Signature, Format)] = &[
         Format::new(
             FileKind::Sqlite,
             "an SQLite database",
-            "if it is an OOBS database, make another format of it with polybook convert",
+            "if the file is an OOBS database, convert it to another format with polybook convert",
         ),
     ),
     (
@@ -177,7 +177,7 @@ const SIGNATURES: &[(Signature, Format)] = &[
         Format::new(
             FileKind::Evals,
             "a store of evaluations",
-            "give it to --evals or to polybook evals as a file",
+            "name the store after --evals, or as an input of polybook evals",
         ),
     ),
     (
@@ -185,7 +185,7 @@ const SIGNATURES: &[(Signature, Format)] = &[
         Format::new(
             FileKind::Parquet,
             "a Parquet file",
-            "write its games as PGN, or name the directory of counts that it is in",
+            "write the games as PGN, or name the directory of counts to which this file belongs",
         ),
     ),
     ((0, b"\x1f\x8b\x08"), GZIP),
@@ -196,8 +196,8 @@ const SIGNATURES: &[(Signature, Format)] = &[
         (0, b"\xfd7zXZ\0"),
         Format::new(
             FileKind::Xz,
-            "compressed with xz",
-            "unpack it, for instance with xz -dc",
+            "a file compressed with xz",
+            "unpack the file, for instance with xz -dc",
         ),
     ),
     ((0, b"7z\xbc\xaf\x27\x1c"), Format::archive("a 7z archive")),
@@ -225,15 +225,15 @@ const SIGNATURES: &[(Signature, Format)] = &[
     (
         (0, b"LRZI"),
         Format::foreign(
-            "compressed with lrzip",
-            "unpack it, for instance with lrzcat",
+            "a file compressed with lrzip",
+            "unpack the file, for instance with lrzcat",
         ),
     ),
     (
         (0, b"\x89LZO\0"),
         Format::foreign(
-            "compressed with lzop",
-            "unpack it, for instance with lzop -dc",
+            "a file compressed with lzop",
+            "unpack the file, for instance with lzop -dc",
         ),
     ),
     (
@@ -243,29 +243,29 @@ const SIGNATURES: &[(Signature, Format)] = &[
     (
         (0, b"\x04\x22\x4d\x18"),
         Format::foreign(
-            "compressed with lz4",
-            "unpack it, for instance with lz4 -dc",
+            "a file compressed with lz4",
+            "unpack the file, for instance with lz4 -dc",
         ),
     ),
     (
         (0, b"LZIP\x01"),
         Format::foreign(
-            "compressed with lzip",
-            "unpack it, for instance with lzip -dc",
+            "a file compressed with lzip",
+            "unpack the file, for instance with lzip -dc",
         ),
     ),
     (
         (0, b"\x5d\0\0"),
         Format::foreign(
-            "compressed with LZMA",
-            "unpack it, for instance with xz -dc",
+            "a file compressed with LZMA",
+            "unpack the file, for instance with xz -dc",
         ),
     ),
     (
         (0, b"\x1f\x9d"),
         Format::foreign(
-            "compressed with compress",
-            "unpack it, for instance with gzip -dc",
+            "a file compressed with compress",
+            "unpack the file, for instance with gzip -dc",
         ),
     ),
     ((0, b"\x03ABK"), ARENA_BOOK),
@@ -279,7 +279,7 @@ const SIGNATURES: &[(Signature, Format)] = &[
     ((0, b"\x89HDF\r\n"), Format::table("an HDF5 file")),
     (
         (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
-        Format::foreign("a document of Microsoft Office", "write its games as PGN"),
+        Format::foreign("a document of Microsoft Office", "write the games as PGN"),
     ),
     (
         (0, b"%PDF-"),
@@ -293,7 +293,7 @@ const SIGNATURES: &[(Signature, Format)] = &[
     ((0, b"<HTML"), WEB_PAGE),
     (
         (0, b"{\\rtf"),
-        Format::foreign("a document in RTF", "save it as plain text"),
+        Format::foreign("a document in RTF", "save the document as plain text"),
     ),
     ((0, b"GIF8"), IMAGE),
     ((0, b"\xff\xfe"), UTF_16),
@@ -310,7 +310,7 @@ const EXTENSIONS: &[(&[&str], Format)] = &[
         &["cbv", "cbz"],
         Format::foreign(
             "a ChessBase archive (CBV)",
-            "unpack it and export its games as PGN with ChessBase",
+            "unpack the archive and export the games as PGN with ChessBase",
         ),
     ),
     (&["cbh", "cbg", "cba", "cbf", "cbi"], CHESSBASE),
@@ -381,9 +381,9 @@ impl FileKind {
                 kind: FileKind::Foreign,
                 name,
                 advice,
-            }) => format!("{name}, not {needed}: {advice}; then {how}"),
-            Some(Format { name, .. }) => format!("{name}, not {needed}: {how}"),
-            None => format!("a file, not {needed}: {how}"),
+            }) => format!("this is {name}, not {needed}: {advice}; then {how}"),
+            Some(Format { name, .. }) => format!("this is {name}, not {needed}: {how}"),
+            None => format!("this is a file, not {needed}: {how}"),
         }
     }
 

@@ -397,7 +397,10 @@ mod tests {
         let other = || std::panic::panic_any(7);
         assert_eq!(message(caught::<()>(other)), "no message");
         let err = caught::<()>(|| panic!("why")).unwrap_err();
-        assert_eq!(err.to_string(), "internal error: why; please report it");
+        assert_eq!(
+            err.to_string(),
+            "internal error: why; please report this message"
+        );
     }
 
     #[test]

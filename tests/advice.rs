@@ -226,7 +226,7 @@ fn advice_works() {
         ),
         (
             "make-book mixed.pgn --strict --min-game 1 --bin e.bin",
-            "without --strict the game is dropped",
+            "without --strict, polybook drops the game",
             "make-book mixed.pgn --min-game 1 --bin e.bin",
         ),
         (
@@ -262,7 +262,7 @@ fn advice_works() {
         ),
         (
             "make-book en.pgn --min-game 1 --bin notes.txt",
-            "name another file, or replace it with --force",
+            "name another file, or replace this file with --force",
             "make-book en.pgn --min-game 1 --bin notes.txt --force",
         ),
         (
@@ -308,12 +308,12 @@ fn advice_works() {
         // Files of another kind.
         (
             "show en.pgn",
-            "polybook make-book makes a book of games",
+            "polybook make-book makes a book from games",
             "make-book en.pgn --bin k.bin --min-game 1",
         ),
         (
             "dump-book s.obs.db3 --color white",
-            "polybook convert makes a book of an OOBS database",
+            "polybook convert makes a book from an OOBS database",
             "convert s.obs.db3 l.bin --min-game 1",
         ),
         (
@@ -525,7 +525,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "edit s.bin --out e2.bin --set e4",
-            "write Nf3=100 or Nf3=25%",
+            "such as Nf3=100 or Nf3=25%",
             "edit s.bin --out e2.bin --set e4=100",
         ),
         (
@@ -641,7 +641,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book pgns --min-game 1 --bin x7.bin",
-            "name the PGN files in it",
+            "name the PGN files in the directory",
             "make-book pgns/en.pgn --min-game 1 --bin x7.bin",
         ),
         (
@@ -1030,7 +1030,7 @@ fn compressed_books_are_unpacked_as_advised() {
         advised(
             dir,
             &["show", "packed.bin"],
-            &format!("unpack it, for instance with {name} -dc"),
+            &format!("unpack the file, for instance with {name} -dc"),
         );
         let mut unpacking = Command::new(name);
         let unpacked = unpacking.arg("-dc").arg(dir.join("packed.bin")).output();

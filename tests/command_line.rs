@@ -174,7 +174,7 @@ fn a_pattern_that_no_file_has_names_the_folder() {
     for command in ["make-book", "serve --no-cache"] {
         for (pattern, folder) in [("*.pgn", folder.clone()), ("old/*.pgn", folder.join("old"))] {
             let error = fails(dir.path(), &format!("{command} {pattern}"), 1);
-            let said = format!(": no file in {} has such a name\n", folder.display());
+            let said = format!(": no file in {} matches this pattern\n", folder.display());
             assert!(error.ends_with(&said), "{error}");
         }
     }

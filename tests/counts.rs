@@ -1119,7 +1119,7 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
         1,
     );
     assert!(
-        err.contains("is a directory: name the PGN files in it"),
+        err.contains("this is a directory: name the PGN files in the directory"),
         "{err}"
     );
 }
@@ -1149,7 +1149,7 @@ fn counts_are_named_as_such() {
             (
                 "verify c --fix a.bin",
                 1,
-                "c: is a directory: --fix writes a copy of a book alone",
+                "c: this is a directory, but --fix applies only to Polyglot books",
             ),
             (
                 "serve c",
@@ -1167,7 +1167,7 @@ fn counts_are_named_as_such() {
             (
                 "make-book c/part-000.parquet",
                 1,
-                "name the directory of counts that it is in",
+                "name the directory of counts to which this file belongs",
             ),
         ],
     );

@@ -47,7 +47,7 @@ fn what_is_made_of_a_whole_file_is_made_of_a_verified_one() {
         "pgheader book.bin -d",
     ] {
         let error = fails(dir, command, 1);
-        assert!(error.contains("the checksum in its"), "{command}: {error}");
+        assert!(error.contains("the checksum in the"), "{command}: {error}");
     }
     assert!(!dir.join("tree.txt").exists() && !dir.join("lines.txt").exists());
     // A damaged file is not repaired by this, and looking up a position does not read the rest.

@@ -268,10 +268,13 @@ fn a_script_from_a_pipe() {
             "e4; set Ke3=1",
             "\"Ke3\": illegal move in rnbqkbnr/pppppppp/8/8/4P3",
         ),
-        ("; remove a4\n", "\"a4\": the book does not have this move"),
+        ("; remove a4\n", "the book does not have the move \"a4\""),
         ("e4", "line 1: no change"),
         ("\u{feff}# a\n8/8/8 w - -; remove e4", "line 2: FEN"),
-        ("e4 a6 d4 h5 a3; remove-position", "the book has no move"),
+        (
+            "e4 a6 d4 h5 a3; remove-position",
+            "the book has no move to remove",
+        ),
     ] {
         let line = ["edit", "book.bin", "--out", "x.bin", "--script", "-"];
         let output = fed(dir, &line, script.as_bytes());

@@ -1082,7 +1082,7 @@ fn positions_of_a_changed_book_are_refused() {
     let line = "evals --out x.evals --engine ./engine.sh --positions a.bin";
     let error = fails(dir.path(), line, 1);
     assert!(
-        error.contains("a.bin: the checksum in its header differs"),
+        error.contains("a.bin: the checksum in the header does not match"),
         "{error}"
     );
     assert!(!dir.path().join("asked").exists());

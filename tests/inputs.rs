@@ -220,7 +220,8 @@ fn files_in_a_zip_archive_that_are_not_read_are_reported() {
         &["notes.txt", "a.pgn", "games.pgn.gz", "__MACOSX/._a.pgn"],
     );
     let said = run("some.zip");
-    let advice = "some.zip: 2 other files, first \"notes.txt\", are not read: unpack the archive and name its files of games";
+    let advice = "some.zip: polybook did not read 2 other files such as \"notes.txt\": unpack the archive and name the \
+                  files of games";
     assert!(
         said.contains(advice) && said.contains("1 counted"),
         "{said}"
@@ -245,84 +246,99 @@ fn files_in_a_zip_archive_that_are_not_read_are_reported() {
     }
     pack("one.zip", &["a.PGN", "b.txt"]);
     let said = run("one.zip");
-    assert!(said.contains("the file \"b.txt\" is not read"), "{said}");
+    assert!(
+        said.contains("polybook did not read the file \"b.txt\""),
+        "{said}"
+    );
     pack("all.zip", &["a.pgn", "b/c.pgn", "b/"]);
     let said = run("all.zip");
     assert!(
-        said.contains("2 counted") && !said.contains("not read"),
+        said.contains("2 counted") && !said.contains("did not read"),
         "{said}"
     );
     pack("none.zip", &["word/document.xml", "b.txt"]);
     let said = run("none.zip");
-    let advice = "none.zip: zip archive without a .pgn file, 2 other files, first \"word/document.xml\", are in it: unpack it";
+    let advice = "none.zip: this zip archive contains 2 other files such as \"word/document.xml\" and no .pgn file: unpack \
+                  the archive";
     assert!(said.contains(advice), "{said}");
     pack("empty.zip", &[]);
     let said = run("empty.zip");
-    assert!(said.contains("zip archive without files"), "{said}");
+    assert!(
+        said.contains("this zip archive contains no files"),
+        "{said}"
+    );
 }
 
 /// Files of other formats, with the names that messages use for them.
 const FOREIGN: [(&str, &[u8], &str); 18] = [
-    ("a.rar", b"Rar!\x1a\x07\x01\0", "RAR archive: unpack it"),
+    (
+        "a.rar",
+        b"Rar!\x1a\x07\x01\0",
+        "RAR archive: unpack the archive",
+    ),
     (
         "a.bin",
         b"7z\xbc\xaf\x27\x1c\0\x04",
-        "7z archive: unpack it",
+        "7z archive: unpack the archive",
     ),
     (
         "b.bin",
         b"\xfd7zXZ\0\0\x04",
-        "compressed with xz: unpack it",
+        "a file compressed with xz: unpack the file",
     ),
     (
         "c.bin",
         b"\x04\x22\x4d\x18\x64\x40\xa7\0",
-        "compressed with lz4: unpack it",
+        "a file compressed with lz4: unpack the file",
     ),
     (
         "d.abk",
         b"\x03ABK\0\0\0\0",
-        "Arena book (ABK): export its games as PGN",
+        "Arena book (ABK): export the games as PGN",
     ),
     (
         "e.cbh",
         b"\0\0\x2c\0\x2e\x01\0\0",
-        "ChessBase database: export its games as PGN",
+        "ChessBase database: export the games as PGN",
     ),
     (
         "f.ctg",
         b"\0\0\0\0\0\0\x10\x01",
-        "ChessBase book (CTG): export its games as PGN",
+        "ChessBase book (CTG): export the games as PGN",
     ),
     (
         "g.cbv",
         b"\x01\0\0\0\0\0\x10\x01",
-        "ChessBase archive (CBV): unpack it",
+        "ChessBase archive (CBV): unpack the archive",
     ),
     (
         "h.si4",
         b"Scid.si\0",
-        "Scid database: export its games as PGN",
+        "Scid database: export the games as PGN",
     ),
     (
         "i.parquet",
         b"PAR1\x15\x04\x15\x10",
-        "Parquet file: write its games as PGN",
+        "Parquet file: write the games as PGN",
     ),
     ("j.pdf", b"%PDF-1.7", "PDF document"),
-    ("l.lzh", b"\x1f\x5a-lh5-", "LHA archive: unpack it"),
+    ("l.lzh", b"\x1f\x5a-lh5-", "LHA archive: unpack the archive"),
     (
         "m.ace",
         b"\xb6\x26\x31\0\0\x90\0**ACE**",
-        "ACE archive: unpack it",
+        "ACE archive: unpack the archive",
     ),
-    ("n.cpio", b"070701", "cpio archive: unpack it"),
-    ("o.sit", b"SIT!\0\x01", "StuffIt archive: unpack it"),
-    ("p.deb", b"!<arch>\n", "ar archive: unpack it"),
+    ("n.cpio", b"070701", "cpio archive: unpack the archive"),
+    (
+        "o.sit",
+        b"SIT!\0\x01",
+        "StuffIt archive: unpack the archive",
+    ),
+    ("p.deb", b"!<arch>\n", "ar archive: unpack the archive"),
     (
         "q.lzo",
         b"\x89LZO\0\r\n",
-        "unpack it, for instance with lzop -dc",
+        "unpack the file, for instance with lzop -dc",
     ),
     ("k.bin", b"<!DOCTYPE html>\n", "web page: download"),
 ];
@@ -467,7 +483,7 @@ fn other_formats_are_named_at_every_door() {
         ("b.7z", b"7z\xbc\xaf\x27\x1c0123456789", "a 7z archive"),
         ("c.rar", b"Rar!\x1a\x07\x01\0and more", "a RAR archive"),
         ("d.zip", b"PK\x03\x04 and more bytes", "a zip archive"),
-        ("e.gz", b"\x1f\x8b\x08\0\0\0", "compressed with gzip"),
+        ("e.gz", b"\x1f\x8b\x08\0\0\0", "a file compressed with gzip"),
         ("f.parquet", b"PAR1 and more bytes", "a Parquet file"),
         ("g.db3", b"SQLite format 3\0 and more", "SQLite database"),
         (
@@ -533,6 +549,10 @@ fn small_books_are_named_where_games_are_needed() {
             .collect();
         fs::write(dir.path().join("small.bin"), bytes).unwrap();
         let error = fails(dir.path(), "make-book small.bin --bin out.bin", 1);
-        assert_eq!(error.contains("Polyglot book, not PGN"), is_book, "{error}");
+        assert_eq!(
+            error.contains("a Polyglot book, not PGN"),
+            is_book,
+            "{error}"
+        );
     }
 }

@@ -466,7 +466,10 @@ done
     until("the engine thinks", || dir.join("slow").exists());
     // Another run keeps off the journal.
     let error = fails(dir, line, 1);
-    assert!(error.contains("another run is writing it"), "{error}");
+    assert!(
+        error.contains("another run of polybook is writing this output"),
+        "{error}"
+    );
     run.ends_by(SIGNALS[0]);
     fs::write(dir.join("fast"), "").unwrap();
     let report = crate::common::ok_json(dir, &*format!("{line} --json"));
@@ -802,7 +805,10 @@ fn two_edits_of_one_book() {
     let mut first = Running::start(dir, "edit book.bin --in-place --script -");
     until("the output is begun", || part(dir, "book.bin").is_some());
     let error = fails(dir, "edit book.bin --in-place --set a3=70", 1);
-    assert!(error.contains("another run is writing it"), "{error}");
+    assert!(
+        error.contains("another run of polybook is writing this output"),
+        "{error}"
+    );
     let mut stdin = first.0.stdin.take().unwrap();
     stdin.write_all(b"; set h3=60\n").unwrap();
     drop(stdin);

@@ -269,7 +269,8 @@ fn a_single_record_is_edited_and_not_replaced() {
         "verify book.bin --fix one.bin",
         "edit book.bin --set e4=1 --out one.bin",
     ] {
-        let expected = "one.bin: exists and is not certainly a Polyglot book: remove it";
+        let expected =
+            "one.bin: this file exists and is not certainly a Polyglot book: remove the file";
         refused(dir, &[(command, 1, expected)]);
         assert_eq!(fs::read(dir.join("one.bin")).unwrap(), entry.to_bytes());
     }

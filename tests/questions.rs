@@ -83,7 +83,7 @@ fn an_empty_file_is_called_one() {
     let said = crate::common::run(dir.path(), "verify empty.bin").stderr;
     assert_eq!(
         said,
-        b"empty.bin: an empty file, which is a book without moves\n"
+        b"empty.bin: the file is empty, so it is a book without moves\n"
     );
 }
 

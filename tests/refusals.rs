@@ -141,12 +141,12 @@ const REFUSALS: &[Refusal] = &[
     (
         "edit book.bin --out x.bin --set e4=0%",
         2,
-        "over 0% and up to 100%",
+        "above 0% and at most 100%",
     ),
     (
         "edit book.bin --out x.bin --set e4=90000",
         2,
-        "a weight from 0 to 65535",
+        "write a weight from 0 to 65535",
     ),
     ("edit book.bin --out x.bin --set e4=much", 2, "Nf3=100"),
     (
@@ -277,7 +277,7 @@ const REFUSALS: &[Refusal] = &[
     ("tree book.bin --json --out -", 2, "name a file"),
     ("tree book.bin --max-ply 5000", 2, "4096"),
     ("tree missing.bin", 1, "missing.bin"),
-    ("tree notes", 1, "not a Polyglot book but text"),
+    ("tree notes", 1, "this is not a Polyglot book, but text"),
     // Filters that no game can pass.
     (
         "make-book games.pgn --since 2024 --until 2023",

@@ -1134,13 +1134,17 @@ fn suites_are_verified() {
     )
     .unwrap();
     fs::write(dir.join("illegal.epd"), "8/8/8/8/8/8/8/K7 w - -\n").unwrap();
-    let repeated = "entry 1: the game is over there; entry 3: repeats entry 2";
+    let repeated = "entry 1: the game is over in this position; entry 3 repeats entry 2";
     refused(
         dir,
         &[
             ("verify mate.pgn", 1, repeated),
             ("verify mate.epd", 1, repeated),
-            ("verify over.pgn", 1, "entry 1: the game is over there"),
+            (
+                "verify over.pgn",
+                1,
+                "entry 1: the game is over in this position",
+            ),
             ("verify illegal.epd", 1, "line 1"),
             ("verify lines.pgn --fix new.bin", 1, "PGN"),
         ],

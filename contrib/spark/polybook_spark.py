@@ -685,7 +685,7 @@ def run(spark, arguments, options):
     about = merged(joined_ranges(tasks, abouts, arguments.pgn))
     if arguments.strict and about["rejected"]:
         first = about["rejected"][0]
-        raise Failure(f"{first['file']}: game {first['game']}, byte {first['offset']}: {first['reason']}; without --strict the game is dropped")
+        raise Failure(f"{first['file']}: game {first['game']}, byte {first['offset']}: {first['reason']}; without --strict, polybook drops the game and continues")
     if about["plies"] == 0 and not arguments.allow_empty:
         raise Failure(f"nothing was written: none of {about['games']['read']} games can be counted; --allow-empty writes empty counts")
 

@@ -261,7 +261,7 @@ fn edited(
 ) -> Result<Vec<Entry>> {
     let problem = |problem: String| {
         let fen = fen_of(&edit.pos);
-        Error::file(book.path(), format!("{problem} in {fen}"))
+        Error::file(book.path(), format!("in the position {fen}, {problem}"))
     };
     let mut entries = before.clone();
     let mut shares: Vec<(BookMove, f64)> = Vec::new();
@@ -285,7 +285,7 @@ fn edited(
                 entries.retain(|entry| with_format_castling(&edit.pos, entry.mv) != mv);
             }
             Change::RemovePosition if entries.is_empty() => {
-                return Err(problem("the book has no move".to_owned()));
+                return Err(problem("the book has no move to remove".to_owned()));
             }
             Change::RemovePosition => {
                 shares.clear();
@@ -326,7 +326,7 @@ fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<Boo
         return Ok(mv);
     }
     let text = text.escape_debug();
-    Err(format!("\"{text}\": the book does not have this move"))
+    Err(format!("the book does not have the move \"{text}\""))
 }
 
 /// Sets the weight of a move in `pos`. Replaces all records of the move by a single one. The two spellings of castling
@@ -393,7 +393,7 @@ pub enum NewWeight {
 
 /// The error for a text that is not a valid [`Change`] or [`NewWeight`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("\"{text}\" is not {what}")]
+#[error("cannot read \"{text}\": {what}")]
 pub struct ChangeError {
     /// The text that cannot be parsed.
     pub text: String,
@@ -415,7 +415,7 @@ impl Change {
     ///
     /// Returns an error if the text does not have this form, or if the number is out of range.
     pub fn set(text: &str) -> Result<Change, ChangeError> {
-        let what = "a move and its weight: write Nf3=100 or Nf3=25%";
+        let what = "write a move and its weight, such as Nf3=100 or Nf3=25%";
         // The last equals sign separates the weight, because a promotion contains one itself: e8=Q=5.
         let (mv, weight) = text
             .rsplit_once('=')
@@ -449,11 +449,13 @@ impl FromStr for NewWeight {
                 .ok()
                 .filter(|percent| *percent > 0.0 && *percent <= 100.0)
                 .map(NewWeight::Percent)
-                .ok_or_else(|| ChangeError::new(text, "a percentage over 0% and up to 100%")),
+                .ok_or_else(|| {
+                    ChangeError::new(text, "write a percentage above 0% and at most 100%")
+                }),
             None => text
                 .parse()
                 .map(NewWeight::Absolute)
-                .map_err(|_| ChangeError::new(text, "a weight from 0 to 65535")),
+                .map_err(|_| ChangeError::new(text, "write a weight from 0 to 65535")),
         }
     }
 }
@@ -471,7 +473,7 @@ impl FromStr for Change {
             ("remove-position", "") => Ok(Change::RemovePosition),
             _ => Err(ChangeError::new(
                 text,
-                "a change: write set MOVE=WEIGHT, remove MOVE or remove-position",
+                "write set MOVE=WEIGHT, remove MOVE or remove-position",
             )),
         }
     }
@@ -518,7 +520,9 @@ pub enum ScriptError {
     #[error(transparent)]
     Change(#[from] ChangeError),
     /// The line has no change.
-    #[error("no change: write a position, a semicolon and a change, such as 1. e4 c5; set Nf3=100")]
+    #[error(
+        "the line has no change: write a position, a semicolon and a change, such as 1. e4 c5; set Nf3=100"
+    )]
     NoChange,
 }
 
@@ -589,7 +593,10 @@ pub(super) fn share(
     let given: f64 = shares.iter().map(|(_, percent)| percent).sum();
     let others: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
     if given > 100.0 || (given >= 100.0 && others > 0) {
-        return Err("the shares leave nothing to the other moves");
+        return Err(
+            "the new percentages leave nothing for the other moves: give lower percentages, or remove the other \
+                    moves",
+        );
     }
     let share_of = |mv| shares.iter().find(|(other, _)| *other == mv);
     // The moves without a requested share keep their weights, or multiples of them if those are too coarse.

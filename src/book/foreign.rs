@@ -53,7 +53,8 @@ pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
     if impossible.len() <= moves.len() {
         return Ok(());
     }
-    let problem = "not a Polyglot book: most of its records are not possible moves; use an intact copy, or make the book again";
+    let problem = "this is not a Polyglot book, or the book is damaged: most of its records contain no possible move; \
+                   use an intact copy, or make the book again";
     Err(Error::foreign(path, problem))
 }
 
@@ -77,7 +78,7 @@ pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Resu
     if may_be_book {
         return Ok(());
     }
-    let problem = format!("not a Polyglot book but {name}");
+    let problem = format!("this is not a Polyglot book, but {name}");
     Err(Error::of_format(format, path, problem))
 }
 
@@ -177,8 +178,7 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     if force || may_be_replaced(path, ENOUGH)? {
         return Ok(());
     }
-    let problem =
-        "exists and is not a Polyglot book: name another file, or replace it with --force";
+    let problem = "this file exists and is not a Polyglot book: name another file, or replace this file with --force";
     Err(Error::foreign(path, problem))
 }
 

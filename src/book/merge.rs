@@ -265,7 +265,10 @@ impl BookMerge<'_> {
             .filter(|_| has_max_loss)
             .map(|dropped| dropped.losses);
         if summary.written == 0 && !self.may_be_empty {
-            return Err(Error::empty(out, "would be empty: no move is kept"));
+            return Err(Error::empty(
+                out,
+                "the book would be empty, because no move is kept",
+            ));
         }
         writer.finish()?;
         file.commit()?;

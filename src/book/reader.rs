@@ -104,7 +104,7 @@ impl Book {
         let mut start = file.take(LONGEST_PIPE);
         start.read_to_end(&mut bytes).at(path, "read")?;
         if bytes.len() as u64 == LONGEST_PIPE {
-            let problem = "a pipe or device with more than 256 MiB: copy it to a file";
+            let problem = "this pipe or device delivers more than 256 MiB: write the book to a file, and name the file";
             return Err(Error::too_large(path, problem));
         }
         refuse_foreign_start(&bytes, bytes.len() as u64, path)?;
@@ -293,7 +293,8 @@ impl Book {
 fn cut_short(path: &Path) -> Error {
     Error::damaged(
         path,
-        "not a Polyglot book, or cut short: its size is not a multiple of 16",
+        "this is not a Polyglot book, or the end of the book is missing: the size is not a multiple of 16 bytes; use \
+         an intact copy",
     )
 }
 
@@ -330,15 +331,15 @@ impl Iterator for CheckedRecords<'_> {
             if self.expected.take()?.ok() == Some(self.sum) {
                 return None;
             }
-            let problem = "the checksum in its header differs, because it is damaged or another program changed it: \
-                           take a good copy, or write one without the checksum by polybook verify --fix";
+            let problem = "the checksum in the header does not match the records: the book is damaged, or another \
+                           program changed it; use an intact copy, or write a copy without the checksum with polybook \
+                           verify --fix";
             return Some(Err(Error::damaged(&self.book.path, problem)));
         };
         self.meter.advance(1);
         if let Ok(entry) = record {
             if entry.key < self.last_key {
-                let problem =
-                    "is not sorted by key: polybook verify --fix OUT writes a sorted copy";
+                let problem = "the records of the book are not sorted by key: polybook verify --fix OUT writes a sorted copy";
                 return Some(Err(Error::damaged(&self.book.path, problem)));
             }
             self.last_key = entry.key;
@@ -385,7 +386,8 @@ pub(super) fn records_of_key(book: &BookStorage, key: u64) -> io::Result<Cow<'_,
             return Ok(block);
         }
         if width > MOST_MOVES {
-            let problem = "a position has more records than there are moves";
+            let problem = "the book has more records for this position than moves exist: the book is damaged; use an \
+                           intact copy";
             return Err(io::Error::new(ErrorKind::InvalidData, problem));
         }
         width *= 4;

@@ -29,7 +29,7 @@ use crate::{
 #[non_exhaustive]
 pub enum BookFault {
     /// The size is not a multiple of 16.
-    #[error("the size is not a multiple of 16: {rest} {} too many", if *.rest == 1 { "byte is" } else { "bytes are" })]
+    #[error("the size of the book is not a multiple of 16: {rest} {} the last whole record", if *.rest == 1 { "byte follows" } else { "bytes follow" })]
     Size {
         /// The number of bytes after the last whole record.
         rest: usize,
@@ -39,20 +39,20 @@ pub enum BookFault {
     Header(HeaderError),
     /// The header has a checksum that differs from the checksum of the header and the records.
     #[error(
-        "the checksum in the header differs: the book is damaged, or another program changed it"
+        "the checksum in the header does not match the records: the book is damaged, or another program changed it"
     )]
     Checksum,
     /// Records have a smaller key than the record before them.
-    #[error("{} than the one before, first record {}", .0.text("has a smaller key", "have smaller keys"), .0.first)]
+    #[error("{}", .0.text("has a smaller key than the record before it", "have smaller keys than the records before them"))]
     Order(FaultyRecords),
     /// Records with a null key follow other records.
-    #[error("{}, first record {}", .0.text("is null after others", "are null after others"), .0.first)]
+    #[error("{}", .0.text("has the key 0 but is not in the header", "have the key 0 but are not in the header"))]
     StrayNull(FaultyRecords),
     /// Records repeat a move of their position.
-    #[error("{} position, first record {}", .0.text("repeats a move of its", "repeat a move of their"), .0.first)]
+    #[error("{}", .0.text("repeats a move of its position", "repeat moves of their positions"))]
     Twice(FaultyRecords),
     /// Records contain bits that do not encode a move.
-    #[error("{} no move, first record {}", .0.text("holds", "hold"), .0.first)]
+    #[error("{}", .0.text("does not contain a possible move", "do not contain possible moves"))]
     Move(FaultyRecords),
 }
 
@@ -74,12 +74,13 @@ impl FaultyRecords {
         self.count += 1;
     }
 
-    /// Returns a message about the records: their number, followed by `of_one` if the number is 1, and by `of_more`
-    /// otherwise.
+    /// Returns a message about the records: the record or their number, followed by `of_one` if the number is 1, and
+    /// by `of_more` otherwise.
     fn text(&self, of_one: &str, of_more: &str) -> String {
+        let first = self.first;
         match self.count {
-            1 => format!("1 record {of_one}"),
-            count => format!("{count} records {of_more}"),
+            1 => format!("record {first} {of_one}"),
+            count => format!("{count} records, beginning with record {first}, {of_more}"),
         }
     }
 }
@@ -114,7 +115,7 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<VerifiedBook> {
     let text = book.null.text();
     match text.and_then(header::parse) {
         Ok(_) if book.null.has_more_than_text() => {
-            let problem = "bytes follow the null character that ends it";
+            let problem = "more bytes follow the null character that ends the text of the header";
             faults.push(BookFault::Header(HeaderError::BadHeader(problem)));
         }
         Ok(_) | Err(HeaderError::NoHeader) => {}
@@ -413,7 +414,7 @@ mod tests {
         );
         assert_eq!(
             BookFault::Size { rest: 1 }.to_string(),
-            "the size is not a multiple of 16: 1 byte is too many"
+            "the size of the book is not a multiple of 16: 1 byte follows the last whole record"
         );
     }
 
@@ -502,7 +503,7 @@ mod tests {
                 assert_eq!((verified.is_ok(), fixed.is_ok()), (is_book, is_book));
                 assert!(opened.iter().all(|opened| opened.is_ok() == is_book));
                 if let Err(err) = fixed {
-                    assert!(err.to_string().contains("not possible moves"), "{err}");
+                    assert!(err.to_string().contains("no possible move"), "{err}");
                 }
                 assert_eq!(out.exists(), is_book);
                 // The file exists only if the book was fixed.

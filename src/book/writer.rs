@@ -78,8 +78,7 @@ fn begin_over(out: &Path, enough: usize) -> Result<AtomicFile> {
     AtomicFile::create_over(out, |old| match may_be_replaced(old, enough)? {
         true => Ok(()),
         false => {
-            let problem =
-                "exists and is not certainly a Polyglot book: remove it, or name another file";
+            let problem = "this file exists and is not certainly a Polyglot book: remove the file, or name another file";
             Err(Error::foreign(old, problem))
         }
     })

@@ -91,7 +91,7 @@ fn internal_error(message: &str) -> String {
     } else {
         message
     };
-    format!("internal error: {panic}; please report it with the command line")
+    format!("internal error: {panic}; please report this message with your command line")
 }
 
 fn described(panic: &PanicHookInfo<'_>) -> String {
@@ -227,7 +227,7 @@ fn advice(err: &anyhow::Error) -> String {
         && let Ok(path) = path::absolute(path)
         && let (Ok(false), Some(folder)) = (path.try_exists(), path.parent())
     {
-        return format!(": no file in {} has such a name", folder.display());
+        return format!(": no file in {} matches this pattern", folder.display());
     }
     if let Some(directory) = err.downcast_ref().and_then(damaged_in_cache) {
         let directory = directory.display();
@@ -239,12 +239,12 @@ fn advice(err: &anyhow::Error) -> String {
     }
     let advice = match err.downcast_ref().map(Error::kind) {
         Some(ErrorKind::Exists) => ": remove it, or replace it with --force",
-        Some(ErrorKind::Rejected) => "; without --strict the game is dropped",
+        Some(ErrorKind::Rejected) => "; without --strict, polybook drops the game and continues",
         Some(ErrorKind::Foreign(ForeignFormat::Pgn)) => {
-            "; polybook make-book makes a book of games"
+            "; polybook make-book makes a book from games"
         }
         Some(ErrorKind::Foreign(ForeignFormat::Sqlite)) => {
-            "; polybook convert makes a book of an OOBS database"
+            "; polybook convert makes a book from an OOBS database"
         }
         _ => "",
     };

@@ -258,7 +258,7 @@ fn a_panic_in_any_stage_ends_the_command_with_one_line() {
         assert!(errors.starts_with(&start), "{what}: {errors}");
         assert_eq!(errors.lines().count(), 1, "{what}: {errors}");
         assert!(
-            errors.ends_with("please report it with the command line\n"),
+            errors.ends_with("please report this message with your command line\n"),
             "{what}: {errors}"
         );
         let after = content(dir.path());

@@ -114,7 +114,7 @@ fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
                 advice: match &found.faults[..] {
                     // SQLite or the checksum found nothing, so the rows are as their program wrote them.
                     [obs::DatabaseFault::UnusableRows(_)] => "correct or delete these rows",
-                    _ => "make the database again, or take a copy of it",
+                    _ => "make the database again, or use an intact copy of the database",
                 },
             })
         }
@@ -127,7 +127,7 @@ fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
                 checksum_differs: Some(fault.is_some()),
                 faults: fault.into_iter().collect(),
                 second_opinion: None,
-                advice: "make the store again, or take a copy of it",
+                advice: "make the store again, or use an intact copy of the store",
             })
         }
         _ => {
@@ -141,9 +141,9 @@ fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
                 second_opinion: None,
                 advice: match differs {
                     true => {
-                        "take a good copy; verify --fix OUT sorts this one but keeps changed moves and weights"
+                        "use an intact copy; verify --fix OUT sorts this book, but keeps changed moves and weights"
                     }
-                    false => "verify --fix OUT writes a copy without these faults",
+                    false => "polybook verify --fix OUT writes a copy without these faults",
                 },
             })
         }
@@ -201,7 +201,7 @@ fn verify_suite(
     }
     anyhow::ensure!(
         faults.is_empty(),
-        "{name}: as a suite, {}{}: leave these entries out",
+        "{name}: this suite has faults: {}{}; remove these entries",
         faults[..faults.len().min(SHOWN)].join("; "),
         match faults.len().saturating_sub(SHOWN) {
             0 => String::new(),
@@ -218,7 +218,7 @@ fn verify_suite(
     let transpositions = match found.transpositions {
         0 => String::new(),
         lines => format!(
-            "; {} to the position of an earlier line",
+            "; {} to the final position of an earlier line",
             counted(lines, "transposition")
         ),
     };
@@ -235,7 +235,7 @@ fn verify_suite(
         SuiteFormat::Epd => "position",
     };
     context.say(&format!(
-        "{name}: a suite of {}{lengths}, all legal, none over, none repeated; White to move in {}{transpositions}{evaluations}\n",
+        "{name}: a suite of {}{lengths} without faults; White is to move in {}{transpositions}{evaluations}\n",
         counted(found.entries, thing),
         found.white_to_move
     ));
@@ -247,7 +247,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         return verify(args, book, context);
     }
     let fix = args.fix.as_ref().map(|_| "--fix");
-    Usage::refuse(fix, "writes a copy of one book: name one book")?;
+    Usage::refuse(fix, "writes a copy of one book: name only one book")?;
     refuse_twice(&args.books.iter().collect::<Vec<_>>())?;
     let mut has_failed = false;
     for book in &args.books {
@@ -268,7 +268,7 @@ fn verify(args: &Args, book: &Path, context: Context) -> anyhow::Result<()> {
     let begin = |out: &PathBuf| {
         anyhow::ensure!(
             !is_directory(book)?,
-            "{name}: is a directory: --fix writes a copy of a book alone"
+            "{name}: this is a directory, but --fix applies only to Polyglot books"
         );
         check_output(out, &[book], args.json)?;
         Ok(begin_book(out)?)
@@ -278,7 +278,8 @@ fn verify(args: &Args, book: &Path, context: Context) -> anyhow::Result<()> {
     if fixed.is_some() {
         let kind = FileKind::of(&file)?;
         if matches!(kind, FileKind::Sqlite | FileKind::Evals) {
-            let usage = "--fix applies only to Polyglot books: make other damaged files again, or take a copy of them";
+            let usage = "--fix applies only to Polyglot books: make a damaged file of another format again, or use an \
+                         intact copy";
             return Err(Usage(usage.to_owned()).into());
         }
     }
@@ -311,7 +312,7 @@ fn verify(args: &Args, book: &Path, context: Context) -> anyhow::Result<()> {
             ([], _) => format!("a sorted copy of {name}, which has no faults"),
             (_, Some(false)) => format!("a copy of {name} without these faults"),
             _ => format!(
-                "a sorted copy of {name}; changed moves or weights cannot be found and are still in it"
+                "a sorted copy of {name}, which still contains any changed moves or weights"
             ),
         };
         context.say(&format!("{copied}: {copy}\n"));
@@ -323,17 +324,20 @@ fn verify(args: &Args, book: &Path, context: Context) -> anyhow::Result<()> {
     let metadata = metadata.with_context(|| format!("cannot open {name}"))?;
     if metadata.is_file() && metadata.len() == 0 {
         context.say(&format!(
-            "{name}: an empty file, which is a book without moves\n"
+            "{name}: the file is empty, so it is a book without moves\n"
         ));
         return Ok(());
     }
     let checked = match (found.second_opinion, found.checksum_differs) {
-        (Some(true), _) => "its checksums match, and rusty-leveldb sees the same",
-        (Some(false), _) => {
-            "its checksums match; rusty-leveldb did not read it, because a list is too long"
+        (Some(true), _) => {
+            "the checksums match, and the library rusty-leveldb reads the same entries"
         }
-        (None, Some(_)) => "its checksum matches",
-        (None, None) => "but it has no checksum, so a changed move or weight would not show",
+        (Some(false), _) => {
+            "the checksums match; the library rusty-leveldb did not read the index, because a list in the index is too \
+             long"
+        }
+        (None, Some(_)) => "the checksum matches",
+        (None, None) => "there is no checksum, so verify cannot detect a changed move or weight",
     };
     let records = match found.header_records {
         0 => counted(found.records, "record"),
@@ -343,6 +347,6 @@ fn verify(args: &Args, book: &Path, context: Context) -> anyhow::Result<()> {
             counted(header, "record")
         ),
     };
-    context.say(&format!("{name}: in order, {records}, {checked}\n"));
+    context.say(&format!("{name}: no faults in {records}; {checked}\n"));
     Ok(())
 }

@@ -82,7 +82,7 @@ impl Connections {
         if is_replaced || states_of(path)? == self.states {
             return Ok(());
         }
-        let problem = "changed while it was read: start again when no program writes it";
+        let problem = "the file changed while it was read: run the command again when no program writes the file";
         Err(Error::changed(path, problem))
     }
 

@@ -93,7 +93,7 @@ impl RepertoirePgn {
         if state_of(self.path())? == self.before {
             return Ok(());
         }
-        let problem = "changed while it was read: start again when no program writes it";
+        let problem = "the file changed while it was read: run the command again when no program writes the file";
         Err(Error::changed(self.path(), problem))
     }
 }

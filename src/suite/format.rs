@@ -218,9 +218,11 @@ pub enum SuiteFault {
 impl std::fmt::Display for SuiteFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            SuiteFault::Over { entry } => write!(f, "entry {entry}: the game is over there"),
+            SuiteFault::Over { entry } => {
+                write!(f, "entry {entry}: the game is over in this position")
+            }
             SuiteFault::Repeated { entry, first } => {
-                write!(f, "entry {entry}: repeats entry {first}")
+                write!(f, "entry {entry} repeats entry {first}")
             }
         }
     }

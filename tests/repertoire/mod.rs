@@ -480,7 +480,10 @@ fn a_repertoire_is_claimed_before_its_games_are_read() {
         "edit r.bin --in-place --moves 1.h4 --set h2h4=100",
     ] {
         let error = fails(dir.path(), other, 1);
-        assert!(error.contains("another run is writing it"), "{error}");
+        assert!(
+            error.contains("another run of polybook is writing this output"),
+            "{error}"
+        );
     }
     std::io::Write::write_all(&mut pipe, &fs::read(games).unwrap()).unwrap();
     drop(pipe);

@@ -28,7 +28,7 @@ fn refuse_other(path: &Path) -> Result<()> {
     let file = File::open(path).at(path, "open")?;
     let size = file.metadata().at(path, "open")?.len();
     if !size.is_multiple_of(Entry::SIZE as u64) {
-        return bad("its size is not a multiple of 16");
+        return bad("the size of the file is not a multiple of 16");
     }
     let mut start = Vec::new();
     file.take(10 * Entry::SIZE as u64)
@@ -38,7 +38,7 @@ fn refuse_other(path: &Path) -> Result<()> {
     if keys.is_sorted() {
         Ok(())
     } else {
-        bad("its keys do not ascend")
+        bad("the keys of the records are not in ascending order")
     }
 }
 

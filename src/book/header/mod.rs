@@ -34,21 +34,22 @@ pub const PORTABLE_LENGTH: usize = 2048;
 #[non_exhaustive]
 pub enum HeaderError {
     /// The size of the file is not a multiple of 16, or the keys of its records do not ascend.
-    #[error("badly formatted file: {0}")]
+    #[error("this is not a Polyglot book, or the book is damaged: {0}")]
     BadFormat(&'static str),
     /// The book has no null records.
-    #[error("no header")]
+    #[error("the book has no header")]
     NoHeader,
     /// A header cannot hold the given variant or comment.
-    #[error("bad parameter: {0}")]
+    #[error("the header cannot be written: {0}")]
     BadParameter(String),
     /// The header is longer than [`PORTABLE_LENGTH`] bytes, so some programs would not read all of it.
     #[error(
-        "the header would take {0} bytes, and {PORTABLE_LENGTH} is what every program reads: shorten the comment"
+        "the header would have {0} bytes, but some programs read only {PORTABLE_LENGTH} bytes of a header: shorten the \
+         comment"
     )]
     TooLong(usize),
     /// The header is malformed.
-    #[error("bad header: {0}")]
+    #[error("the header of the book is malformed: {0}")]
     BadHeader(&'static str),
 }
 
@@ -118,13 +119,13 @@ pub fn known_variant(name: &str) -> bool {
 pub fn create<S: AsRef<str>>(variants: &[S], comment: &str) -> Result<String, HeaderError> {
     if let Some(wrong) = variants.iter().find(|name| !is_variant(name.as_ref())) {
         return Err(HeaderError::BadParameter(format!(
-            "\"{}\" cannot be a variant: write lower-case letters, digits and signs without blanks",
+            "\"{}\" cannot be the name of a variant: write lower-case letters, digits and signs without blanks",
             wrong.as_ref().escape_debug()
         )));
     }
     if comment.contains('\0') {
         return Err(HeaderError::BadParameter(
-            "the comment contains a null character".to_owned(),
+            "the comment contains a null character: remove this character".to_owned(),
         ));
     }
     let mut text = format!(
@@ -150,35 +151,38 @@ pub fn parse(text: &str) -> Result<Header, HeaderError> {
     let bad = |what| Err(HeaderError::BadHeader(what));
     let mut lines = text.split('\n');
     if lines.next() != Some(MAGIC) {
-        return bad("it does not begin with @PG@");
+        return bad("the first line is not @PG@");
     }
     if !lines.next().is_some_and(is_version) {
-        return bad("the version is not <number>.<number>");
+        return bad("the second line is not a version such as 1.0");
     }
     let Some(fields) = lines.next().and_then(number) else {
-        return bad("the number of fields is not a number");
+        return bad("the third line, the number of fields, is not a number");
     };
     let Some(count) = lines.next().and_then(number) else {
-        return bad("the number of variants is not a number");
+        return bad("the fourth line, the number of variants, is not a number");
     };
     if count >= fields {
-        return bad("it has more variants than fields");
+        return bad("the number of variants is not smaller than the number of fields");
     }
     let mut variants = Vec::new();
     for _ in 0..count {
         match lines.next() {
             Some(name) if is_variant(name) => variants.push(name.to_owned()),
             Some(_) => {
-                return bad("a variant has a name with blanks, capitals or unprintable signs");
+                return bad(
+                    "the name of a variant is empty, or contains a blank, a capital letter or an unprintable \
+                            character",
+                );
             }
-            None => return bad("it has fewer variants than it says"),
+            None => return bad("the header lists fewer variants than its fourth line states"),
         }
     }
     for _ in 1 + count..fields {
         match lines.next() {
             Some(field) if field.trim_matches(' ') == field => {}
             Some(_) => return bad("a predefined field begins or ends with a blank"),
-            None => return bad("it has fewer fields than it says"),
+            None => return bad("the header has fewer fields than its third line states"),
         }
     }
     Ok(Header {
@@ -286,13 +290,13 @@ impl NullRecords {
         }
         let Some(end) = self.data.iter().position(|byte| *byte == 0) else {
             return Err(HeaderError::BadHeader(if self.data.len() >= LONGEST {
-                "it is longer than 1 MiB"
+                "the header is longer than 1 MiB"
             } else {
-                "no null character ends it"
+                "the text of the header does not end with a null character"
             }));
         };
         std::str::from_utf8(&self.data[..end])
-            .map_err(|_| HeaderError::BadHeader("it is not UTF-8"))
+            .map_err(|_| HeaderError::BadHeader("the text of the header is not UTF-8"))
     }
 }
 

@@ -237,7 +237,8 @@ impl Input {
             Err(err)
                 if err.raw_os_error().is_none() && err.kind() != io::ErrorKind::OutOfMemory =>
             {
-                let problem = format!("damaged: {err}; unpack or download it again");
+                let problem =
+                    format!("the file is damaged: {err}; unpack or download the file again");
                 Error::damaged(self.path(), problem)
             }
             Err(source) => Error::Io {
@@ -259,7 +260,7 @@ fn open(path: &Path) -> Result<File> {
     if path.is_dir() {
         return Err(Error::file(
             path,
-            "is a directory: name the PGN files in it",
+            "this is a directory: name the PGN files in the directory",
         ));
     }
     File::open(path).at(path, "open")
@@ -393,7 +394,8 @@ impl Sender {
         let sent = self.send_source(chunks, &file, Some(&file));
         // A file that changes while it is unpacked looks damaged, so the change is reported first.
         if SizeAndTime::of(&file, path).at(path, "read")? != opened {
-            let problem = "changed while it was read: start again when no program writes it";
+            let problem = "the file changed while it was read: run the command again when no program writes the \
+                           file";
             return Err(Error::changed(path, problem));
         }
         sent
@@ -421,7 +423,7 @@ impl Sender {
         _: impl Read,
         _: Option<&File>,
     ) -> Result<()> {
-        let problem = "packed, and this program was built to read plain PGN only: unpack it";
+        let problem = "the file is packed, but this polybook was built to read plain PGN only: unpack the file";
         Err(Error::file(self.input.path(), problem))
     }
 
@@ -464,7 +466,8 @@ impl Sender {
         io::Error::other(Error::too_large(
             self.input.path(),
             format!(
-                "a frame of it has a window of more than {} MiB: allow more memory, or unpack it first",
+                "unpacking this zstd file takes more than {} MiB of memory: allow more memory with --memory, or unpack \
+                 the file first",
                 self.memory >> 20
             ),
         ))
@@ -501,10 +504,12 @@ pub(super) const LOOKED_AT: usize = 1 << 16;
 /// with advice for the user, or `None` if the file may be PGN.
 pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     let start = &text[..text.len().min(LOOKED_AT)];
-    let described = |name: &str, advice: &str| Some(format!("{name}: {advice}"));
+    let described = |name: &str, advice: &str| Some(format!("this is {name}: {advice}"));
     if let Some(format) = Format::of_start(start) {
         return match format.kind {
-            kind if kind.is_unpacked() => described("packed twice", "unpack it once"),
+            kind if kind.is_unpacked() => {
+                described("a file that was packed twice", "unpack the file once")
+            }
             _ => described(format.name, format.advice),
         };
     }
@@ -514,7 +519,7 @@ pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     if is_utf_16(start) {
         return described(
             "text in UTF-16",
-            "convert it to UTF-8, for instance with iconv -f UTF-16 -t UTF-8",
+            "convert the file to UTF-8, for instance with iconv -f UTF-16 -t UTF-8",
         );
     }
     if has_tags(start) {
@@ -524,7 +529,10 @@ pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
         return described(format.name, format.advice);
     }
     if is_polyglot_book(start) {
-        return described("Polyglot book, not PGN", "name the games it was made of");
+        return described(
+            "a Polyglot book, not PGN",
+            "name the games from which the book was made",
+        );
     }
     described(
         "binary data, not PGN",

@@ -106,7 +106,7 @@ fn what_is_no_pgn_is_named() {
         (gz(&tar), "tar"),
         (b"\xfd7zXZ\0\0\0".to_vec(), "xz"),
         (gz(&gz(PGN)), "packed twice"),
-        (zip(&[("a.txt", PGN)]), "zip archive without a .pgn"),
+        (zip(&[("a.txt", PGN)]), "no .pgn file"),
     ] {
         let err = unpacked(&bytes).unwrap_err().to_string();
         assert!(err.contains(what), "{what}: {err}");
@@ -211,7 +211,7 @@ fn a_zip_with_members_of_one_name_is_refused() {
         bytes[at] = b'a';
     }
     let err = unpacked(&bytes).unwrap_err().to_string();
-    assert!(err.contains("several members of one name"), "{err}");
+    assert!(err.contains("several files with the same name"), "{err}");
 }
 
 #[test]

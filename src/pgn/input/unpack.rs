@@ -69,7 +69,7 @@ impl Sender {
         if let Some(description) = described(&others) {
             // The stream is opened once, so nothing has been stored before.
             let _ = self.left_out.set(format!(
-                "{description} not read: unpack the archive and name its files of games"
+                "polybook did not read {description}: unpack the archive and name the files of games"
             ));
         }
         let mut is_first = true;
@@ -132,15 +132,15 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
     let listed = listed_members(&mut archive).at(path, "read")?;
     if listed.iter().any(|listed| *listed > MOST_MEMBERS) {
         let problem = format!(
-            "zip archive of more than {MOST_MEMBERS} members: unpack it and name its files"
+            "this zip archive contains more than {MOST_MEMBERS} files: unpack the archive and name the files"
         );
         return Err(Error::too_large(path, problem));
     }
     let mut archive = ZipArchive::new(archive).map_err(|err| zip_error(path, err))?;
     // If several members have the same name, the crate `zip` keeps only one of them.
     if !listed.contains(&(archive.len() as u64)) {
-        let problem = "zip archive with several members of one name: unpack it, each member to a file of its own, and \
-                       name the files";
+        let problem = "this zip archive contains several files with the same name: unpack each file under a name of \
+                       its own, and name the files";
         return Err(Error::file(path, problem));
     }
     let (mut members, mut others) = (Vec::new(), Vec::new());
@@ -157,9 +157,9 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
     if members.is_empty() {
         let problem = match described(&others) {
             Some(others) => format!(
-                "zip archive without a .pgn file, {others} in it: unpack it and name its files of games"
+                "this zip archive contains {others} and no .pgn file: unpack the archive and name the files of games"
             ),
-            None => "zip archive without files: name a file of games".to_owned(),
+            None => "this zip archive contains no files: name a file of games".to_owned(),
         };
         return Err(Error::file(path, problem));
     }
@@ -171,7 +171,7 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
         if is_encrypted {
             return Err(Error::file(
                 path,
-                "encrypted zip archive: unpack it with its password",
+                "this zip archive is encrypted: unpack the archive with its password",
             ));
         }
     }
@@ -183,8 +183,8 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
 fn described(others: &[String]) -> Option<String> {
     let first = others.first()?.escape_debug();
     Some(match others.len() {
-        1 => format!("the file \"{first}\" is"),
-        several => format!("{several} other files, first \"{first}\", are"),
+        1 => format!("the file \"{first}\""),
+        several => format!("{several} other files such as \"{first}\""),
     })
 }
 
@@ -234,7 +234,7 @@ fn zip_error(path: &Path, err: ZipError) -> Error {
         },
         err => Error::damaged(
             path,
-            format!("damaged zip: {err}; download or pack it again"),
+            format!("this zip archive is damaged: {err}; download or pack the archive again"),
         ),
     }
 }

@@ -21,8 +21,8 @@ pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> R
     Err(Error::too_large(
         path,
         format!(
-            "packed with a window of {} MiB, and unpacking may take {} MiB: allow at least {} MiB of \
-             memory in all, or unpack it first",
+            "unpacking this zstd file takes {} MiB of memory, but polybook may use only {} MiB of memory for \
+             unpacking: give at least --memory {}MiB, or unpack the file first",
             window >> 20,
             memory >> 20,
             (unpacking >> 20).saturating_mul(8),
@@ -69,7 +69,7 @@ mod tests {
         ] {
             assert_eq!(zstd_window(start), Some(window));
             let err = refuse_large_window(Path::new("a.zst"), start, 1 << 30).unwrap_err();
-            assert!(err.to_string().contains("unpack it first"), "{err}");
+            assert!(err.to_string().contains("unpack the file first"), "{err}");
         }
     }
 
