@@ -133,7 +133,7 @@ impl fmt::Display for Pruned {
         } = self;
         write!(
             f,
-            "the counts lack {} in which fewer than {min_game} moves were counted, {} in all",
+            "the counts lack {} with fewer than {min_game} counted moves; these positions had {}",
             counted(*positions, "position"),
             counted(*plies, "half-move")
         )

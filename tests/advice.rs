@@ -206,7 +206,7 @@ fn advice_works() {
         ),
         (
             "make-book open.pgn --min-game 1 --bin b6.bin",
-            "1 game without a result counted as a draw: --unfinished skip leaves such games out",
+            "1 game without a result counted as a draw: --unfinished skip leaves these games out",
             "make-book open.pgn en.pgn --min-game 1 --bin b6.bin --unfinished skip",
         ),
         (
@@ -241,12 +241,12 @@ fn advice_works() {
         ),
         (
             "make-book en.pgn --since 2020 --min-game 1 --bin h.bin",
-            "--require-date drops it",
+            "--require-date drops this game",
             "make-book en.pgn --since 2020 --min-game 1 --bin h.bin --require-date --allow-empty",
         ),
         (
             "make-book en.pgn --min-elo 2000 --min-game 1 --bin i.bin",
-            "--require-elo drops it",
+            "--require-elo drops this game",
             "make-book en.pgn --min-elo 2000 --min-game 1 --bin i.bin --require-elo --allow-empty",
         ),
         (
@@ -354,7 +354,7 @@ fn advice_works() {
         ),
         (
             "make-book en.pgn --suite o --plies 1 --min-game 1",
-            "end the name in .pgn for lines or in .epd for positions",
+            "the name must end in .pgn for lines, or in .epd for positions",
             "make-book en.pgn --suite o.pgn --plies 1 --min-game 1",
         ),
         (
@@ -545,12 +545,12 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book en.pgn --counts x1.counts --uniform",
-            "give it when you make a book from the counts",
+            "give this option when you make a book from the counts",
             "make-book none.counts --uniform --bin x1.bin --min-game 1",
         ),
         (
             "make-book none.counts --explorer x2.idx --min-game 2",
-            "then make the index of these",
+            "then make the index from these counts",
             "make-book none.counts --counts x2.counts --min-game 1",
         ),
         (
@@ -646,7 +646,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book en.pgn --counts x9 --by x",
-            "write speed, rating and month, joined by commas, or none",
+            "write one or more of speed, rating and month, separated by commas, or none",
             "make-book en.pgn --counts x9 --by speed,month",
         ),
         (

@@ -595,7 +595,7 @@ fn names_of_any_bytes() {
         ),
         (
             "missing".as_ref(),
-            "missing: no directory for temporary files: name another",
+            "missing: this is not a directory, so temporary files cannot be written there: name another directory",
         ),
     ] {
         let line = args![

@@ -523,7 +523,7 @@ fn other_counts_are_refused() {
         ("speed.counts", "--by speed,rating,month"),
         ("all.counts plain.counts", "plain.counts"),
         ("crazy.counts", "standard chess"),
-        (&format!("all.counts {pgn}"), "counts have none"),
+        (&format!("all.counts {pgn}"), "has counts instead of games"),
     ] {
         let err = fails(dir, &format!("make-book -q {inputs} --explorer new"), 1);
         assert!(err.contains(named), "{inputs}: {err}");
@@ -533,20 +533,21 @@ fn other_counts_are_refused() {
         let line = format!("make-book -q all.counts --explorer new --min-game 5 {more}");
         let err = fails(dir, line.as_str(), 2);
         assert!(
-            err.contains("--min-game: an index has every position"),
+            err.contains("--min-game does not apply to an index"),
             "{err}"
         );
         assert!(!dir.join("new").exists() && !dir.join("new.counts").exists());
     }
     let err = fails(dir, "make-book -q all.counts --bin new --since 2024", 1);
     assert!(
-        err.contains("the defaults and --by speed,rating,month, not games, so --since 2024 cannot")
-            && err.contains("rows of a class with DuckDB"),
+        err.contains(
+            "the defaults and --by speed,rating,month instead of games, so --since 2024 cannot"
+        ) && err.contains("the rows of a class with DuckDB"),
         "{err}"
     );
     let err = fails(dir, "make-book -q all.counts --leveldb new", 1);
     assert!(
-        err.contains("counts have none") && err.contains("--explorer"),
+        err.contains("has counts instead of games") && err.contains("--explorer"),
         "{err}"
     );
     let err = fails(
@@ -554,7 +555,7 @@ fn other_counts_are_refused() {
         "make-book -q all.counts --explorer new --leveldb other --index-stats",
         1,
     );
-    assert!(err.contains("counts have none"), "{err}");
+    assert!(err.contains("has counts instead of games"), "{err}");
 }
 
 #[test]

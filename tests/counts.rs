@@ -200,7 +200,7 @@ fn rows_that_are_not_in_the_order_that_they_tell_are_an_error() {
         part(name, keys);
         let err = fails(dir.path(), &format!("make-book {name} --bin book.bin"), 1);
         let told =
-            format!("{name}/data.parquet: row {row} is out of the order that the file states");
+            format!("{name}/data.parquet: row {row} is not in the order that the file declares");
         assert!(err.contains(&told), "{err}");
         assert!(!dir.path().join("book.bin").exists());
     }
@@ -232,7 +232,7 @@ fn pages_that_would_fill_the_memory_are_refused() {
     let err = fails(dir.path(), "make-book large --bin book.bin", 1);
     assert!(
         err.contains("large/data.parquet: a page of 8")
-            && err.contains("write it with smaller pages"),
+            && err.contains("write the file with smaller pages"),
         "{err}"
     );
 }
@@ -339,15 +339,15 @@ fn games_are_not_chosen_in_counts() {
     for (options, told) in [
         (
             "0.counts --min-elo 2000",
-            "not games, so --min-elo 2000 cannot apply: name the PGN files",
+            "instead of games, so --min-elo 2000 cannot be applied: name the PGN files",
         ),
         (
             "0.counts --max-ply 10",
-            "--max-ply 10 cannot apply: name the PGN files",
+            "--max-ply 10 cannot be applied: name the PGN files",
         ),
         (
             "0.counts --drop-duplicates",
-            "--drop-duplicates cannot apply: name the PGN files",
+            "--drop-duplicates cannot be applied: name the PGN files",
         ),
         (
             "0.counts 1.pgn --max-ply 10",
@@ -355,11 +355,11 @@ fn games_are_not_chosen_in_counts() {
         ),
         (
             "0.counts --variant crazyhouse",
-            "--variant crazyhouse cannot apply: name the PGN files",
+            "--variant crazyhouse cannot be applied: name the PGN files",
         ),
         (
             "0.counts --leveldb idx",
-            "idx: an index for front-ends is made of games",
+            "idx: an index for front-ends is made from games",
         ),
     ] {
         let err = fails(dir.path(), &format!("make-book {options}"), 1);
@@ -372,7 +372,8 @@ fn games_are_not_chosen_in_counts() {
         assert!(output.status.success(), "{line}");
         let report = String::from_utf8(output.stderr).unwrap();
         report.contains(
-            "warning: some games are counted to half-move 10, others to 1024: positions after half-move 10 lack games",
+            "warning: some inputs are counted up to half-move 10, others up to half-move 1024, so positions after \
+             half-move 10 lack games",
         )
     };
     assert!(!warns("make-book short --bin both.bin"));
@@ -393,7 +394,7 @@ fn games_are_not_chosen_in_counts() {
     let report = run(dir.path(), "make-book short short --bin twice.bin");
     let report = String::from_utf8(report.stderr).unwrap();
     assert!(
-        report.contains("short: named twice, so its games count twice"),
+        report.contains("short: this file is named twice, so its games count twice"),
         "{report}"
     );
 }
@@ -497,7 +498,7 @@ fn counts_of_variants_tell_positions_of_one_key_apart() {
     );
     let err = fails(dir.path(), "make-book one other", 1);
     assert!(
-        err.contains("counts of variant crazyhouse, and others are of fischerandom"),
+        err.contains("these counts are of crazyhouse, but other inputs are of fischerandom"),
         "{err}"
     );
 }
@@ -593,7 +594,7 @@ fn counts_of_other_programs_are_read_and_the_header_says_so() {
     let said = String::from_utf8_lossy(&made.stderr);
     assert!(made.status.success(), "{said}");
     assert!(
-        said.starts_with("games: unknown") && !said.contains("0 games"),
+        said.starts_with("the number of games is unknown") && !said.contains("0 games"),
         "{said}"
     );
     let report = ok_json(dir.path(), "make-book -q theirs --bin theirs.bin --json");
@@ -620,22 +621,22 @@ fn rows_that_cannot_be_name_their_part() {
         (
             "wins",
             Some(long(&[Some(-1)])),
-            "row 0: \"wins\" is -1, which cannot be",
+            "row 0: \"wins\" is -1, which is impossible: correct the row",
         ),
         (
             "losses",
             Some(long(&[Some(i64::MAX)])),
-            "row 0: \"losses\" is 9223372036854775807, which cannot be",
+            "row 0: \"losses\" is 9223372036854775807, which is impossible: correct the row",
         ),
         (
             "key",
             Some(long(&[Some(0)])),
-            "row 0: \"key\" is 0, which cannot be",
+            "row 0: \"key\" is 0, which is impossible: correct the row",
         ),
         (
             "move",
             Some(Column::Int(vec![0])),
-            "row 0: \"move\" is 0, which cannot be",
+            "row 0: \"move\" is 0, which is impossible: correct the row",
         ),
         (
             "move",
@@ -739,12 +740,12 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
         (
             "month",
             Some(Column::Int(vec![202_413; 2])),
-            "row 0: \"month\" is 202413, which cannot be",
+            "row 0: \"month\" is 202413, which is impossible: correct the row",
         ),
         (
             "month",
             Some(Column::Int(vec![202_401, 12])),
-            "row 1: \"month\" is 12, which cannot be",
+            "row 1: \"month\" is 12, which is impossible: correct the row",
         ),
         ("month", Some(Column::Int(vec![-1; 2])), "\"month\" is -1"),
         (
@@ -767,17 +768,18 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
         (
             "month",
             Some(Column::Bool(vec![false; 2])),
-            "\"month\" is BOOLEAN",
+            "\"month\" has the type BOOLEAN",
         ),
         (
             "move",
             Some(Column::Int(vec![796, 795])),
-            "row 1 is out of order: sort the rows of counts by class",
+            "row 1 is not in order: sort the rows by key",
         ),
         (
             "black",
             Some(Column::Bool(vec![false, true])),
-            "row 1: \"black\" is not that of the row before, which has the same key",
+            "row 1: \"black\" differs from the row before, although both rows have the same key: correct one of the \
+             two rows",
         ),
     ];
     for (number, (name, column, problem)) in cases.into_iter().enumerate() {
@@ -863,7 +865,7 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
     write_part(&dir.join("mixed/more.parquet"), &columns);
     for output in ["--counts x", "--counts x --by month", "--explorer x"] {
         let err = fails(dir, &format!("make-book mixed {output}"), 1);
-        let problem = "mixed/more.parquet: its columns are those of --by rating,month, and other parts are by speed,rating,month";
+        let problem = "mixed/more.parquet: the columns of this Parquet file are those of --by rating,month, but other files have those of --by speed,rating,month";
         assert!(err.contains(problem), "{output}: {err}");
         assert!(!dir.join("x").exists());
     }
@@ -872,7 +874,10 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
     columns[0].1 = Column::Long(vec![Some(1), Some(i64::MAX)]);
     write_part(&dir.join("rows/more.parquet"), &columns);
     let err = fails(dir, "make-book rows --counts x", 1);
-    assert!(err.contains("each key in one part"), "{err}");
+    assert!(
+        err.contains("all rows of a key to one Parquet file"),
+        "{err}"
+    );
     ok(dir, "make-book -q rows --bin rows.bin");
 }
 
@@ -909,7 +914,7 @@ fn sums_that_no_counts_can_have_are_not_written() {
     for inputs in ["large one.pgn", "large large", "four one.pgn"] {
         let err = fails(dir, &format!("make-book {inputs} --by month --counts x"), 1);
         assert!(
-            err.contains("x: the games of all rows add up"),
+            err.contains("x: the numbers of games add up"),
             "{inputs}: {err}"
         );
         assert!(!dir.join("x").exists());
@@ -937,7 +942,7 @@ fn rows_by_class_that_do_not_fit_those_of_other_inputs_are_refused() {
     for inputs in ["white black", "white other"] {
         let err = fails(dir, &format!("make-book {inputs} --counts x"), 1);
         assert!(
-            err.contains("white: \"black\" is not the same in all inputs where \"key\" is 5"),
+            err.contains("white: the inputs have different values of \"black\" for the key 5"),
             "{err}"
         );
         assert!(!dir.join("x").exists() && black.exists());
@@ -1015,7 +1020,7 @@ fn row_groups_have_as_many_rows_as_their_file() {
     fs::write(&path, bytes).unwrap();
     let err = fails(dir, "make-book groups --counts x", 1);
     assert!(
-        err.contains("its row groups have other rows than it says"),
+        err.contains("the row groups have more or fewer rows than the file states"),
         "{err}"
     );
 }
@@ -1044,11 +1049,11 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
     };
     refused(
         &|counts| fs::remove_file(counts.join(part)).unwrap(),
-        "part-000.parquet: missing, but counts.json lists it",
+        "part-000.parquet: this file is missing, although counts.json lists",
     );
     refused(
         &|counts| fs::write(counts.join(part), &sound[part][..1000]).unwrap(),
-        "part-000.parquet: 1000 bytes, where counts.json says",
+        "part-000.parquet: this file has 1000 bytes, but counts.json states",
     );
     refused(
         &|counts| {
@@ -1057,7 +1062,7 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
             bytes[end - 400..end - 8].fill(0xff);
             fs::write(counts.join(part), bytes).unwrap();
         },
-        "part-000.parquet: damaged, or not Parquet",
+        "part-000.parquet: this file is damaged, or is not",
     );
     // The damage must be reported, whether it makes rows invalid or not.
     for eighth in 0..6 {
@@ -1068,12 +1073,12 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
                 bytes[at] ^= 1;
                 fs::write(counts.join(part), bytes).unwrap();
             },
-            "part-000.parquet: its checksum differs from that in counts.json",
+            "part-000.parquet: the checksum of this file differs from the checksum in counts.json",
         );
     }
     refused(
         &|counts| fs::write(counts.join("part-001.parquet"), &sound[part]).unwrap(),
-        "part-001.parquet: counts.json does not list it",
+        "part-001.parquet: counts.json does not list this file",
     );
     refused(
         &|counts| {
@@ -1085,11 +1090,11 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
             )
             .unwrap();
         },
-        "rows, where counts.json says 7",
+        "rows, but counts.json states 7",
     );
     refused(
         &|counts| fs::write(counts.join("counts.json"), "{").unwrap(),
-        "counts.json: not a description of counts",
+        "counts.json: this file does not describe counts",
     );
     refused(
         &|counts| {
@@ -1100,7 +1105,7 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
             )
             .unwrap();
         },
-        "counts of version 3, and this polybook reads version 2: take a newer polybook",
+        "the counts have version 3 of the format, but this polybook reads version 2: use a newer polybook",
     );
     refused(
         &|counts| {
@@ -1111,7 +1116,7 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
             )
             .unwrap();
         },
-        "counts of version 1, and this polybook reads version 2: count the games again",
+        "the counts have version 1 of the format, but this polybook reads version 2: count the games again",
     );
     let err = fails(
         dir.path(),
@@ -1242,7 +1247,7 @@ fn no_counts_come_of_no_games() {
         pgn.display()
     );
     let err = fails(dir.path(), &all, 1);
-    let reason = "positions is kept (each has fewer than 1000 counted moves); --allow-empty writes";
+    let reason = "positions is kept, because each has fewer than 1000 counted moves: give a smaller --min-game; --allow-empty writes";
     assert!(
         err.contains(reason) && !dir.path().join("few").exists(),
         "{err}"
@@ -1251,7 +1256,7 @@ fn no_counts_come_of_no_games() {
     let index = "make-book -q few --explorer few.idx";
     let err = fails(dir.path(), index, 1);
     assert!(
-        err.contains("no row of the counts is for an index"),
+        err.contains("the counts contain no move or end of a game that an index could show"),
         "{err}"
     );
     ok(dir.path(), &format!("{index} --allow-empty"));

@@ -829,7 +829,7 @@ fn databases_are_sorted_in_the_directory_that_is_named() {
         1,
     );
     assert!(
-        error.contains("missing: no directory for temporary files"),
+        error.contains("missing: this is not a directory, so temporary files"),
         "{error}"
     );
 }

@@ -502,7 +502,7 @@ fn what_is_no_index_says_what_it_is() {
     for (name, expected) in [
         ("directory", "empty directory"),
         (".", "no LevelDB"),
-        ("file", "no game in it"),
+        ("file", "contains no game"),
         ("missing", "does not exist"),
     ] {
         let error = fails(path, &format!("games -q --leveldb {name}"), 1);

@@ -313,7 +313,8 @@ fn counts_of_thousands_of_row_groups() {
     let refused = make(16);
     let err = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        !refused.status.success() && err.contains("counts: its many row groups take about"),
+        !refused.status.success()
+            && err.contains("counts: the metadata of these counts take about"),
         "{err}"
     );
     assert!(make(512).status.success());
@@ -499,7 +500,8 @@ fn counts_by_class_of_many_directories() {
     };
     let refused = add(&names, "sum", 64);
     let error = String::from_utf8_lossy(&refused.stderr);
-    let advice = "takes 66 MiB of memory: give more with --memory, or add some of them first";
+    let advice =
+        "takes 66 MiB of memory: give more --memory, or add up some of the directories first";
     assert!(error.contains(advice), "{error}");
     // The advice works.
     assert!(add(&names, "sum", 66).status.success());

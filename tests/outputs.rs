@@ -526,7 +526,7 @@ fn thousands_of_inputs_are_compared_in_no_time() {
         .lines()
         .filter(|line| line.contains("twice"))
         .collect();
-    let expected = "warning: 0.pgn: named twice, so its games count twice";
+    let expected = "warning: 0.pgn: this file is named twice, so its games count twice";
     assert_eq!(warnings, [expected]);
     assert!(
         start.elapsed() < Duration::from_secs(20),
@@ -593,11 +593,11 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
         ),
         (
             format!("{pgn} --min-elo 4000 --require-elo --bin a.bin"),
-            "none of 45 games can be counted (45 filtered by rating)",
+            "none of 45 games can be counted: 45 filtered by rating",
         ),
         (
             "bad.pgn --bin a.bin".to_owned(),
-            "none of 1 game can be counted (1 rejected); rejected first: bad.pgn: game 1, byte 15",
+            "none of 1 game can be counted: 1 rejected; the first rejected game is bad.pgn: game 1, byte 15",
         ),
         (
             format!("{pgn} --max-ply 1 --min-game 50 --bin a.bin"),
@@ -639,7 +639,7 @@ fn files_that_an_output_does_not_name_are_kept() {
         fs::write(&path, "mine").unwrap();
         let before = contents(dir.path());
         let error = fails(dir.path(), &make, 1);
-        assert!(error.contains("exists and has "), "{error}");
+        assert!(error.contains("exists and "), "{error}");
         assert!(
             contents(dir.path()) == before,
             "{foreign}: something changed"

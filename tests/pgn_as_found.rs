@@ -445,7 +445,7 @@ fn a_line_among_the_tags_that_is_no_tag_costs_nothing() {
             let entries = made.book.moves_of(&pos).unwrap();
             assert_eq!(entries.first().map(|entry| entry.weight), Some(4), "{bad}");
             let offset = lines[..at].concat().len();
-            let warning = format!("not a tag pair and was skipped, first at byte {offset}");
+            let warning = format!("not a tag pair was skipped, the first time at byte {offset}");
             assert!(
                 made.report.warnings.iter().any(|it| it.contains(&warning)),
                 "{bad}: {:?}",
@@ -1038,7 +1038,7 @@ fn an_unknown_variant_is_named_in_the_error() {
         };
         let err = err.to_string();
         let advice = format!(
-            "unknown variant \"{name}\": 1 game filtered; if it is standard chess, remove the tag Variant"
+            "the variant \"{name}\" is unknown: 1 game filtered; if these games are standard chess, remove the tag Variant"
         );
         assert!(err.contains(&advice), "{err}");
         let without = text.lines().skip(1).collect::<Vec<_>>().join("\n");
@@ -1167,7 +1167,7 @@ fn results_that_cannot_be_read_and_games_without_one_are_reported() {
     let totals = &made.report.totals;
     assert_eq!((totals.unreadable_results, totals.unfinished), (3, 6));
     let advice = |warning: &String| {
-        warning.starts_with("3 games have results that cannot be read")
+        warning.starts_with("3 games have an unreadable result")
             && warning.ends_with("write 1-0, 0-1, 1/2-1/2 or *")
     };
     assert!(

@@ -291,7 +291,7 @@ fn files_that_are_no_pgn_are_named() {
         (b"SQLite format 3\0\x10\0", "SQLite"),
         (
             b"# Read me\n\n1. Unpack.\n2. Run `make`.\n",
-            "no game in it",
+            "contains no game",
         ),
     ] {
         let error = refused("file", content, &[], 1);

@@ -210,14 +210,18 @@ const REFUSALS: &[Refusal] = &[
     (
         "make-book none.epd --suite s.txt",
         2,
-        "end the name in .pgn",
+        "the name must end in .pgn",
     ),
     (
         "make-book games.pgn --suite s.pgn --plies 20 --max-ply 10",
         1,
         "--max-ply 10 ends games sooner",
     ),
-    ("make-book counts --suite s.pgn", 1, "counts have none"),
+    (
+        "make-book counts --suite s.pgn",
+        1,
+        "has counts instead of games",
+    ),
     ("make-book games.pgn --suite games.pgn", 1, "games.pgn"),
     (
         "make-book games.pgn --suite s.pgn --json --plies 9",

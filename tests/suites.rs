@@ -96,7 +96,7 @@ fn a_suite_below_its_limit_says_why() {
         let output = run(dir, &*format!("{line} {options}"));
         String::from_utf8(output.stderr).unwrap()
     };
-    let why = "; 1 of fewer games than --min-game; 1 outside --balance\n";
+    let why = "; 1 has fewer games than --min-game; 1 is outside --balance\n";
     for (name, things) in [("s.epd", "positions"), ("s.pgn", "lines")] {
         let report = said(&format!("--suite {name} --limit 5"));
         let expected = format!("{name}: 1 of at most 5 {things}{why}");
@@ -440,7 +440,7 @@ fn suites_of_games_of_variants() {
         "make-book games.pgn --variant auto --plies 2 --min-game 1 --suite t.epd",
         1,
     );
-    assert!(error.contains("for one variant"), "{error}");
+    assert!(error.contains("games of one variant"), "{error}");
     assert!(!dir.join("t.epd").exists());
 }
 
@@ -590,7 +590,7 @@ fn a_suite_alone_takes_no_options_of_books() {
         let name = option.split(' ').next().unwrap();
         let line = format!("make-book -q games.pgn --suite s.pgn --plies 2 --min-game 1 {option}");
         let error = fails(dir, &line, 2);
-        let expected = format!("{name} applies only to books, not to --suite");
+        let expected = format!("{name} applies only to books, not to the suite of --suite");
         assert!(error.contains(&expected), "{error}");
         assert!(!dir.join("s.pgn").exists());
     }

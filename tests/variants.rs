@@ -402,7 +402,7 @@ fn games_of_other_variants_are_filtered_and_never_misread() {
     let summary = String::from_utf8(output.stderr).unwrap();
     assert_eq!(summary.matches("Xiangqi").count(), 1, "{summary}");
     assert!(
-        summary.contains("unknown variant \"Xiangqi\": 2 games"),
+        summary.contains("the variant \"Xiangqi\" is unknown: 2 games"),
         "{summary}"
     );
     assert!(summary.contains("crazyhouse: 1 game filtered"), "{summary}");
@@ -776,7 +776,8 @@ fn unknown_variants_are_named_by_every_command() {
     fs::write(dir.join("suite.pgn"), "1. e4 e5 *\n").unwrap();
     let names = |games: &str| {
         ["wild/0", "Capablanca"].map(|name| {
-            format!("unknown variant \"{name}\": {games} filtered; if it is standard chess, remove the tag Variant")
+            format!("the variant \"{name}\" is unknown: {games} filtered; if these games are standard chess, remove the \
+                     tag Variant")
         })
     };
     for command in [

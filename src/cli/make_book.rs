@@ -251,7 +251,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     let inputs = inputs(args.pgn, args.inputs, args.untagged.untagged_variant)?;
     let is_stdin = |input: &Input| input.path() == Path::new("-");
     if args.in_suite.reads_standard_input() && inputs.iter().any(is_stdin) {
-        let usage = "--from - and an input - cannot both be: there is one standard input";
+        let usage = "--from and an input cannot both be -: there is only one standard input";
         return Err(Usage(usage.to_owned()).into());
     }
     let memory = args.resources.memory();
@@ -350,30 +350,31 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     let has_moves = args.bin.is_some() || args.obs.is_some();
     if args.suite.is_some() && !has_moves {
         let given = weighting.given(OptionNeeds::Book).or(header);
-        Usage::refuse(given, "applies only to books, not to --suite")?;
+        Usage::refuse(given, "applies only to books, not to the suite of --suite")?;
     }
     if args.bin.is_none() {
         let given = weighting.given(OptionNeeds::OwnWeights).or(header);
         let given = given.or(args.losses.given());
-        Usage::refuse(given, "applies only to books: give --bin too")?;
+        Usage::refuse(given, "applies only to books: write a book with --bin too")?;
     }
     let is_missing = |input: &&PathBuf| matches!(input.try_exists(), Ok(false));
     let mut missing = args.inputs.iter().filter(is_missing);
     let number = missing.find_map(|input| input.to_str()?.parse::<u8>().ok());
     if let (Some(option), Some(number)) = (weighting.minimax(), number) {
         return Err(Usage(format!(
-            "no file {number}: did you mean {option}={number}?"
+            "there is no file {number}: did you mean {option}={number}?"
         )));
     }
     let prunes = weighting.min_game().is_some_and(|least| least > 1);
     if args.explorer.is_some() && prunes && !has_moves && args.suite.is_none() {
-        let usage = "--min-game: an index has every position; write --counts with --min-game, then make the index of these";
+        let usage = "--min-game does not apply to an index, which has every position: write counts with --counts and \
+                     --min-game, then make the index from these counts";
         return Err(Usage(usage.to_owned()));
     }
     if prunes_counts(args) {
         Usage::refuse(
             weighting.given(OptionNeeds::Book),
-            "applies only to books, and counts contain every move: give it when you make a book from the counts",
+            "applies only to books, and counts contain every move: give this option when you make a book from the counts",
         )?;
     }
     Ok(())
@@ -394,7 +395,7 @@ fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
         "epd" => Ok(SuiteFormat::Epd),
         _ if path == Path::new("-") => Ok(SuiteFormat::Pgn),
         _ => Err(Usage(format!(
-            "--suite {}: end the name in .pgn for lines or in .epd for positions",
+            "--suite {}: the name must end in .pgn for lines, or in .epd for positions",
             path.display()
         ))),
     }
@@ -416,7 +417,8 @@ fn inputs(
     if !paths.is_empty() {
         return Ok(pgn_inputs(&paths, untagged)?);
     }
-    let usage = "no PGN file given, and there is no book.pgn here: name the files to read, or - for standard input";
+    let usage = "no PGN file is named, and the current directory has no book.pgn: name the files to read, or - for \
+                 standard input";
     Err(Usage(usage.to_owned()).into())
 }
 
@@ -446,7 +448,7 @@ fn warnings(text: &mut String, report: &Report) {
         .rejected
         .saturating_sub(DESCRIBED as u64);
     if more > 0 {
-        *text += &format!("rejected: and {more} more\n");
+        *text += &format!("rejected: {}\n", counted(more, "more game"));
     }
 }
 
@@ -455,7 +457,7 @@ fn games(text: &mut String, report: &Report) {
     let games = &totals.games;
     if report.has_unknown_games {
         text.push_str(
-            "games: unknown, because counts among the inputs do not say how many they have\n",
+            "the number of games is unknown, because some counts do not state their number of games\n",
         );
     }
     if games.read > 0 || !report.has_unknown_games {
@@ -469,7 +471,7 @@ fn games(text: &mut String, report: &Report) {
     }
     if let Some(games) = totals.filtered_by.get(&Condition::Duplicate) {
         *text += &format!(
-            "{games} of the filtered games have the same moves, players and result as an earlier one\n"
+            "{games} of the filtered games have the same moves, players and result as an earlier game\n"
         );
     }
     // An index and a suite do not count results as draws.
@@ -477,7 +479,7 @@ fn games(text: &mut String, report: &Report) {
         && (report.book.is_some() || report.obs.is_some() || report.counts.is_some())
     {
         *text += &format!(
-            "{} without a result counted as {}: --unfinished skip leaves such games out\n",
+            "{} without a result counted as {}: --unfinished skip leaves these games out\n",
             counted(totals.unfinished, "game"),
             if totals.unfinished == 1 {
                 "a draw"
@@ -509,7 +511,7 @@ fn outputs(text: &mut String, report: &Report) {
         let name = output_name(&book.path);
         *text += &format!("{name}: {}", counted(book.entries, "entry"));
         if book.scale < 1.0 {
-            *text += &format!(", weights scaled by {:.6}", book.scale);
+            *text += &format!("; the weights were multiplied by {:.6}", book.scale);
         }
         text.push('\n');
         text.push_str(&evals::losses(book.losses));
@@ -517,7 +519,8 @@ fn outputs(text: &mut String, report: &Report) {
     }
     if report.totals.ambiguous_castling > 0 {
         *text += &format!(
-            "the book leaves out {}, because a rook that is not the outermost one may castle\n",
+            "the book leaves out {}, because an inner rook has castling rights, which the format of books cannot \
+             express\n\n",
             counted(report.totals.ambiguous_castling, "half-move")
         );
     }
@@ -580,10 +583,19 @@ fn entries(suite: &SuiteReport, thing: &str) -> String {
     let limit = counted(limit as u64, thing);
     let mut text = format!("{} of at most {limit}", suite.lines);
     if suite.rare > 0 {
-        text += &format!("; {} of fewer games than --min-game", suite.rare);
+        text += &format!(
+            "; {} {} fewer games than --min-game",
+            suite.rare,
+            if suite.rare == 1 { "has" } else { "have" }
+        );
     }
     if suite.outside > 0 {
-        text += &format!("; {} outside {}", suite.outside, suite.ranges);
+        text += &format!(
+            "; {} {} outside {}",
+            suite.outside,
+            if suite.outside == 1 { "is" } else { "are" },
+            suite.ranges
+        );
     }
     text
 }
@@ -593,16 +605,16 @@ pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
     minimax.map_or_else(String::new, |minimax| {
         let unreached = match minimax.unreached {
             0 => String::new(),
-            moves => format!(", {moves} not reached"),
+            moves => format!("; it did not reach {moves}"),
         };
         let warning = match minimax.first_percent {
             percent @ ..10 => {
-                format!("warning: --minimax leaves {percent}% of the weight of the first position's moves\n")
+                format!("warning: --minimax leaves only {percent}% of the weight of the moves in the first position\n")
             }
             _ => String::new(),
         };
         format!(
-            "{warning}{} lowered by --minimax, {} left out{unreached}\n",
+            "{warning}--minimax lowered the weight of {} and left {} out{unreached}\n",
             counted(minimax.lowered, "move"),
             minimax.left_out
         )

@@ -352,7 +352,7 @@ pub struct Grouping {
 
 /// The error returned when a string does not name the properties of a [`Grouping`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("write speed, rating and month, joined by commas, or none")]
+#[error("write one or more of speed, rating and month, separated by commas, or none")]
 pub struct UnknownClass;
 
 impl Grouping {

@@ -224,7 +224,10 @@ impl ClassedCounts {
         if classes <= MOST_CLASSES {
             return Ok(());
         }
-        let problem = format!("a move has more than {MOST_CLASSES} classes: count fewer of them");
+        let problem = format!(
+            "a move has more than {MOST_CLASSES} combinations of speed, rating group and month: \
+                               choose fewer of these with --by"
+        );
         Err(Error::too_large(self.path(), problem))
     }
 

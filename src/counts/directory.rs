@@ -77,7 +77,7 @@ impl CountsDirectory {
             if parts.is_empty() {
                 return Err(Error::file(
                     &path,
-                    "no counts in it: name a directory with Parquet files",
+                    "this directory contains no counts: name a directory of counts, which contains Parquet files",
                 ));
             }
             return Ok(CountsDirectory {
@@ -384,7 +384,8 @@ impl Part {
         let directory = self.path.parent().unwrap_or(&self.path);
         match FileId::of(directory) {
             Ok(now) if now != self.directory => {
-                let problem = "was replaced while it was read: run the command again";
+                let problem =
+                    "this directory was replaced while it was read: run the command again";
                 Error::changed(directory, problem)
             }
             _ => err,
@@ -438,7 +439,7 @@ impl Part {
         result.map_err(|err| {
             self.unless_replaced(match err {
                 CountsError::Io(problem) => {
-                    Error::failed(&self.path, format!("cannot be read: {problem}"))
+                    Error::failed(&self.path, format!("this file cannot be read: {problem}"))
                 }
                 err => Error::format(&self.path, err),
             })

@@ -11,13 +11,16 @@ use crate::error::reason;
 #[non_exhaustive]
 pub enum CountsError {
     /// The file is not Parquet or is damaged.
-    #[error("damaged, or not Parquet: {0}; copy or make it again")]
+    #[error("this file is damaged, or is not a Parquet file: {0}; copy or make the file again")]
     Damaged(String),
     /// The operating system could not read the file.
-    #[error("cannot be read: {0}")]
+    #[error("the file cannot be read: {0}")]
     Io(String),
     /// A page would take too much memory.
-    #[error("a page of {bytes} bytes, and {most} are read at most: write it with smaller pages")]
+    #[error(
+        "a page of this Parquet file has {bytes} bytes, but at most {most} bytes are allowed: write the file with \
+             smaller pages"
+    )]
     Page {
         /// The size of the page in bytes.
         bytes: u64,
@@ -25,7 +28,8 @@ pub enum CountsError {
         most: u64,
     },
     #[error(
-        "metadata of {bytes} bytes, and {most} are read at most: write it with larger row groups"
+        "the metadata of this Parquet file have {bytes} bytes, but at most {most} bytes are allowed: write the file \
+         with larger row groups"
     )]
     /// The metadata would take too much memory.
     Metadata {
@@ -35,16 +39,18 @@ pub enum CountsError {
         most: u64,
     },
     /// A column uses a compression that is not supported.
-    #[error("compressed with {0}: write it with zstd, snappy, gzip or no compression")]
+    #[error(
+        "this Parquet file is compressed with {0}: write the file with zstd, snappy, gzip or no compression"
+    )]
     Codec(&'static str),
     /// A required column is missing.
-    #[error("no column \"{0}\"")]
+    #[error("this Parquet file has no column \"{0}\"")]
     NoColumn(&'static str),
     /// Several columns have the same name.
-    #[error("several columns \"{0}\": leave one")]
+    #[error("this Parquet file has several columns named \"{0}\": keep only one of the columns")]
     Columns(&'static str),
     /// A column has the wrong type.
-    #[error("column \"{column}\" is {found}, and has to be {wanted}: cast it")]
+    #[error("the column \"{column}\" has the type {found}, but must be {wanted}: cast the column")]
     Type {
         /// The name of the column.
         column: &'static str,
@@ -54,7 +60,9 @@ pub enum CountsError {
         wanted: &'static str,
     },
     /// A column contains a null.
-    #[error("column \"{column}\" has a null in row {row} or soon after")]
+    #[error(
+        "the column \"{column}\" contains a null in row {row} or soon after: write a value in every row"
+    )]
     Null {
         /// The name of the column.
         column: &'static str,
@@ -62,7 +70,7 @@ pub enum CountsError {
         row: u64,
     },
     /// A row has an invalid number.
-    #[error("row {row}: \"{column}\" is {value}, which cannot be")]
+    #[error("row {row}: \"{column}\" is {value}, which is impossible: correct the row")]
     Value {
         /// The name of the column.
         column: &'static str,
@@ -82,26 +90,32 @@ pub enum CountsError {
         reason: String,
     },
     #[error(
-        "row {0} is out of the order that the file states: sort the rows, or write the file without sorting_columns"
+        "row {0} is not in the order that the file declares in sorting_columns: sort the rows, or write the file \
+         without sorting_columns"
     )]
     /// A row is out of the order that its file states. Holds the number of the row, counted from 0.
     Order(u64),
     /// Two rows of a position have different sides to move. Holds the number of the second row, counted from 0.
-    #[error("row {0}: \"black\" is not that of the row before, which has the same key")]
+    #[error(
+        "row {0}: \"black\" differs from the row before, although both rows have the same key: correct one of the \
+             two rows"
+    )]
     Side(u64),
     #[error(
-        "\"black\" is not the same in all inputs where \"key\" is {0}: make the counts again in which it is wrong"
+        "the inputs have different values of \"black\" for the key {0}: make the counts with the wrong value again"
     )]
     /// Several directories have different sides to move for a position. Holds the position's key.
     Sides(i64),
     #[error(
-        "row {0} is out of order: sort the rows of counts by class by key, move and identity, each key in one part"
+        "row {0} is not in order: sort the rows by key, move and identity, and write all rows of a key to one Parquet \
+         file"
     )]
     /// A row of counts by class is out of order, or two parts share keys. Holds the number of the row, counted from 0,
     /// or 0 if two parts share keys.
     ClassOrder(u64),
     #[error(
-        "its columns are those of --by {found}, and other parts are by {expected}: count all with the same"
+        "the columns of this Parquet file are those of --by {found}, but other files have those of --by {expected}: \
+         count all games with the same --by"
     )]
     /// Two parts have columns of different classes.
     Classes {
@@ -111,12 +125,15 @@ pub enum CountsError {
         expected: Grouping,
     },
     #[error(
-        "the games of all rows add up to more than 2^63, or those of a move to more than 2^61, which cannot be"
+        "the numbers of games add up to more than 2^63, or to more than 2^61 for one move, which is impossible: \
+         correct the rows"
     )]
     /// The number of games exceeds what sums can hold.
     Overflow,
     /// The size or a number of the file differs from what the sidecar `counts.json` states.
-    #[error("{found} {what}, where counts.json says {expected}: copy or make it again")]
+    #[error(
+        "this file has {found} {what}, but counts.json states {expected}: copy or make the file again"
+    )]
     Differs {
         /// The unit of the numbers that differ: bytes, rows or half-moves.
         what: &'static str,
@@ -126,31 +143,38 @@ pub enum CountsError {
         expected: u64,
     },
     /// The checksum of the file differs from the one that the sidecar states.
-    #[error("its checksum differs from that in counts.json: copy or make it again")]
+    #[error(
+        "the checksum of this file differs from the checksum in counts.json: copy or make the file again"
+    )]
     Altered,
     /// The sidecar lists a file that does not exist.
-    #[error("missing, but counts.json lists it: copy or make it again")]
+    #[error(
+        "this file is missing, although counts.json lists the file: copy or make the file again"
+    )]
     Missing,
     /// The sidecar does not list a part that exists.
-    #[error("counts.json does not list it: remove it, or make the counts again")]
+    #[error("counts.json does not list this file: remove the file, or make the counts again")]
     Unlisted,
     /// The sidecar is malformed or contradicts itself. Holds the reason.
-    #[error("not a description of counts: {0}")]
+    #[error("this file does not describe counts of polybook: {0}")]
     Sidecar(String),
     /// The sidecar has a version that this polybook does not read. Holds that version.
-    #[error("counts of version {0}, and this polybook reads version {VERSION}: {advice}", advice = other_version(.0))]
+    #[error("the counts have version {0} of the format, but this polybook reads version {VERSION}: {advice}", advice = other_version(.0))]
     Version(u32),
     #[error(
-        "no \"move\" is 0, as for games that end in a position, and other inputs have such rows: keep them in all counts, or \
-         leave them out of all"
+        "these counts have no rows with the move 0, which mark the ends of games, but other inputs have such rows: \
+         keep these rows in all counts, or leave them out of all"
     )]
     /// The counts lack rows of games that end in a position, and other counts to be added to them have such rows.
     NoEnds,
     /// A part has a column of identities, as counts of variants do, although no variant was named.
-    #[error("a column \"identity\", which counts of variants have: name theirs with --variant")]
+    #[error(
+        "this Parquet file has a column \"identity\", so its counts are of a variant: name the variant with \
+             --variant"
+    )]
     Identity,
     /// A part of the counts of a variant lacks the column of identities, which distinguishes positions with equal keys.
-    #[error("no column \"identity\", which counts of variants have")]
+    #[error("this Parquet file has no column \"identity\", which counts of a variant must have")]
     NoIdentity,
 }
 
@@ -159,7 +183,7 @@ pub enum CountsError {
 fn other_version(version: &u32) -> &'static str {
     match *version < VERSION {
         true => "count the games again",
-        false => "take a newer polybook",
+        false => "use a newer polybook",
     }
 }
 

@@ -119,7 +119,8 @@ impl OrderedPart {
             }
             let rows: i128 = groups.iter().map(|group| i128::from(group.rows)).sum();
             if rows != i128::from(file.all_rows()) {
-                let problem = "its row groups have other rows than it says".to_owned();
+                let problem =
+                    "the row groups have more or fewer rows than the file states".to_owned();
                 return Err(CountsError::Damaged(problem));
             }
             Ok(groups)
@@ -267,7 +268,7 @@ impl OrderedParts {
             );
             part.part.check(rows, games)?;
             if rows != part.rows() {
-                let problem = "its keys differ from its metadata".to_owned();
+                let problem = "the keys of the rows differ from the metadata".to_owned();
                 return part.part.named(Err(CountsError::Damaged(problem)));
             }
             sum += games;

@@ -50,7 +50,7 @@ const PARSED: u64 = 16;
 pub(super) fn caught<T>(read: impl FnOnce() -> Result<T, CountsError>) -> Result<T, CountsError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         Err(CountsError::Damaged(
-            "its numbers do not fit together".to_owned(),
+            "the numbers in the file contradict each other".to_owned(),
         ))
     })
 }
@@ -152,7 +152,7 @@ impl ParquetFile {
     /// Returns an error if the metadata state a negative number of rows.
     pub(super) fn rows(&self, group: usize) -> Result<usize, CountsError> {
         usize::try_from(self.groups()[group].num_rows())
-            .map_err(|_| CountsError::Damaged("a row group of negative length".to_owned()))
+            .map_err(|_| CountsError::Damaged("a row group has a negative length".to_owned()))
     }
 
     /// Returns the number of rows in the whole file, according to its metadata.
@@ -249,7 +249,8 @@ impl Read for PageHeader {
         }
         if !self.is_checked {
             self.is_checked = true;
-            let no_header = || io::Error::other("a page does not begin with its sizes");
+            let no_header =
+                || io::Error::other("a page does not begin with the header that states its size");
             let size = unpacked_size(&self.read).ok_or_else(no_header)?;
             check_page(size)?;
         }
@@ -495,7 +496,7 @@ impl Values {
 
     /// Creates the error for a row group in which the type of the column differs from the type in the schema.
     fn other_type(&self) -> CountsError {
-        CountsError::Damaged(format!("column \"{}\" changes its type", self.column))
+        CountsError::Damaged(format!("the column \"{}\" changes its type", self.column))
     }
 }
 
@@ -520,7 +521,10 @@ fn read<T: DataType>(
         return Err(CountsError::Null { column, row });
     }
     if records != rows || values.len() != rows {
-        let problem = format!("column \"{column}\" ends at row {}", row + records as u64);
+        let problem = format!(
+            "the column \"{column}\" ends at row {}",
+            row + records as u64
+        );
         return Err(CountsError::Damaged(problem));
     }
     Ok(())

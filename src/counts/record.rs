@@ -284,7 +284,7 @@ impl LargeCounts {
             return Ok(());
         }
         let problem = format!(
-            "more than {MOST_LARGE} moves have over half a million games each, which cannot be"
+            "more than {MOST_LARGE} moves have over half a million games each, which is impossible: correct the counts"
         );
         Err(Error::too_large(source, problem))
     }

@@ -218,7 +218,7 @@ impl Sidecar {
         text.push(b'\n');
         if text.len() as u64 > LONGEST {
             let problem = format!(
-                "the names of the inputs take more than {LONGEST} bytes: count fewer files"
+                "the names of all inputs together have more than {LONGEST} bytes: count fewer files at a time"
             );
             return Err(Error::too_large(target, problem));
         }
@@ -250,7 +250,9 @@ impl Sidecar {
     fn parsed(text: &[u8]) -> Result<Sidecar, CountsError> {
         let unknown = |err: serde_json::Error| CountsError::Sidecar(err.to_string());
         if text.len() as u64 > LONGEST {
-            return Err(CountsError::Sidecar(format!("more than {LONGEST} bytes")));
+            return Err(CountsError::Sidecar(format!(
+                "the file has more than {LONGEST} bytes"
+            )));
         }
         let Versioned { format, version } = serde_json::from_slice(text).map_err(unknown)?;
         if format != FORMAT {
@@ -276,7 +278,7 @@ impl Sidecar {
             if !is_name {
                 let file = &listed.file;
                 return Err(CountsError::Sidecar(format!(
-                    "\"{file}\" is not a file's name"
+                    "\"{file}\" is not the name of a file in this directory"
                 )));
             }
         }
@@ -305,7 +307,7 @@ impl Sidecar {
             let (least, plies) = (pruned.min_game, self.about.plies);
             if least == 0 || (1..least).contains(&plies) {
                 return Err(CountsError::Sidecar(format!(
-                    "it keeps {plies} half-moves with \"min_game\" {least}"
+                    "the counts keep {plies} half-moves, which contradicts \"min_game\" {least}"
                 )));
             }
         }
@@ -322,7 +324,8 @@ impl Sidecar {
         let parts: u128 = self.parts.iter().map(|part| u128::from(part.plies)).sum();
         if parts != u128::from(self.about.plies) {
             return Err(CountsError::Sidecar(format!(
-                "its parts have {parts} half-moves and its games {}, so a part is missing or counts twice",
+                "the Parquet files have {parts} half-moves, but the games have {}, so a file is missing or is listed \
+                 twice",
                 self.about.plies
             )));
         }
@@ -346,11 +349,16 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
     let sidecar = match Sidecar::read(path) {
         Ok(Some(sidecar)) => sidecar,
         Err(err) if err.kind() == ErrorKind::Io => return Err(err),
-        _ => return refused("exists and is not a directory of polybook's counts: name another"),
+        _ => {
+            return refused(
+                "this file or directory exists and is not a directory of polybook's counts: name another directory",
+            );
+        }
     };
     match own_files(path, |name| name == SIDECAR || sidecar.lists(name))? {
         Err(other) => refused(&format!(
-            "exists and has {} in it, which {SIDECAR} does not list: move that away, or name another directory",
+            "this directory exists and contains {}, which {SIDECAR} does not list: move that file away, or name \
+             another directory",
             other.display()
         )),
         Ok(files) if force => Ok(files),
@@ -481,7 +489,7 @@ fn start(epd: &[u8], games: i64, row: u64) -> Result<Start, CountsError> {
         _ => Err(CountsError::Start {
             row,
             epd: String::from_utf8_lossy(&epd[..epd.len().min(40)]).into_owned(),
-            reason: "too long, or not UTF-8".to_owned(),
+            reason: "the text is too long, or is not UTF-8".to_owned(),
         }),
     }
 }

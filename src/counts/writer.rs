@@ -514,8 +514,8 @@ impl Pruner {
             if self.has_identities || self.plies < self.pruned.min_game {
                 if self.waiting.len() == MOST_WAITING {
                     let problem = format!(
-                        "the positions of one key have more than {MOST_WAITING} rows, which is too many for --min-game: count \
-                         fewer classes"
+                        "positions with the same key have more than {MOST_WAITING} rows, which is too many for \
+                         --min-game: choose fewer of speed, rating and month with --by"
                     );
                     return Err(Error::too_large(&self.target, problem));
                 }

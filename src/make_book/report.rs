@@ -77,8 +77,10 @@ impl Totals {
             ),
             (
                 self.castling_dropped,
-                "game starts with castling rights without king and rook in place, and is played without these rights",
-                "games start with castling rights without king and rook in place, and are played without these rights",
+                "game starts with castling rights for which the king or the rook is not in place, and was read without \
+                 these rights",
+                "games start with castling rights for which the king or the rook is not in place, and were read \
+                 without these rights",
             ),
             (
                 self.contradicted_results,
@@ -87,18 +89,18 @@ impl Totals {
             ),
             (
                 self.unreadable_results,
-                "game has a result that cannot be read, in its Result tag or after its moves: write 1-0, 0-1, 1/2-1/2 or *",
-                "games have results that cannot be read, in their Result tags or after their moves: write 1-0, 0-1, 1/2-1/2 or *",
+                "game has an unreadable result in the Result tag or after the moves: write 1-0, 0-1, 1/2-1/2 or *",
+                "games have an unreadable result in the Result tag or after the moves: write 1-0, 0-1, 1/2-1/2 or *",
             ),
             (
                 self.undated,
-                "game without a readable date passed the filters: --require-date drops it",
-                "games without a readable date passed the filters: --require-date drops them",
+                "game without a readable date passed the filters: --require-date drops this game",
+                "games without a readable date passed the filters: --require-date drops these games",
             ),
             (
                 self.unrated,
-                "game without readable ratings passed the filters: --require-elo drops it",
-                "games without readable ratings passed the filters: --require-elo drops them",
+                "game without readable ratings passed the filters: --require-elo drops this game",
+                "games without readable ratings passed the filters: --require-elo drops these games",
             ),
         ]
         .into_iter()
@@ -216,7 +218,7 @@ impl Report {
         let mut reason = match totals.games.read {
             0 => "there is no game".to_owned(),
             games => format!(
-                "none of {} can be counted ({})",
+                "none of {} can be counted: {}",
                 counted(games, "game"),
                 reasons.join(", ")
             ),
@@ -226,7 +228,7 @@ impl Report {
             reason.push_str(&format!("; {warning}"));
         }
         if let Some(first) = self.rejected.first() {
-            reason.push_str(&format!("; rejected first: {first}"));
+            reason.push_str(&format!("; the first rejected game is {first}"));
         }
         reason
     }
@@ -347,18 +349,21 @@ impl FilteredVariant {
             // Games of another variant often lack the tag, and counting them as standard chess would be wrong.
             FilteredVariant::Other(Variant::Standard) => {
                 format!(
-                    "{0}: {filtered}, because another variant is counted: --variant {0} counts it; if the games have no tag \
-                     Variant but are of that variant, read them with --untagged-variant",
+                    "{0}: {filtered}, because the run counts another variant: --variant {0} counts these games; if the \
+                     games belong to that variant but have no tag Variant, read them with --untagged-variant",
                     Variant::Standard
                 )
             }
             FilteredVariant::Other(variant) => {
                 format!(
-                    "{variant}: {filtered}, because another variant is counted: --variant {variant} counts it"
+                    "{variant}: {filtered}, because the run counts another variant: --variant {variant} counts these \
+                     games"
                 )
             }
             FilteredVariant::Unnumbered(variant) => {
-                format!("{variant}: {filtered}, because the Polyglot format has no number for it")
+                format!(
+                    "{variant}: {filtered}, because the Polyglot format has no number for this variant"
+                )
             }
             FilteredVariant::Unknown(name) => unknown_variant(Some(name), games),
             FilteredVariant::More => unknown_variant(None, games),

@@ -266,8 +266,8 @@ impl TemporarySpace {
             Some(Some(needed)) if needed as f64 > free as f64 * TOLERANCE => Err(Error::too_large(
                 &self.directory,
                 format!(
-                    "too little space for temporary files: about {} MiB more are needed and {} MiB are free; name a directory \
-                     with more, or allow more memory",
+                    "the temporary files need about {} MiB more, but only {} MiB are free: name a directory with more \
+                     space, or allow more memory",
                     needed >> 20,
                     free >> 20
                 ),

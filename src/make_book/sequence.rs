@@ -170,15 +170,20 @@ impl<'a> Sequencer<'a> {
             .peekable();
         if played.peek().is_some() {
             let games: Vec<String> = played.collect();
-            return format!("none of its games can be played: {}", games.join("; "));
+            return format!(
+                "none of the games in this file can be played: {}",
+                games.join("; ")
+            );
         }
         match first {
             Some(first) => format!(
-                "{NO_GAME}; text like a game has no move: {}",
+                "{NO_GAME}; some text looks like a game, but contains no move: {}",
                 first.without_file()
             ),
             None if state.games > 0 => {
-                format!("{NO_GAME}; text like a game has no moves such as e4 and Nf3")
+                format!(
+                    "{NO_GAME}; some text looks like a game, but contains no moves such as e4 and Nf3"
+                )
             }
             None => NO_GAME.to_owned(),
         }
@@ -195,7 +200,7 @@ impl<'a> Sequencer<'a> {
                 return Err(Error::file(input.path(), self.why_no_game(state, input)));
             }
             if !state.has_text {
-                let warning = format!("{}: is empty", input.path().display());
+                let warning = format!("{}: this file is empty", input.path().display());
                 self.report.warnings.push(warning);
             }
             let skipped = state.skipped.warnings(input.path());

@@ -248,7 +248,7 @@ impl Lent {
             return Err(Error::file(dir, problem));
         };
         if !is_directory(dir)? {
-            let problem = "no directory for temporary files: name another";
+            let problem = "this is not a directory, so temporary files cannot be written there: name another directory";
             return Err(Error::file(dir, problem));
         }
         let kibibytes = memory.bytes.clamp(LEAST_CACHE, MOST_CACHE) >> 10;

@@ -19,7 +19,7 @@ use crate::{
 
 /// The error message for an input that contains text but no game.
 pub(crate) const NO_GAME: &str =
-    "no game in it: name a PGN file, plain or packed with gzip, bzip2, zstd or zip";
+    "this file contains no game: name a PGN file, plain or packed with gzip, bzip2, zstd or zip";
 
 /// The approximate size in bytes of a batch of games, which one thread reads at a time.
 const BATCH_SIZE: usize = 1 << 18;

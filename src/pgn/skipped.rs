@@ -37,13 +37,15 @@ impl SkippedParts {
     pub fn warnings(&self, file: &Path) -> Vec<String> {
         let file = file.display();
         let at = |what, offset: Option<u64>| {
-            offset.map(|offset| format!("{file}: {what} was skipped, first at byte {offset}"))
+            offset.map(|offset| {
+                format!("{file}: {what} was skipped, the first time at byte {offset}")
+            })
         };
         let files = self.files.as_ref().map(|files| format!("{file}: {files}"));
         let warnings = [
             files,
             at("text that belongs to no game", self.stray_text),
-            at("a line among the tags is not a tag pair and", self.bad_tag),
+            at("a line among the tags that is not a tag pair", self.bad_tag),
         ];
         warnings.into_iter().flatten().collect()
     }
@@ -110,9 +112,9 @@ pub(crate) fn unknown_variant(name: Option<&str>, games: u64) -> String {
     let filtered = format!("{} filtered", counted(games, "game"));
     match name {
         Some(name) => format!(
-            "unknown variant \"{}\": {filtered}; if it is standard chess, remove the tag Variant",
+            "the variant \"{}\" is unknown: {filtered}; if these games are standard chess, remove the tag Variant",
             name.escape_debug()
         ),
-        None => format!("more unknown variants: {filtered}"),
+        None => format!("further variants are unknown: {filtered}"),
     }
 }

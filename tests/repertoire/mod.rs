@@ -174,12 +174,12 @@ fn empty_and_damaged_files_are_refused() {
             (
                 "repertoire check text.pgn games.pgn --color white",
                 1,
-                "no game in it",
+                "contains no game",
             ),
             (
                 "repertoire check games.pgn text.pgn --color white",
                 1,
-                "no game in it",
+                "contains no game",
             ),
             (
                 "repertoire check games.pgn --color white",
@@ -269,8 +269,7 @@ fn a_warning_names_pruned_counts() {
         ] {
             let said = String::from_utf8(run(dir, &line).stderr).unwrap();
             assert_eq!(
-                said.matches("in which fewer than 5 moves were counted")
-                    .count(),
+                said.matches("with fewer than 5 counted moves").count(),
                 1,
                 "{line}: {said}"
             );

@@ -113,7 +113,8 @@ impl<'a> Inputs<'a> {
                 Some(CountsDescription { path, by, .. }) => Err(Error::file(
                     path,
                     format!(
-                        "counted by {by}, but other inputs by {first}: choose only classes that all inputs have with --by, or none"
+                        "these counts are by {by}, but other inputs are by {first}: with --by, name only classes that \
+                         all inputs have, or none"
                     ),
                 )),
                 None => Ok(first),
@@ -123,7 +124,8 @@ impl<'a> Inputs<'a> {
             Some(CountsDescription { path, by: has, .. }) => Err(Error::file(
                 path,
                 format!(
-                    "counted by {has}, not by {by}: count the games again with --by {by}, or name fewer classes"
+                    "these counts are by {has}, not by {by}: count the games again with --by {by}, or name fewer \
+                     classes with --by"
                 ),
             )),
             None => Ok(by),
@@ -144,8 +146,8 @@ impl<'a> Inputs<'a> {
         match pruned.next() {
             Some((path, pruned)) if self.all.len() > 1 => {
                 let problem = format!(
-                    "lacks positions in which fewer than {} moves were counted, so it cannot be added to other inputs: use the \
-                     complete counts, made without --min-game {0}",
+                    "these counts lack positions in which fewer than {} moves were counted, so they cannot be added to \
+                     other inputs: use complete counts, made without --min-game {0}",
                     pruned.min_game
                 );
                 Err(Error::file(path, problem))
@@ -169,7 +171,8 @@ impl<'a> Inputs<'a> {
         let (least, most) = (all.clone().min()?, all.max()?);
         (least < most).then(|| {
             format!(
-                "some games are counted to half-move {least}, others to {most}: positions after half-move {least} lack games"
+                "some inputs are counted up to half-move {least}, others up to half-move {most}, so positions after \
+                 half-move {least} lack games"
             )
         })
     }
@@ -284,7 +287,7 @@ impl<'a> Inputs<'a> {
             let first = *variant.get_or_insert(*of);
             if first != *of {
                 let problem = format!(
-                    "counts of variant {of}, and others are of {first}: add up those of one variant"
+                    "these counts are of {of}, but other inputs are of {first}: add up only counts of one variant"
                 );
                 return Err(Error::file(path, problem));
             }
@@ -326,7 +329,9 @@ fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> R
     if options.is_empty() || has_games {
         return Ok(());
     }
-    let problem = format!("has counts, not games, so {options} cannot apply: name the PGN files");
+    let problem = format!(
+        "this input has counts instead of games, so {options} cannot be applied: name the PGN files"
+    );
     Err(Error::file(path, problem))
 }
 
@@ -340,19 +345,20 @@ fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> Stri
     let (theirs, own) = (named(theirs), named(own));
     if has_games {
         return format!(
-            "counted with {theirs}, and the other inputs with {own}: give the options of the counts, or count the \
-             games with --counts first and add both"
+            "these counts were made with {theirs}, but the games are counted with {own}: give the options of the \
+             counts, or count the games with --counts first and add up both"
         );
     }
     let (by, or) = match by.is_none() {
         true => (String::new(), ""),
         false => (
             format!(" and --by {by}"),
-            ", or choose rows of a class with DuckDB",
+            ", or choose the rows of a class with DuckDB",
         ),
     };
     format!(
-        "has counts made with {theirs}{by}, not games, so {own} cannot apply: name the PGN files{or}"
+        "this input has counts made with {theirs}{by} instead of games, so {own} cannot be applied: name the PGN \
+         files{or}"
     )
 }
 

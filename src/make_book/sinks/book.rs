@@ -54,8 +54,8 @@ fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
         VariantChoice::Only(variant) if variant.number().is_none() => Err(Error::file(
             path,
             format!(
-                "no book of {variant} can be made, because the Polyglot format has no number for it and so its positions \
-                 have no keys; an index or a database can"
+                "a book of {variant} cannot be made, because the Polyglot format has no number for this variant: make \
+                 an index or a database"
             ),
         )),
         _ => Ok(()),
@@ -85,7 +85,7 @@ impl BookSink<'_> {
         let weighed = book.as_ref().unwrap_or_else(|| counted.weighed());
         let book = weighed.leaving_out(max_loss, variant, &memory)?;
         if book.summary().entries == 0 && !self.options.allow_empty {
-            let reason = format!("no move of the book is kept with {max_loss}");
+            let reason = format!("{max_loss} leaves no move in the book: allow a larger loss");
             return Err(Error::Empty { reason });
         }
         Ok(Some(book))

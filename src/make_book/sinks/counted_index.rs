@@ -42,7 +42,7 @@ struct CountedIndexSink<'a> {
 }
 
 const OF_VARIANTS: &str =
-    "an index can be made from counts of standard chess only: make it from the games";
+    "an index can be made from counts only in standard chess: make the index from the games";
 
 /// Returns a plan for writing an explorer's index of counts. Returns `None` if the options request no such index, or if
 /// some inputs are games. Adds to `needs` what the index needs.
@@ -61,7 +61,7 @@ pub(in crate::make_book::sinks) fn plan<'a>(
         if inputs.by != ALL {
             let by = inputs.by;
             let problem = format!(
-                "an index needs counts by {ALL}, and these are by {by}: count the games with --by {ALL}"
+                "an index needs counts by {ALL}, but these counts are by {by}: count the games with --by {ALL}"
             );
             return Err(Error::file(path, problem));
         }
@@ -113,7 +113,8 @@ impl Sink for CountedIndexSink<'_> {
         let stop = &self.options.stop;
         let (written, finished) = self.writer.write_counts(source, stop, meter)?;
         if written.postings == 0 && !self.options.allow_empty {
-            let reason = "no row of the counts is for an index".to_owned();
+            let reason =
+                "the counts contain no move or end of a game that an index could show".to_owned();
             return Err(Error::Empty { reason });
         }
         counted.games.report.explorer = Some(IndexReport {

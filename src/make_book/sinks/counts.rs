@@ -124,12 +124,12 @@ pub(super) fn opened_classed(options: &MakeBook, inputs: &Inputs<'_>) -> Result<
         let (what, or) = match directories.len() {
             1 => ("reading".to_owned(), ""),
             number => (
-                format!("adding {number} directories of"),
-                ", or add some of them first",
+                format!("adding up {number} directories of"),
+                ", or add up some of the directories first",
             ),
         };
         let problem = format!(
-            "{what} counts by class takes {} MiB of memory: give more with --memory{or}",
+            "{what} counts by class takes {} MiB of memory: give more --memory{or}",
             bytes >> 20,
         );
         return Err(Error::too_large(first.path(), problem));
@@ -191,8 +191,10 @@ impl Sink for CountsSink<'_> {
         let least = self.options.prune_counts;
         if written.rows == 0 && least > 0 && !self.options.allow_empty {
             let positions = error::counted(written.positions, "position");
-            let reason =
-                format!("none of {positions} is kept (each has fewer than {least} counted moves)");
+            let reason = format!(
+                "none of {positions} is kept, because each has fewer than {least} counted moves: give a \
+                         smaller --min-game"
+            );
             return Err(Error::Empty { reason });
         }
         let report = &mut counted.games.report;

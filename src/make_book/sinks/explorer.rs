@@ -54,7 +54,7 @@ pub(super) fn plan<'a>(
     needs.openings = true;
     Some(Plan {
         path,
-        of_games: Some("an index is made of games or of counts alone"),
+        of_games: Some("an index is made either from games alone or from counts alone"),
         memory_shares: 1,
         begin: Box::new(move |budget| Ok(Box::new(ExplorerSink::begin(options, path, budget)?))),
     })

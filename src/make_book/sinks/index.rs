@@ -43,7 +43,9 @@ pub(super) fn plan<'a>(
     let path = options.leveldb.as_deref()?;
     Some(Plan {
         path,
-        of_games: Some("an index for front-ends is made of games (--explorer makes one of counts)"),
+        of_games: Some(
+            "an index for front-ends is made from games (--explorer makes an index from counts)",
+        ),
         memory_shares: 1,
         begin: Box::new(move |budget| Ok(Box::new(IndexSink::begin(options, path, budget)?))),
     })
@@ -94,7 +96,7 @@ pub(super) fn place_of(game: &GameReader<'_>, batch_offset: u64) -> GamePlace {
 /// Returns an error that names the path `input` if an index cannot contain this many games.
 pub(super) fn refuse_too_many(games: u64, input: &Path) -> Result<()> {
     if games > u64::from(u32::MAX) {
-        let problem = "an index has at most 4294967295 games: make several";
+        let problem = "an index has at most 4294967295 games: make several indexes";
         return Err(Error::too_large(input, problem));
     }
     Ok(())

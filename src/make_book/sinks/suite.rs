@@ -40,7 +40,7 @@ pub(super) fn plan<'a>(
     needs.game_starts |= output.suite.starts.is_empty();
     Some(Plan {
         path: &output.path,
-        of_games: Some("a suite is made of the lines of games"),
+        of_games: Some("a suite is made from the lines of games"),
         memory_shares: 1,
         begin: Box::new(move |budget| {
             refuse_long(options, output)?;
@@ -68,8 +68,9 @@ fn refuse_long(options: &MakeBook, output: &SuiteOutput) -> Result<()> {
         return Ok(());
     }
     let plies = counted(plies as u64, "half-move");
-    let problem =
-        format!("no line of {plies} can be counted, because --max-ply {max_ply} ends games sooner");
+    let problem = format!(
+        "the suite needs lines of {plies}, but --max-ply {max_ply} ends games sooner: give a larger --max-ply"
+    );
     Err(Error::file(&output.path, problem))
 }
 
