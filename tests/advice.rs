@@ -174,7 +174,7 @@ fn advice_works() {
         ),
         (
             "show s.bin --variant atomic",
-            "use --variant with a variant of the file",
+            "give --variant with a variant of the file",
             "show s.bin --variant normal",
         ),
         // The tag is removed in plain.pgn.
@@ -297,12 +297,12 @@ fn advice_works() {
         ),
         (
             "moves --leveldb plain.idx --min-elo 20",
-            "make one from the games with make-book --explorer DIR",
+            "make an explorer's index from the games with make-book --explorer DIR",
             "make-book en.pgn --explorer added.idx",
         ),
         (
             "edit s.bin --set e4=7",
-            "name the book to write with --out, or change this one by --in-place",
+            "no output is named: name the book to write with --out, or change this book with --in-place",
             "edit s.bin --set e4=7 --in-place",
         ),
         // Files of another kind.
@@ -318,12 +318,12 @@ fn advice_works() {
         ),
         (
             "convert s.bin m.bin",
-            "polybook filter and polybook merge-book make others of it",
+            "with polybook filter or polybook merge-book",
             "filter s.bin --best 1 --out m.bin",
         ),
         (
             "convert s.obs.db3 n",
-            "say what to make with --format",
+            "use --format, or end the name in .bin",
             "convert s.obs.db3 n --format csv",
         ),
         // Suites that would be empty.
@@ -520,7 +520,7 @@ fn advice_about_options_and_files_works() {
     for (command, advice, followed) in [
         (
             "edit s.bin --out e1.bin",
-            "give --set, --remove, --remove-position or --script",
+            "use --set, --remove, --remove-position or --script",
             "edit s.bin --out e1.bin --set e4=5",
         ),
         (
@@ -530,7 +530,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "convert s.obs.db3 w.epd --plies 1 --min-game 1 --win-factor 3",
-            "uses only with --weighted: give this option too",
+            "only with --weighted: give --weighted too",
             "convert s.obs.db3 w.epd --plies 1 --min-game 1 --win-factor 3 --weighted",
         ),
         (
@@ -566,12 +566,12 @@ fn advice_about_options_and_files_works() {
         ("pgheader", "name the file", "pgheader -s s.bin"),
         (
             "repertoire check mine.pgn --contradictions",
-            "name one repertoire with --color, or --white and --black",
+            "name one repertoire with --color, or two with --white and --black",
             "repertoire check mine.pgn --contradictions --color white",
         ),
         (
             "make-book en.pgn --memory 5 --min-game 1 --bin x5.bin",
-            "write the unit, such as 512MiB",
+            "write a number with its unit, such as 512MiB",
             "make-book en.pgn --memory 512MiB --min-game 1 --bin x5.bin",
         ),
         (
@@ -656,12 +656,12 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "merge-book s.bin s.obs.db3 --out m.bin",
-            "(polybook convert makes a book of a database)",
+            "(polybook convert makes a book from a database)",
             "convert s.obs.db3 s2.bin --min-game 1",
         ),
         (
             "merge-book s.bin s.obs.db3 --out m.bin",
-            "merge books with books",
+            "merge only books or only databases",
             "merge-book s.bin s2.bin --out m.bin",
         ),
         (
@@ -726,7 +726,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "moves --index plain.idx --speed blitz",
-            "make one from the games with make-book --explorer",
+            "make an explorer's index from the games with make-book --explorer",
             "moves --index full.idx --speed blitz",
         ),
         (
@@ -736,7 +736,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "moves --index full.idx --clocks 5",
-            "write the number of an option after =, as in --clocks=5000",
+            "write the number after =, as in --clocks=5000",
             "moves --index full.idx --clocks=5",
         ),
         (
@@ -771,7 +771,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book full.idx --bin x30.bin",
-            "an index: name the PGN files that it was made of",
+            "this is an index: name the PGN files from which the index was made",
             "make-book en.pgn --bin x30.bin --min-game 1",
         ),
         (

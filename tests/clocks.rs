@@ -141,7 +141,11 @@ fn mean_times_of_moves() {
                 "games.pgn.gz: is packed",
             ),
             ("moves --leveldb games.idx --clocks=0", 2, "0"),
-            ("moves --leveldb games.idx 1.", 1, "it has no move"),
+            (
+                "moves --leveldb games.idx 1.",
+                1,
+                "the text contains no move",
+            ),
             (
                 "moves --leveldb games.idx --clocks 5000",
                 1,

@@ -88,7 +88,10 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
         ),
         ("make-book -max-ply -1 x.pgn", "invalid value '-1'"),
         ("make-book --memory 0 x.pgn", "64KiB"),
-        ("make-book --memory 512 x.pgn", "write the unit"),
+        (
+            "make-book --memory 512 x.pgn",
+            "write a number with its unit",
+        ),
         ("make-book --memory lots x.pgn", "64MiB"),
         ("make-book --leveldb - x.pgn", "directory"),
         ("make-book --since 24 x.pgn", "24"),
@@ -149,7 +152,7 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
         ("mkae-book", "did you mean 'make-book'?"),
         ("-q", "no command given; see polybook --help"),
         ("game", "missing: --index <INDEX>, <GAME>..."),
-        ("merge-book", "no book given"),
+        ("merge-book", "no book is named"),
         ("show - --fen", "a value is required for '--fen <FEN>'"),
     ] {
         let error = fails(dir.path(), line, 2);
@@ -385,7 +388,10 @@ fn one_mistake_gives_one_message_and_databases_need_force() {
     for line in ["moves", "games"] {
         let line = format!("{line} --leveldb plain.idx --since 2000");
         let error = fails(dir, &line, 2);
-        assert!(error.contains("this needs an explorer's index"), "{error}");
+        assert!(
+            error.contains("the command needs an explorer's index"),
+            "{error}"
+        );
     }
     for line in [
         "show",

@@ -1139,9 +1139,8 @@ fn counts_are_named_as_such() {
         dir,
         &format!("make-book -q {pgn} --counts c --bin b.bin --leveldb i.idx"),
     );
-    let counts =
-        "c: a directory of counts: polybook make-book checks it and makes a book or an index of it";
-    let index = "i.idx: an index: name a book or a database";
+    let counts = "c: this is a directory of counts: make a book or an index from the counts with polybook make-book";
+    let index = "i.idx: this is an index: name a book or a database";
     refused(
         dir,
         &[
@@ -1167,7 +1166,7 @@ fn counts_are_named_as_such() {
             (
                 "edit . --remove e4 --in-place",
                 1,
-                ".: a directory: name a file",
+                ".: this is a directory: name a file",
             ),
             (
                 "make-book c/part-000.parquet",

@@ -258,5 +258,8 @@ fn merging_without_a_name_says_first_what_it_writes() {
     );
     let said = crate::common::run(dir.path(), "merge-book a.bin a.bin").stderr;
     let said = String::from_utf8(said).unwrap();
-    assert!(said.starts_with("no --out: writing out.bin\n"), "{said}");
+    assert!(
+        said.starts_with("--out is not given, so the output is out.bin\n"),
+        "{said}"
+    );
 }

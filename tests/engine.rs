@@ -205,7 +205,7 @@ fn bad_commands_are_information() {
         "{said}"
     );
     let error = fails(dir.path(), "engine a.bin --player Carlsen", 2);
-    assert!(error.contains("filters are for games"), "{error}");
+    assert!(error.contains("filters apply to games"), "{error}");
     let error = fails(dir.path(), "engine missing.bin", 1);
     assert!(error.contains("missing.bin"), "{error}");
     let error = fails(dir.path(), "engine a.bin -- ./missing", 1);

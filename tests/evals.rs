@@ -527,7 +527,7 @@ fn a_position_can_lose_all_its_moves() {
     assert!(moves_of(dir, "kept.bin", "f3 e5").is_empty());
     let output = crate::common::run(dir, filter);
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("; 1 position left without a move"), "{said}");
+    assert!(said.contains("; 1 position lost all moves"), "{said}");
 }
 
 #[test]
@@ -577,7 +577,7 @@ fn moves_that_lose_too_much_are_left_out() {
     );
     let output = crate::common::run(dir, &*format!("filter all.bin --out said.bin {options}"));
     let said = String::from_utf8(output.stderr).unwrap();
-    let line = "2 moves left out for losing too much, 9 kept without an evaluation\n";
+    let line = "2 moves left out by --max-loss, 9 kept without an evaluation\n";
     assert!(said.contains(line), "{said}");
     refused(
         dir,

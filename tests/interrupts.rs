@@ -861,7 +861,10 @@ fn an_input_that_is_named_twice_is_found_before_the_run() {
     drop(stdin);
     let (code, error) = run.end();
     assert_eq!(code, Some(0), "{error}");
-    assert!(error.contains("warning: b.pgn: named twice"), "{error}");
+    assert!(
+        error.contains("warning: b.pgn: this file is named twice"),
+        "{error}"
+    );
 }
 
 /// `nohup` starts a program with SIGHUP ignored, and means it.

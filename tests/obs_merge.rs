@@ -192,8 +192,14 @@ fn a_database_named_twice_is_told_through_links_too() {
     let output = run(dir.path(), "merge-book a.db3 b.db3 link.db3 --out m.db3");
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success());
-    assert!(error.contains("warning: link.db3: named twice"), "{error}");
-    assert!(!error.contains("b.db3: named twice"), "{error}");
+    assert!(
+        error.contains("warning: link.db3: this database is named twice"),
+        "{error}"
+    );
+    assert!(
+        !error.contains("b.db3: this database is named twice"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -501,7 +501,7 @@ fn an_input_that_is_named_twice_is_a_warning() {
         .run()
         .unwrap();
     assert_eq!(report.totals.games.read, 90);
-    assert!(report.warnings[0].contains("named twice"), "{report:?}");
+    assert!(report.warnings[0].contains("is named twice"), "{report:?}");
 }
 
 /// Each input is examined once. Comparing all pairs took minutes for so many inputs.

@@ -90,7 +90,7 @@ fn a_game_is_found_by_its_lichess_address() {
     for (id, said) in [
         (
             "twiceAA1",
-            "games.idx: no game, or more than one, has the Lichess id twiceAA1",
+            "games.idx: no game or several games have the Lichess id twiceAA1",
         ),
         (
             "unknown1",
@@ -101,13 +101,16 @@ fn a_game_is_found_by_its_lichess_address() {
         assert!(error.contains(said), "{error}");
     }
     let error = fails(dir, "game --index games.db abcdEF12", 2);
-    assert!(error.contains("this needs an explorer's index"), "{error}");
+    assert!(
+        error.contains("the command needs an explorer's index"),
+        "{error}"
+    );
     let output = run(
         dir,
         "game --index games.idx https://www.chess.com/game/live/1",
     );
     let error = String::from_utf8(output.stderr).unwrap();
-    let said = "write a number, 0 or larger, or the address of a game at lichess.org";
+    let said = "write the number of a game, 0 or larger, or the address of a game at lichess.org";
     assert!(error.contains(said), "{error}");
 }
 

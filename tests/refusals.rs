@@ -12,17 +12,17 @@ const REFUSALS: &[Refusal] = &[
     (
         "convert games.obs.db3 a.csv --weighted",
         2,
-        "only to suites",
+        "only to outputs that are suites",
     ),
     (
         "convert games.obs.db3 a.csv --no-header",
         2,
-        "only to Polyglot books",
+        "Polyglot books",
     ),
     (
         "convert games.obs.db3 a.epd --comment x",
         2,
-        "only to Polyglot books",
+        "Polyglot books",
     ),
     ("convert games.obs.db3 a.pgn --uniform", 2, "--weighted"),
     (
@@ -74,11 +74,7 @@ const REFUSALS: &[Refusal] = &[
         2,
         "--reachable",
     ),
-    (
-        "verify games.obs.db3 --fix a.db3",
-        2,
-        "only to Polyglot books",
-    ),
+    ("verify games.obs.db3 --fix a.db3", 2, "Polyglot books"),
     (
         "merge-book book.bin --out a.bin --force",
         2,
@@ -107,24 +103,24 @@ const REFUSALS: &[Refusal] = &[
     (
         "make-book games.pgn --counts -",
         2,
-        "--counts writes a directory, and - is standard output",
+        "--counts writes a directory, so its value cannot be -",
     ),
     (
         "make-book games.pgn --leveldb -",
         2,
-        "--leveldb writes a directory, and - is",
+        "--leveldb writes a directory, so its value cannot be -",
     ),
     (
         "merge-index a.idx --out -",
         2,
-        "--out writes a directory, and - is",
+        "--out writes a directory, so its value cannot be -",
     ),
     // Editing.
     ("edit book.bin --out x.bin", 2, "no change"),
     (
         "edit book.bin --set e4=1",
         2,
-        "--out, or change this one by --in-place",
+        "--out, or change this book with --in-place",
     ),
     (
         "edit book.bin --in-place --out x.bin --set e4=1",
@@ -135,7 +131,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "edit book.bin --out book.bin --set e4=1",
         1,
-        "name another output, or change the book by --in-place",
+        "name another output, or change the book with --in-place",
     ),
     ("edit book.bin --out x.bin --set e4", 2, "Nf3=100"),
     (
@@ -169,7 +165,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "edit book.bin --out x.bin --memory 64KiB --script long.txt",
         1,
-        "long.txt: is longer than 2048 bytes: give more --memory",
+        "long.txt: this text is longer than 2048 bytes: give --memory",
     ),
     // Suites and tables.
     ("convert book.bin s.epd --balance 45-55", 1, "no results"),

@@ -708,7 +708,7 @@ fn no_command_answers_from_another_variants_games() {
             "diff a.bin a.bin",
         ] {
             let error = fails(dir, &format!("{command} --variant {variant}"), 1);
-            let expected = format!("is for normal, not for {variant}: use --variant");
+            let expected = format!("this file is for normal, not for {variant}: give --variant");
             let expected_of_database = expected.replace("normal", "standard");
             assert!(
                 error.contains(&expected) || error.contains(&expected_of_database),

@@ -199,7 +199,7 @@ fn book(
     context: Context,
 ) -> anyhow::Result<Converted> {
     let name = input::name(&args.input);
-    let reason = format!("needs games, and {name} is a Polyglot book: use polybook filter");
+    let reason = format!("needs games, but {name} is a Polyglot book: use polybook filter");
     Usage::refuse(args.weighting.given(OptionNeeds::Games), &reason)?;
     let memory = args.resources.memory();
     let evals = args.losses.store(args.suite.needs_evals())?;
@@ -226,7 +226,8 @@ fn book(
         TargetFormat::Parquet => convert.to_table(out, &suite.starts, TableFormat::Parquet)?,
         TargetFormat::Bin => {
             let usage = format!(
-                "{name} is a Polyglot book already: polybook filter and polybook merge-book make others of it"
+                "{name} is already a Polyglot book: make another book from {name} with polybook filter or polybook \
+                 merge-book"
             );
             return Err(Usage(usage).into());
         }
@@ -238,15 +239,21 @@ fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
     if format != TargetFormat::Bin {
         let given = args.header.given().or(args.losses.given());
         let given = given.or(args.weighting.minimax());
-        Usage::refuse(given, "applies only to Polyglot books, .bin")?;
+        Usage::refuse(
+            given,
+            "applies only to outputs that are Polyglot books, .bin",
+        )?;
     }
     if format.is_suite() && !args.weighted {
         let reason =
-            "changes weights, which a suite uses only with --weighted: give this option too";
+            "changes weights, but a suite uses weights only with --weighted: give --weighted too";
         Usage::refuse(args.weighting.given(OptionNeeds::Weights), reason)?;
     }
     if args.weighted && !format.is_suite() {
-        Usage::refuse(Some("--weighted"), "applies only to suites, .pgn and .epd")?;
+        Usage::refuse(
+            Some("--weighted"),
+            "applies only to outputs that are suites, .pgn and .epd",
+        )?;
     }
     args.suite.refuse_unused(format == TargetFormat::Pgn)
 }
@@ -262,10 +269,12 @@ fn format(args: &Args) -> Result<TargetFormat, Usage> {
     let out = args.out.display();
     TargetFormat::from_str(&extension, true).map_err(|_| match &*extension {
         "db3" => Usage(format!(
-            "{out}: an OOBS database is made of games, by make-book --obs, or of others, by merge-book"
+            "{out}: convert cannot make an OOBS database: use make-book --obs to make one from games, or merge-book to \
+             merge several"
         )),
         _ => Usage(format!(
-            "{out}: say what to make with --format, or end the name in .bin, .pgn, .epd, .csv, .jsonl or .parquet"
+            "{out}: the ending of this name does not determine the format: use --format, or end the name in .bin, \
+             .pgn, .epd, .csv, .jsonl or .parquet"
         )),
     })
 }
@@ -292,17 +301,19 @@ fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<Strin
         && made_with.min_score <= kept.min_score
         && (made_with.only.is_none() || made_with.only == kept.only);
     let consequence = match format {
-        TargetFormat::Pgn | TargetFormat::Epd => "so counts are too low and scores inexact",
-        TargetFormat::Bin if !keeps_no_more => "so the book lacks them",
+        TargetFormat::Pgn | TargetFormat::Epd => {
+            "so the numbers of games are too low and the scores inexact"
+        }
+        TargetFormat::Bin if !keeps_no_more => "so the book lacks these moves",
         _ => return None,
     };
     let min_game = made_with.min_game;
     let (which, remedy) = match dropped == format!("--min-game {min_game}") {
         true => (format!("played fewer than {min_game} times"), ""),
-        false => (format!("that \"{dropped}\" left out"), " alone"),
+        false => (format!("that were left out by \"{dropped}\""), " alone"),
     };
     Some(format!(
-        "moves {which} are missing from this database, {consequence}; make it with --min-game 1{remedy}"
+        "this database lacks moves {which}, {consequence}; make the database again with --min-game 1{remedy}"
     ))
 }
 
@@ -326,7 +337,7 @@ fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
     text.push_str(&minimax(converted.minimax));
     if converted.is_cut {
         text.push_str(
-            "warning: polybook did not examine all lines of this length, so the suite may lack some\n",
+            "warning: polybook did not examine all lines of this length, so the suite may lack some lines\n",
         );
     }
     text.push_str(&format!(

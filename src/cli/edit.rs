@@ -89,7 +89,7 @@ fn removal(text: &str) -> Result<Change, ChangeError> {
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     if args.out.is_none() && !args.in_place {
-        let usage = "name the book to write with --out, or change this one by --in-place";
+        let usage = "no output is named: name the book to write with --out, or change this book with --in-place";
         return Err(Usage(usage.to_owned()).into());
     }
     let out = args.out.as_ref().unwrap_or(&args.book);
@@ -99,7 +99,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     }
     if !args.in_place {
         refuse_clashes(&[out], &[&args.book])
-            .map_err(|err| anyhow::anyhow!("{err}, or change the book by --in-place"))?;
+            .map_err(|err| anyhow::anyhow!("{err}, or change the book with --in-place"))?;
     }
     refuse_document_beside(args.json, out)?;
     // Claim the output before opening the book, so that no other run can replace the book in between.
@@ -111,7 +111,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let variant = of_book(&args.book, &book, args.position.variant)?;
     let edits = edits(&args, variant, book.variant()?)?;
     if edits.is_empty() {
-        let usage = "no change: give --set, --remove, --remove-position or --script";
+        let usage = "no change is given: use --set, --remove, --remove-position or --script";
         return Err(Usage(usage.to_owned()).into());
     }
     let memory = args.memory.memory();
@@ -129,7 +129,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     );
     if summary.inexact > 0 {
         text.push_str(&format!(
-            "{path}: {} cannot be reached within 1 %, because the largest weight is 65535\n",
+            "{path}: {} of a move differs from the requested percentage by more than 1 %, because the largest weight \
+             is 65535\n",
             counted(summary.inexact, "share")
         ));
     }

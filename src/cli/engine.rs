@@ -94,7 +94,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         .iter()
         .any(|source| matches!(source, EngineSource::Games(_)));
     if !args.filters.are_none() && !has_games {
-        let usage = "filters are for games: name an explorer's index, or a PGN file";
+        let usage = "filters apply to games, but no source contains games: name an explorer's index or a PGN file";
         return Err(Usage(usage.to_owned()).into());
     }
     let settings = Settings {
@@ -133,7 +133,8 @@ fn opened(
         return Ok(EngineSource::Moves(Box::new(known)));
     }
     if argument == Path::new("-") {
-        let problem = "standard input is for UCI commands: name a file";
+        let problem =
+            "standard input contains the UCI commands, so - cannot be a source: name a file";
         return Err(Usage(problem.to_owned()).into());
     }
     if is_directory(argument)? {

@@ -125,7 +125,7 @@ fn uci_option(text: &str) -> Result<(String, String), &'static str> {
         Some((name, value)) if is_line && !name.is_empty() => {
             Ok((name.to_owned(), value.to_owned()))
         }
-        _ => Err("write a name and a value: Hash=64"),
+        _ => Err("write the name of an option and its value, such as Hash=64"),
     }
 }
 
@@ -201,7 +201,8 @@ impl MaxLossArgs {
     /// store.
     pub fn store(&self, is_needed: bool) -> Result<Option<&Path>, Usage> {
         if self.evals.is_some() && self.max_loss.is_none() && !is_needed {
-            let usage = "--evals needs one of the options that use evaluations: --max-loss, or --eval or --eval-abs for a suite";
+            let usage = "--evals is given, but no option uses evaluations: give --max-loss, or --eval or --eval-abs \
+                         for a suite";
             return Err(Usage(usage.to_owned()));
         }
         Ok(self.evals.as_deref())
@@ -224,10 +225,10 @@ pub fn losses(losses: Option<LossSummary>) -> String {
     losses.map_or_else(String::new, |losses| {
         let emptied = match losses.emptied {
             0 => String::new(),
-            positions => format!("; {} left without a move", counted(positions, "position")),
+            positions => format!("; {} lost all moves", counted(positions, "position")),
         };
         format!(
-            "{} left out for losing too much, {} kept without an evaluation{emptied}\n",
+            "{} left out by --max-loss, {} kept without an evaluation{emptied}\n",
             counted(losses.left_out, "move"),
             losses.unevaluated
         )
@@ -239,7 +240,7 @@ pub fn losses(losses: Option<LossSummary>) -> String {
 pub fn left_out(unevaluated: Option<u64>) -> String {
     let count = unevaluated.filter(|count| *count > 0);
     count.map_or_else(String::new, |count| {
-        format!("; {count} left out without an evaluation")
+        format!("; {count} left out because they have no evaluation")
     })
 }
 
@@ -258,7 +259,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let format = format_of(&args.out);
     let is_store = format == EvalsFormat::Store && args.out != Path::new("-");
     if args.engine.engine.is_some() && !is_store {
-        let usage = "--engine adds to a store: name a file for it with --out, and write it as EPD or Parquet afterwards";
+        let usage = "--engine adds its evaluations to a store, but --out names another format: name a store with \
+                     --out, and convert the store afterwards";
         return Err(Usage(usage.to_owned()).into());
     }
     check_output(&args.out, &args.inputs, args.json)?;
@@ -296,7 +298,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     if variations > 0 {
         document["engine"]["variations"] = variations.into();
         let skipped = counted(variations, "variation");
-        let hint = "to evaluate them too, make a book with make-book --variations --uniform --min-game 1, and name the book";
+        let hint = "to evaluate the positions of variations too, make a book with make-book --variations --uniform \
+                    --min-game 1, and name the book";
         text = format!("{skipped} skipped: {hint}\n{text}");
     }
     context.report(&text, args.json, document)

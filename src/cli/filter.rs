@@ -89,7 +89,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let max_loss = args.losses.open(&memory)?;
     if let Some(asked) = args.variant {
         if !args.reachable && args.max_ply.is_none() && max_loss.is_none() {
-            let usage = "--variant needs --reachable, --max-ply or --max-loss";
+            let usage = "--variant applies only with --reachable, --max-ply or --max-loss: give one of these options too";
             return Err(Usage(usage.to_owned()).into());
         }
         for (argument, book) in args.books.iter().zip(&books) {

@@ -430,7 +430,8 @@ pub fn plain_index(
 /// Returns the error for a query that `index` cannot answer because only an explorer's index can.
 pub fn needs_explorer(index: &Path) -> Usage {
     Usage(format!(
-        "this needs an explorer's index, and {} is for front-ends: make one from the games with make-book --explorer DIR",
+        "the command needs an explorer's index, but {} is an index for front-ends: make an explorer's index from the \
+         games with make-book --explorer DIR",
         index.display()
     ))
 }

@@ -58,7 +58,9 @@ fn game_id(text: &str) -> Result<GameId, String> {
             "an index does not contain ids of digits alone: write the number of the game that polybook games lists"
                 .to_owned(),
         ),
-        _ => Err("write a number, 0 or larger, or the address of a game at lichess.org".to_owned()),
+        _ => Err(
+            "write the number of a game, 0 or larger, or the address of a game at lichess.org".to_owned(),
+        ),
     }
 }
 
@@ -68,7 +70,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     for id in numbers(args, &index, context)? {
         if !has_said && index.is_slow_to_read(id)? {
             context.say(
-                "the PGN is compressed: finding a game takes as long as unpacking all before it\n",
+                "the PGN file is compressed, so finding a game takes as long as unpacking the file up to this game\n",
             );
             has_said = true;
         }
@@ -91,8 +93,8 @@ fn numbers(args: &Args, index: &Index, context: Context) -> anyhow::Result<Vec<u
             let number = number.and_then(|number| u32::try_from(number).ok());
             number.ok_or_else(|| {
                 anyhow::anyhow!(
-                    "{}: no game, or more than one, has the Lichess id {id} in its Site tag; polybook games --index {0} lists \
-                     the numbers of the games",
+                    "{}: no game or several games have the Lichess id {id} in the Site tag: find the number of the \
+                     game with polybook games --index {0}",
                     args.index.display()
                 )
             })

@@ -70,8 +70,9 @@ pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Res
         .and_then(|file| file.take(most as u64 + 1).read_to_end(&mut bytes))
         .with_context(|| format!("cannot read {name}"))?;
     if bytes.len() > most {
-        let problem =
-            format!("is longer than {most} bytes: give more --memory, {factor} times its size");
+        let problem = format!(
+            "this text is longer than {most} bytes: give --memory {factor} times the size of the text"
+        );
         return Err(Error::too_large(name, problem).into());
     }
     if let Some(problem) = FileKind::advice(argument, &bytes) {
@@ -105,8 +106,8 @@ pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
     let file = file_or_index(argument)?;
     if is_directory(argument)? {
         let problem = match is_index(argument) {
-            Ok(true) => "an index: name a book or a database",
-            _ => "a directory: name a file",
+            Ok(true) => "this is an index: name a book or a database",
+            _ => "this is a directory: name a file",
         };
         return Err(Error::file(argument, problem).into());
     }
@@ -200,7 +201,7 @@ pub fn refuse_twice(arguments: &[&PathBuf]) -> Result<(), Usage> {
 }
 
 fn given_twice() -> Usage {
-    Usage("- is given twice, and there is one standard input".to_owned())
+    Usage("- is given twice, but there is only one standard input: name a file".to_owned())
 }
 
 /// Returns the extension of a file name in lower case, without its dot, or an empty text if there is no extension.
@@ -214,7 +215,7 @@ pub fn ending(path: &Path) -> String {
 pub fn pgn_inputs(arguments: &[PathBuf], untagged: Variant) -> polybook::Result<Vec<Input>> {
     for path in arguments {
         if is_directory(path)? && is_index(path)? {
-            let problem = "an index: name the PGN files that it was made of";
+            let problem = "this is an index: name the PGN files from which the index was made";
             return Err(Error::file(path, problem));
         }
     }
@@ -232,7 +233,7 @@ pub fn files_of(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 /// Returns an error if the path is a directory of counts, which only `make-book` reads.
 pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     if matches!(FileKind::of(path), Ok(FileKind::Counts)) {
-        let problem = "a directory of counts: polybook make-book checks it and makes a book or an index of it";
+        let problem = "this is a directory of counts: make a book or an index from the counts with polybook make-book";
         return Err(Error::file(path, problem));
     }
     Ok(())
@@ -257,7 +258,8 @@ fn copied(argument: &Path) -> anyhow::Result<PathBuf> {
             false => u64::MAX,
         };
         if io::copy(&mut source.take(most), &mut out)? == most {
-            let problem = "a device with more than 256 MiB: copy what you need to a file";
+            let problem =
+                "this device delivers more than 256 MiB: copy the data that you need to a file";
             return Err(Error::too_large(argument, problem).into());
         }
     }
@@ -312,8 +314,9 @@ pub fn with_given_names(message: &str) -> String {
 /// directory.
 pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
     if is_standard_output(out) {
-        let usage =
-            format!("{option} writes a directory, and - is standard output: name a directory");
+        let usage = format!(
+            "{option} writes a directory, so its value cannot be - for standard output: name a directory"
+        );
         return Err(Usage(usage));
     }
     Ok(())
@@ -384,7 +387,8 @@ pub fn check_output(
     refuse_clashes(&[out], &inputs)?;
     let end = out.extension().unwrap_or_default().to_string_lossy();
     if COMPRESSED.contains(&end.to_ascii_lowercase().as_str()) {
-        let problem = format!("is written without compression: name it without .{end}");
+        let problem =
+            format!("this output is written without compression: choose a name without .{end}");
         return Err(Error::file(out, problem).into());
     }
     Ok(refuse_document_beside(has_document, out)?)
@@ -394,7 +398,8 @@ pub fn check_output(
 /// if the command prints a JSON document.
 pub fn refuse_document_beside(has_document: bool, out: &Path) -> Result<(), Usage> {
     if has_document && is_standard_output(out) {
-        let usage = "--json and an output both go to standard output: name a file for the output";
+        let usage = "the JSON document of --json and the output would both go to standard output: name a file for the \
+                     output";
         return Err(Usage(usage.to_owned()));
     }
     Ok(())

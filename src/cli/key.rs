@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 pub fn book_key(pos: &VariantPosition) -> anyhow::Result<String> {
     anyhow::ensure!(
         pos.castles().mode().is_standard() || !has_inner_castling_rook(pos),
-        "{}: this position has no key, because a rook may castle that is not the outermost one; books leave it out",
+        "{}: this position has no key and cannot be in a book, because an inner rook has castling rights",
         fen_of(pos)
     );
     Ok(text(key(pos)))

@@ -76,7 +76,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let named = args.in1.iter().chain(&args.in2).chain(&args.books);
     let named: Vec<PathBuf> = named.cloned().collect();
     if named.is_empty() {
-        return Err(Usage("no book given: name the books to merge".to_owned()).into());
+        return Err(Usage("no book is named: name the books to merge".to_owned()).into());
     }
     // Copy pipes after the output is claimed, unless only they show what is merged.
     let mut paths = None;
@@ -91,8 +91,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         return Err(Usage(usage.to_owned()).into());
     }
     if args.force && !are_databases {
-        let usage =
-            "--force applies only to OOBS databases: a book replaces a book, and no other file";
+        let usage = "--force applies only to OOBS databases: a merged book replaces an old book without --force, and never \
+             another file";
         return Err(Usage(usage.to_owned()).into());
     }
     let default = if are_databases {
@@ -124,8 +124,8 @@ fn are_databases(paths: &[impl AsRef<Path>]) -> anyhow::Result<bool> {
         databases += usize::from(FileKind::of(path)? == FileKind::Sqlite);
     }
     if databases > 0 && databases < paths.len() {
-        let usage = "some of these are Polyglot books and some OOBS databases: merge books with books and databases with \
-                     databases (polybook convert makes a book of a database)";
+        let usage = "some inputs are Polyglot books and some are OOBS databases: merge only books or only databases \
+                     (polybook convert makes a book from a database)";
         return Err(Usage(usage.to_owned()).into());
     }
     Ok(databases > 0)
@@ -134,7 +134,7 @@ fn are_databases(paths: &[impl AsRef<Path>]) -> anyhow::Result<bool> {
 /// Prints the name of the file that is written if the user named no output.
 fn say_default_output(args: &Args, name: &str, context: Context) {
     if args.out.is_none() {
-        context.say(&format!("no --out: writing {name}\n"));
+        context.say(&format!("--out is not given, so the output is {name}\n"));
     }
 }
 
@@ -149,7 +149,10 @@ fn merge_books(
     let books = books.collect::<polybook::Result<Vec<_>>>()?;
     say_default_output(args, &name, context);
     for book in repeated(paths.iter().map(PathBuf::as_path)) {
-        context.say(&format!("warning: {}: given twice\n", book.display()));
+        context.say(&format!(
+            "warning: {}: this book is named twice\n",
+            book.display()
+        ));
     }
     let summary = context.show_progress("merging", |meter| {
         book::merge_books(&books, out, args.policy, meter)
@@ -189,13 +192,14 @@ fn merge_databases(
         for (path, options) in &merged.dropped {
             let path = path.display();
             text.push_str(&format!(
-                "warning: {path}: made with {options}, so moves may be missing from the sum\n"
+                "warning: {path}: this database was made with {options}, so moves may be missing from the merged \
+                 database\n"
             ));
         }
         for path in &merged.repeated {
             let path = path.display();
             text.push_str(&format!(
-                "warning: {path}: named twice, so its games count twice\n"
+                "warning: {path}: this database is named twice, so its games count twice\n"
             ));
         }
         database.commit()?;

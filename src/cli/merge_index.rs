@@ -51,7 +51,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     for index in repeated(inputs) {
         let index = index.display();
         context.say(&format!(
-            "warning: {index}: named twice, so its games count twice\n"
+            "warning: {index}: this index is named twice, so its games count twice\n"
         ));
     }
     let merge = MergeIndexes::new(args.indexes)

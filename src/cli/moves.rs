@@ -114,9 +114,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             run_plain(args, &index)?;
             if !args.json {
                 context.say(
-                    "these numbers count the games that reached the position after each move, by any order of moves; an explorer's \
-                     index (make-book --explorer) counts the games that played the move here, and has ratings, names of \
-                     openings and filters\n",
+                    "the numbers are those of the games that reached the position after a move, by any order of moves; \
+                     an explorer's index (make-book --explorer) counts the games in which the move was played in this \
+                     position, and has ratings, opening names and filters\n",
                 );
             }
             Ok(())
@@ -140,7 +140,8 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     check_names(&explorer, &query.filters, has_games, context)?;
     if !query.filters.players.is_empty() && query.filters.color.is_none() && has_games {
         context.say(
-            "the moves of the player and of the opponents are in one table: --color white or --color black shows the games with one color\n",
+            "the table shows the moves of the player and of the opponents together: --color white or --color black \
+             shows the games with one color\n",
         );
     }
     if let Some(line) = explorer.lacking_line(&query.filters) {
@@ -169,7 +170,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         && times.read < times.games
     {
         context.say(&format!(
-            "mean times of the {} newest of {} games: --clocks={} reads all\n",
+            "the mean times are those of the {} newest of {} games: --clocks={} reads all games\n",
             times.read, times.games, times.games
         ));
     }

@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let Some(file) = &args.file else {
         return Err(
-            Usage("no book given: name the file (or -h for the options)".to_owned()).into(),
+            Usage("no book is named: name the file (-h lists the options)".to_owned()).into(),
         );
     };
     if args.show || args.show_data {
@@ -101,7 +101,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         });
     }
     if file == Path::new("-") {
-        let usage = "pgheader changes a book in its place: name the file";
+        let usage = "pgheader changes a file, so it cannot read standard input: name the file";
         return Err(Usage(usage.to_owned()).into());
     }
     if args.delete {
@@ -143,7 +143,7 @@ fn update(args: &Args, file: &Path) -> anyhow::Result<()> {
         && let Some(unknown) = variants.iter().find(|name| !header::known_variant(name))
     {
         anyhow::bail!(
-            "{}: unknown variant \"{unknown}\": -l lists the known ones, -f accepts it",
+            "{}: the variant \"{unknown}\" is unknown: -l lists the known variants, -f accepts any variant",
             file.display()
         );
     }

@@ -88,7 +88,7 @@ impl PositionArgs {
             // Another --variant would not help.
             Err(LineError::Chess960 { .. }) if searched.only == Some(Variant::Standard) => {
                 anyhow::bail!(
-                    "{} is of standard chess alone, and the castling rights of the FEN are those of Chess960",
+                    "{} contains only standard chess, but the castling rights of the FEN are those of Chess960",
                     input::name(searched.file)
                 )
             }
@@ -108,7 +108,8 @@ impl PositionArgs {
             text if !text.contains(char::is_alphabetic) => Err(LineError::Fen {
                 fen: text,
                 reason:
-                    "it has no move; write the number of an option after =, as in --clocks=5000"
+                    "the text contains no move; if the number belongs to an option, write the number after =, as in \
+                     --clocks=5000"
                         .to_owned(),
             }),
             text => variant.from_text(None, Some(&text)),
@@ -186,7 +187,7 @@ pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::
         return Ok(());
     }
     anyhow::bail!(
-        "{}: is for {}, not for {}: use --variant with a variant of the file",
+        "{}: this file is for {}, not for {}: give --variant with a variant of the file",
         input::name(argument),
         own.join(", "),
         asked.name()
@@ -199,8 +200,8 @@ pub fn refuse_other_of_index(index: &Index, asked: Variant) -> anyhow::Result<()
     match index.variant().only() {
         Some(own) => refuse_other(index.path(), &[own.name().to_owned()], asked),
         None if asked.number().is_none_or(|number| number == 0) => anyhow::bail!(
-            "{}: has games of several variants whose positions share keys: make an explorer's index of them, which keeps \
-             them apart",
+            "{}: this index mixes several variants, whose positions may have the same key: make an explorer's index, \
+             which distinguishes variants",
             index.path().display()
         ),
         None => Ok(()),

@@ -81,21 +81,21 @@ pub struct Args {
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let filters = args.filters.filters()?;
     let Some(color) = filters.color else {
-        let usage = "prepare needs --color white or --color black: the color that you will have";
+        let usage = "your color is missing: give --color white or --color black";
         return Err(Usage(usage.to_owned()).into());
     };
     if filters.players.is_empty() || filters.opponents.is_empty() {
-        let usage =
-            "prepare needs --opponent NAME and --player NAME: the opponent's name and yours";
+        let usage = "a name is missing: give the opponent's name with --opponent and your name with --player";
         return Err(Usage(usage.to_owned()).into());
     }
     let out = match &args.out {
         Some(out) if is_standard_output(out) => {
-            let usage = "the list and --out both go to standard output: name a file for the output";
+            let usage = "the list and the output of --out would both go to standard output: name a file for --out";
             return Err(Usage(usage.to_owned()).into());
         }
         Some(_) if args.lines == 0 => {
-            let usage = "--lines 0 leaves no lines for --out: leave one of the two out";
+            let usage =
+                "--lines 0 leaves no lines to write with --out: remove one of the two options";
             return Err(Usage(usage.to_owned()).into());
         }
         Some(out) => {
@@ -113,7 +113,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             let known = opener.repertoire(path, color)?;
             if !known.is_for(variant) {
                 anyhow::bail!(
-                    "{}: has no games of {variant}: use --variant with a variant of the repertoire",
+                    "{}: this repertoire has no games of {variant}: give --variant with a variant of the repertoire",
                     path.display()
                 );
             }

@@ -82,7 +82,9 @@ fn memory(text: &str) -> Result<usize, &'static str> {
     let bytes = config.parse_size(text).ok();
     match bytes.and_then(|bytes| usize::try_from(bytes).ok()) {
         Some(bytes) if bytes >= LEAST_MEMORY => Ok(bytes),
-        Some(_) => Err("at least 64KiB are needed; write the unit, such as 512MiB"),
+        Some(_) => {
+            Err("the size must be at least 64KiB: write a number with its unit, such as 512MiB")
+        }
         None => Err("write a size such as 64MiB or 4GiB"),
     }
 }

@@ -301,7 +301,7 @@ mod tests {
         space.check(STEP, Some(1.0)).unwrap();
         // No disk has this much free space.
         let err = space.check(1 << 60, Some(0.05)).unwrap_err().to_string();
-        assert!(err.contains("MiB more are needed"), "{err}");
+        assert!(err.contains("MiB more, but only"), "{err}");
         space.check(u64::MAX - STEP, None).unwrap();
     }
 }

@@ -294,7 +294,7 @@ fn own_moves_have_enough_games() {
         String::from_utf8(run(dir, "repertoire build many.pgn --color white --out x.pgn").stderr)
             .unwrap();
     assert!(
-        said.contains("of at least 2 games each (--min-game)"),
+        said.contains("each from at least 2 games (--min-game)"),
         "{said}"
     );
 }

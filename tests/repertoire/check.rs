@@ -375,8 +375,8 @@ fn a_repertoire_after_its_games_is_refused() {
         assert_eq!(
             fails(dir, &swapped, 2),
             format!(
-                "polybook: mine.pgn contains finished games, and {repertoire} contains none: write the repertoire before the games, \
-                 or --white mine.pgn if mine.pgn is the repertoire\n"
+                "polybook: mine.pgn contains finished games, but {repertoire} contains none: write the repertoire \
+                 before the games, or write --white mine.pgn if mine.pgn is the repertoire\n"
             )
         );
         ok(
@@ -531,12 +531,12 @@ fn positions_with_several_own_moves_are_listed() {
             (
                 "repertoire check white.pgn black.pgn --color white --contradictions",
                 2,
-                "--contradictions checks no games",
+                "--contradictions checks repertoires, not games",
             ),
             (
                 "repertoire check white.pgn --contradictions",
                 2,
-                "--contradictions checks no games",
+                "--contradictions checks repertoires, not games",
             ),
         ],
     );

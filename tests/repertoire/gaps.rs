@@ -334,7 +334,7 @@ fn rare_gaps_are_counted_and_listed_on_demand() {
     );
     assert!(
         said.contains(
-            "1 gap, 2 positions answered; 1 more, rarer than 1 in 1000: --reach 1e9 lists all"
+            "1 gap, 2 positions answered; 1 more with a probability below 1 in 1000: --reach 1e9 lists all gaps"
         ),
         "{said}"
     );

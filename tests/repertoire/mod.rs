@@ -184,7 +184,7 @@ fn empty_and_damaged_files_are_refused() {
             (
                 "repertoire check games.pgn --color white",
                 2,
-                "name the repertoire and the games",
+                "the repertoire or the games are missing: name the file of the repertoire, then the files of games",
             ),
             (
                 "repertoire check games.pgn games.pgn",

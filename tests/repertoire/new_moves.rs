@@ -167,7 +167,7 @@ fn tables_have_limits_and_nothing_new_has_a_hint() {
     };
     assert!(text.lines().any(has_departure), "{text}");
     assert!(
-        text.ends_with("\n3 games and 2 departures in all: --limit 3 lists them\n"),
+        text.ends_with("\nThere are 3 games and 2 departures: --limit 3 lists all\n"),
         "{text}"
     );
     let said = |options: &str| {

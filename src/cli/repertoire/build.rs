@@ -121,7 +121,8 @@ impl Args {
             (false, false) => {
                 let color = self.color;
                 let usage = format!(
-                    "--player and --{color} both name the player of the repertoire: give all names with one of them"
+                    "--player and --{color} both name the player of the repertoire: give all names with one of these \
+                     options"
                 );
                 return Err(Usage(usage));
             }
@@ -184,18 +185,18 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let mut text = format!("{path}: {}", counted(summary.answers, "answer"));
     if args.min_game.is_none() && summary.min_game > 0 {
         let least = summary.min_game;
-        text += &format!(" of at least {least} games each (--min-game)");
+        text += &format!(", each from at least {least} games (--min-game)");
     }
     if summary.without_games > 0 {
         text += &format!(
-            ", {} without games that lead back to games",
+            ", of which {} come from no game but lead back to games",
             summary.without_games
         );
     }
     if summary.unanswered > 0 {
         let positions = counted(summary.unanswered, "position");
         text +=
-            &format!("; {positions} without an answer because the games of the source end there");
+            &format!("; {positions} without an answer, because the games of the source end there");
     }
     let mut document = serde_json::to_value(summary)?;
     document["path"] = path.into();

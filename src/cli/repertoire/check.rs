@@ -182,7 +182,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         false => {
             let more = match games > limit || departures > limit {
                 true => format!(
-                    "\n{} and {} in all: --limit {} lists them\n",
+                    "\nThere are {} and {}: --limit {} lists all\n",
                     counted(games as u64, "game"),
                     counted(departures as u64, "departure"),
                     games.max(departures)
@@ -195,7 +195,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     printed.commit()?;
     if !args.player.is_empty() && checked == 0 && summary.read > 0 {
         context.say(&format!(
-            "the games of \"{}\" are not checked: the repertoire is of another variant\n",
+            "no game of \"{}\" was checked, because the repertoire is for another variant\n",
             args.player.join("\" and \"")
         ));
     }
@@ -217,8 +217,8 @@ fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow:
         if has_finished_games(file)? == Some(false) {
             let (file, repertoire) = (file.display(), repertoire.display());
             let problem = format!(
-                "{repertoire} contains finished games, and {file} contains none: write the repertoire before the games, or \
-                 --{color} {repertoire} if {repertoire} is the repertoire"
+                "{repertoire} contains finished games, but {file} contains none: write the repertoire before the \
+                 games, or write --{color} {repertoire} if {repertoire} is the repertoire"
             );
             return Err(Usage(problem).into());
         }
@@ -272,7 +272,8 @@ fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
         ([], _) => named.collect(),
         ([repertoire], Some(color)) => vec![(color, repertoire)],
         _ => {
-            let problem = "--contradictions checks no games: name one repertoire with --color, or --white and --black";
+            let problem = "--contradictions checks repertoires, not games: name one repertoire with --color, or two \
+                           with --white and --black";
             return Err(Usage(problem.to_owned()).into());
         }
     };
@@ -324,15 +325,18 @@ fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), U
     if args.white.is_some() || args.black.is_some() {
         return Ok((repertoires, &args.files));
     }
-    let color = args
-        .color
-        .ok_or_else(|| usage("say the side of the repertoire: --color white or --color black"))?;
+    let color = args.color.ok_or_else(|| {
+        usage("the side of the repertoire is missing: give --color white or --color black")
+    })?;
     match args.files.split_first() {
         Some((repertoire, games)) if !games.is_empty() => {
             *repertoires.get_mut(color) = Some(repertoire);
             Ok((repertoires, games))
         }
-        _ => Err(usage("name the repertoire and the games")),
+        _ => Err(usage(
+            "the repertoire or the games are missing: name the file of the repertoire, then the files of \
+                        games",
+        )),
     }
 }
 

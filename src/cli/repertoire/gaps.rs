@@ -124,7 +124,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if source.moves(&Keyed::new(start.clone()))?.is_empty() {
         let filtered = filter.map_or("", |_| " that passes the filters");
         let problem = format!(
-            "has no game{filtered} with a move in the first position of the repertoire: name games that reach the position"
+            "this source has no game{filtered} with a move in the first position of the repertoire: name games that \
+             reach this position"
         );
         return Err(Error::file(&args.against, problem).into());
     }
@@ -154,7 +155,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let rare = match all - found.gaps.len() {
         0 => String::new(),
         rare => format!(
-            "; {rare} more, rarer than 1 in {}: --reach 1e9 lists all",
+            "; {rare} more with a probability below 1 in {}: --reach 1e9 lists all gaps",
             args.reach
         ),
     };

@@ -254,7 +254,7 @@ pub fn with_side(text: &str) -> Result<(PathBuf, Color), &'static str> {
 fn one_in(text: &str) -> Result<f64, &'static str> {
     match text.parse::<f64>() {
         Ok(number) if number >= 1.0 && number.is_finite() => Ok(number),
-        _ => Err("write a number of games from 1"),
+        _ => Err("write a number of games, 1 or larger"),
     }
 }
 
@@ -267,7 +267,7 @@ fn title_of(color: Color) -> String {
 /// Returns an error if the output is standard output, where the command prints its list.
 fn refuse_printed(out: &Path) -> Result<(), Usage> {
     if is_standard_output(out) {
-        let usage = "the list and --out both go to standard output: name a file for the output";
+        let usage = "the list and the output of --out would both go to standard output: name a file for --out";
         return Err(Usage(usage.to_owned()));
     }
     Ok(())
@@ -302,7 +302,8 @@ fn say_contradictions(number: u64, context: Context) {
     if number > 0 {
         let positions = counted(number, "position");
         context.say(&format!(
-            "the repertoire has several moves in {positions} that games reached: all of these moves count as in the repertoire\n"
+            "games reached {positions} in which the repertoire has several moves: all of these moves count as moves of \
+             the repertoire\n"
         ));
     }
 }

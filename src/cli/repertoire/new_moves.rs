@@ -186,7 +186,8 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     context.say(&format!("{}{of_player}\n", counted(games, "game")));
     if games > 0 && new == 0 && !args.earlier {
         context.say(
-            "no game has a new move: if the reference has these games, --earlier compares each with those before it\n",
+            "no game has a new move: if the reference contains these games, --earlier compares each game only with \
+             earlier games\n",
         );
     }
     Ok(())
