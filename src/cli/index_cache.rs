@@ -55,8 +55,7 @@ pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::
 /// Returns an error, because this build has no cache of indexes.
 #[cfg(not(feature = "serve"))]
 pub fn cached_index(pgn: &Path, _untagged: Variant, _context: Context) -> anyhow::Result<PathBuf> {
-    let problem =
-        "games, and this build has no cache of indexes: make an index with make-book --explorer";
+    let problem = "this is a PGN file, but this polybook was built without a cache of indexes: make an index with make-book --explorer";
     Err(Error::file(pgn, problem).into())
 }
 
