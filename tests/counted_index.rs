@@ -576,7 +576,7 @@ fn what_needs_games_is_refused() {
         let err = fails(dir, line, 1);
         assert_eq!(err.lines().count(), 1, "{line}: {err}");
         assert!(
-            err.contains("has counts and no games")
+            err.contains("this index has counts instead of games")
                 || err.contains("has no game id 0")
                 || err.contains("has only counts"),
             "{line}: {err}"
@@ -667,7 +667,8 @@ fn a_server_says_what_counts_cannot_answer() {
             let text = reply.text();
             assert_eq!(reply.status, 400, "{filter}: {text}");
             assert!(
-                text.contains("has counts and no games") && text.lines().count() == 1,
+                text.contains("has only counts, but games are needed for")
+                    && text.lines().count() == 1,
                 "{text}"
             );
         }
@@ -690,7 +691,7 @@ fn a_server_says_what_counts_cannot_answer() {
             let text = reply.text();
             assert_eq!(reply.status, 400, "{route}: {text}");
             assert!(
-                text.contains("counts\" has counts and no games") && text.lines().count() == 1,
+                text.contains("counts\" has only counts, but games") && text.lines().count() == 1,
                 "{text}"
             );
         }

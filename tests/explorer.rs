@@ -756,7 +756,7 @@ fn names_match_in_part_on_the_command_line() {
             ("--player Riga", "no player's name contains \"Riga\""),
             (
                 "--player tal --exact",
-                "no player has the whole name \"tal\": did you mean \"Tal, Mikhail\"?",
+                "no player has exactly the name \"tal\": did you mean \"Tal, Mikhail\"?",
             ),
             (
                 "--player tal --opponent Kerez",

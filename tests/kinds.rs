@@ -451,7 +451,11 @@ mod served {
             let served = Served::start(dir, index);
             let reply = served.get("/book.bin?variant=atomic&minGame=1&count=true");
             assert_eq!(reply.status, 400);
-            assert!(reply.text().contains("choose a source"), "{}", reply.text());
+            assert!(
+                reply.text().contains("choose one source"),
+                "{}",
+                reply.text()
+            );
             if index != "both.idx" {
                 let path = format!("/book.bin?variant=atomic&minGame=1&count=true&source={source}");
                 assert_eq!(served.get(&path).status, 200);

@@ -211,29 +211,32 @@ fn preparations_over_http_are_those_of_the_command() {
     assert_eq!(edited["moves"][0]["answer"]["source"], "repertoire");
     assert_eq!(edited.get("lines"), None);
     for (query, part) in [
-        ("player=Them&color=white", "me: missing"),
-        ("player=Them&me=Me", "color: missing"),
+        ("player=Them&color=white", "the parameter me is missing"),
+        ("player=Them&me=Me", "the parameter color is missing"),
         (
             "player=Them&me=Me&color=both",
-            "color: write white or black",
+            "the parameter color must be white or black",
         ),
-        ("color=white&me=Me", "player: missing"),
-        ("player=Them&color=white&me=Me&me=", "me: empty"),
+        ("color=white&me=Me", "the parameter player is missing"),
+        (
+            "player=Them&color=white&me=Me&me=",
+            "the parameter me is empty",
+        ),
         (
             "player=Them&color=white&me=Me&result=win",
-            "result: unknown parameter",
+            "does not have the parameter result, ",
         ),
         (
             "player=Them&color=white&me=Me&edits=e2e4",
-            "edits: the lines",
+            "the parameter edits adds lines",
         ),
         (
             "player=Them&color=white&me=Me&repertoire=x",
-            "none for black is called",
+            "no repertoire for black is called",
         ),
         (
             "player=Them&color=black&me=Me&repertoire=mine",
-            "this server has none for white",
+            "this server has no repertoire for white",
         ),
     ] {
         let reply = served.get(&format!("/prepare?{query}"));
@@ -358,11 +361,11 @@ fn games_are_filtered_by_the_rating_of_the_opponent() {
         ("games --index idx --opponent-rating 2000-", "--player"),
         (
             "games --index idx --player me --opponent-rating 2000",
-            "write 2000-2199",
+            "such as 2000-2199",
         ),
         (
             "games --index idx --player me --opponent-rating 9-1",
-            "write 2000-2199",
+            "such as 2000-2199",
         ),
     ] {
         let error = fails(dir.path(), command, 2);
@@ -379,7 +382,7 @@ fn games_are_filtered_by_the_rating_of_the_opponent() {
         let reply = served.get(&format!("/games?{query}"));
         assert_eq!(reply.status, 400, "{query}");
         assert!(
-            reply.text().starts_with("opponentRating: "),
+            reply.text().starts_with("the parameter opponentRating is "),
             "{}",
             reply.text()
         );

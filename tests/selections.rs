@@ -145,7 +145,7 @@ fn a_player_has_several_names() {
     let warning = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{warning}");
     assert!(
-        warning.contains("no player has the whole name \"jane43\": did you mean \"jane42\""),
+        warning.contains("no player has exactly the name \"jane43\": did you mean \"jane42\""),
         "{warning}"
     );
 }

@@ -85,7 +85,10 @@ impl FirstSeen<'_> {
     pub(super) fn new(sources: &Sources) -> Result<FirstSeen<'_>> {
         let mut indexes = sources.indexes.iter();
         if let Some(source) = indexes.find(|source| source.counted.is_some()) {
-            return Err(Error::file(&source.name, "has counts and no games"));
+            return Err(Error::file(
+                &source.name,
+                "this index has counts instead of games",
+            ));
         }
         Ok(FirstSeen {
             filters: sources.filters(&Filters::default())?,

@@ -278,7 +278,8 @@ impl Explorer {
         let mut files = Vec::new();
         for source in self.sources.selected(filters.source.as_deref()) {
             if source.counted.is_some() {
-                let problem = "has counts and no games, so it names no files";
+                let problem =
+                    "this index has counts instead of games, so there are no files of games";
                 return Err(Error::file(&source.name, problem));
             }
             let inputs = source.index.inputs_with_games();

@@ -304,7 +304,7 @@ impl RatingRange {
 
 /// The error returned if a string is not a [`RatingRange`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("\"{0}\" is not a range of ratings: write 2000-2199, 2000- or -2199")]
+#[error("\"{0}\" is not a range of ratings: write a range such as 2000-2199, 2000- or -2199")]
 pub struct RatingRangeError(String);
 
 impl FromStr for RatingRange {

@@ -185,7 +185,7 @@ impl Sources {
         match wanted {
             Some(name) if self.indexes.iter().all(|source| source.name != name) => {
                 let names: Vec<&str> = self.indexes.iter().map(|source| &*source.name).collect();
-                let problem = format!("is no source: name one of {}", names.join(", "));
+                let problem = format!("no source has this name: name one of {}", names.join(", "));
                 Err(Error::file(name, problem))
             }
             _ => Ok(()),
@@ -218,7 +218,9 @@ impl Sources {
             }
             _ => {
                 let games = self.game_count();
-                let problem = format!("no game has this number: there are {games}");
+                let problem = format!(
+                    "no game has this number: the sources have {games} games, numbered from 0"
+                );
                 Err(Error::file(number.to_string(), problem))
             }
         }
@@ -236,7 +238,7 @@ pub struct NeedsGames {
 impl NeedsGames {
     fn problem(&self) -> String {
         format!(
-            "{} needs games, and this source has only counts: ask another source",
+            "this source has only counts, but games are needed for {}: choose another source",
             self.what
         )
     }
@@ -247,7 +249,7 @@ impl fmt::Display for NeedsGames {
         let NeedsGames { what, source } = self;
         write!(
             f,
-            "{what}: source \"{source}\" has counts and no games; leave it out, or ask another source"
+            "the source \"{source}\" has only counts, but games are needed for {what}: choose another source"
         )
     }
 }
@@ -285,7 +287,7 @@ impl OpenIndex {
         let contents = contents.ok_or_else(|| {
             Error::file(
                 path,
-                "is an index of the fork, made with --leveldb: make one with make-book --explorer to ask what was played",
+                "this index was made with --leveldb for front-ends: make an explorer's index with make-book --explorer",
             )
         })?;
         // Bounds the allocation, because a damaged index may claim any number of games.
@@ -424,7 +426,7 @@ impl OpenIndex {
     pub(super) fn damaged(&self, problem: &str) -> Error {
         Error::damaged(
             self.index.path(),
-            format!("is damaged: {problem}; make the index again"),
+            format!("the index is damaged: {problem}; make the index again"),
         )
     }
 }

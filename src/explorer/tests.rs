@@ -330,7 +330,7 @@ fn sources_of_both_kinds_answer_together() {
             both.answer(&query)
                 .unwrap_err()
                 .to_string()
-                .contains("player needs games")
+                .contains("games are needed for player")
         );
     }
     assert!(

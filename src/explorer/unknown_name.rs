@@ -52,7 +52,7 @@ impl fmt::Display for UnknownName {
         };
         match self.how {
             NameMatch::Part => write!(f, "no {whose}'s name contains \"{}\"", self.name)?,
-            NameMatch::Whole => write!(f, "no {whose} has the whole name \"{}\"", self.name)?,
+            NameMatch::Whole => write!(f, "no {whose} has exactly the name \"{}\"", self.name)?,
         }
         f.write_str(&did_you_mean(&self.nearest))
     }
@@ -316,7 +316,7 @@ mod tests {
         );
         assert_eq!(
             unknown(&[], NameMatch::Whole).to_string(),
-            "no player has the whole name \"Tall\""
+            "no player has exactly the name \"Tall\""
         );
     }
 }

@@ -143,12 +143,13 @@ impl AppState {
         let edited = served.edited(&parameters)?;
         let (name, variant) = (&served.name, query.line.variant());
         if !served.known.is_for(variant) {
-            let problem = format!("repertoire: {name} has no games of {variant}");
+            let problem =
+                format!("the repertoire {name} has no games of {variant}: ask for another variant");
             return Err(Refusal::bad(problem));
         }
         let start = edited.known.start(variant, color)?;
         if start.turn() == color && edited.known.moves(&Keyed::new(start.clone()))?.is_empty() {
-            let problem = format!("repertoire: {name} has no move in the first position");
+            let problem = format!("the repertoire {name} has no move in the first position");
             return Err(Refusal::bad(problem));
         }
         let mut found = gaps(&FindGaps {
@@ -239,10 +240,15 @@ impl AppState {
         let served = of_side.find(|served| wanted == Some(&served.name));
         served.ok_or_else(|| {
             let problem = match (wanted, known.is_empty()) {
-                (_, true) => format!("repertoire: this server has none for {color}"),
-                (None, _) => format!("repertoire: name one for {color}: {}", known.join(", ")),
+                (_, true) => format!(
+                    "this server has no repertoire for {color}: start the server with a repertoire"
+                ),
+                (None, _) => format!(
+                    "the parameter repertoire is missing: for {color}, name one of {}",
+                    known.join(", ")
+                ),
                 (Some(name), _) => format!(
-                    "repertoire: none for {color} is called \"{name}\": name one of {}",
+                    "no repertoire for {color} is called \"{name}\": name one of {}",
                     known.join(", ")
                 ),
             };
@@ -272,7 +278,7 @@ struct RepertoireReport<'a> {
 /// Returns the side of a repertoire, which the parameter `side` must name.
 pub(super) fn side(parameters: &Parameters) -> Result<Color, Refusal> {
     let color = parameters.choice("side", |side| side.parse().ok())?;
-    color.ok_or_else(|| Refusal::bad("side: choose white or black"))
+    color.ok_or_else(|| Refusal::bad("the parameter side is missing: write white or black"))
 }
 
 /// Returns the memory budget for a run of `make-book` that writes its temporary files to `directory`.

@@ -220,8 +220,11 @@ impl Client {
     pub(super) async fn text_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let own = in_time(self.share.of(Share::Texts).acquire_owned()).await?;
         let permit = self.server.of(Share::Texts).try_acquire_owned();
-        let too_many =
-            |_| Refusal::unavailable("the server is reading too many games: try again later");
+        let too_many = |_| {
+            Refusal::unavailable(
+                "the server is already reading the games of other requests: try again later",
+            )
+        };
         Ok((own, permit.map_err(too_many)?))
     }
 
@@ -232,8 +235,11 @@ impl Client {
     /// Returns a refusal if the client's address, or all clients together, are making too many books.
     pub(super) fn book_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let permit = |of: &Capacity| of.of(Share::Books).try_acquire_owned();
-        let too_many =
-            |_| Refusal::unavailable("the server is making too many books: try again later");
+        let too_many = |_| {
+            Refusal::unavailable(
+                "the server is already making as many books as it can: try again later",
+            )
+        };
         let own = permit(&self.share).map_err(too_many)?;
         Ok((own, permit(&self.server).map_err(too_many)?))
     }
@@ -253,15 +259,23 @@ impl Client {
         // is being sent.
         let permits = content.size().min(OF_ADDRESS[Share::Unsent as usize]) as u32;
         let own = self.share.of(Share::Unsent).try_acquire_many_owned(permits);
-        let too_much = |_| Refusal::unavailable("read the answers that you asked for before");
+        let too_much = |_| {
+            Refusal::unavailable(
+                "earlier answers to your address are still being sent: read these \
+                                                 answers first",
+            )
+        };
         let own = own.map_err(too_much)?;
         let unsent = || self.server.of(Share::Unsent);
         if let Ok(unsent) = unsent().try_acquire_many_owned(permits) {
             return Ok(content.holding((own, unsent)));
         }
         let waits = self.server.of(Share::Waiting).try_acquire_owned();
-        let _waits = waits
-            .map_err(|_| Refusal::unavailable("too many large answers at once: try again later"))?;
+        let _waits = waits.map_err(|_| {
+            Refusal::unavailable(
+                "the server is sending too many large answers at once: try again later",
+            )
+        })?;
         let unsent = in_time(unsent().acquire_many_owned(permits)).await?;
         Ok(content.holding((own, unsent)))
     }
@@ -274,7 +288,7 @@ pub(super) async fn in_time<T>(
     match timeout(PERMIT_TIMEOUT, permit).await {
         Ok(Ok(permit)) => Ok(permit),
         _ => Err(Refusal::unavailable(
-            "too many requests at once: try again later",
+            "the server is answering too many requests at once: try again later",
         )),
     }
 }

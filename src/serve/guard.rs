@@ -100,12 +100,13 @@ impl Guard {
             (true, true) => {
                 let origin = headers.get(header::ORIGIN).and_then(shown_origin);
                 Err(Refusal::forbidden(format!(
-                    "pages of other sites may not ask this server: start it with --allow-origin {}",
+                    "this server does not answer pages of other sites: start the server with --allow-origin {}",
                     origin.unwrap_or("ORIGIN")
                 )))
             }
             (true, false) => Err(Refusal::forbidden(
-                "another site's page may have made this request: send the header \"X-Polybook: 1\"",
+                "a page of another site may have sent this request: send the header \"X-Polybook: 1\" if your program \
+                 sent it",
             )),
         }
     }
@@ -248,7 +249,7 @@ pub struct Origin(pub(super) HeaderValue);
 /// The error for a text that is not a valid [`Origin`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "write an origin such as https://chess.example or http://localhost:3000, without a path and without *, or only * for every origin"
+    "write an origin without a path, such as https://chess.example or http://localhost:3000, or * for every origin"
 )]
 pub struct OriginError;
 

@@ -45,7 +45,7 @@ use crate::{
 const LONGEST: u64 = 64 << 20;
 
 /// The advice in the error message for a book that is too large.
-const SIZE_ADVICE: &str = "raise minGame or lower depth";
+const SIZE_ADVICE: &str = "request a larger minGame or a smaller depth";
 
 /// The memory budget for counting games, in bytes. Counts that exceed it are spilled to temporary files.
 pub(super) const MEMORY: usize = 128 << 20;
@@ -63,10 +63,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 const MAKING: Duration = Duration::from_secs(60);
 
 /// The error message for PGN files whose number of games differs from that of the index.
-const OTHER_GAMES: &str = "the files contain other games than the index: make the index again";
+const OTHER_GAMES: &str =
+    "the files contain more or fewer games than the index: make the index again";
 
 /// The end of the error message for a filter that `make-book` does not have.
-const NO_OPTION: &str = "make-book has no such filter; remove it";
+const NO_OPTION: &str = "a book cannot be made with this filter: remove the parameter";
 
 /// The speeds for which `make-book --time-control` can select exactly the games of the speed, with the least and the
 /// greatest number of seconds for 40 moves. `--time-control` cannot separate classical from correspondence games.
@@ -99,13 +100,13 @@ pub(super) struct Product {
 
 pub(super) const BOOK: Product = Product {
     what: "book",
-    advice: "raise minGame, lower depth, or use make-book",
+    advice: "request a larger minGame or a smaller depth, or use polybook make-book",
     make: AppState::make,
 };
 
 pub(super) const REPERTOIRE: Product = Product {
     what: "repertoire",
-    advice: "lower depth, or use polybook repertoire",
+    advice: "request a smaller depth, or use polybook repertoire",
     make: AppState::build,
 };
 
@@ -129,13 +130,16 @@ async fn made(
     Product { what, advice, make }: Product,
 ) -> Result<Response, Refusal> {
     if *request.method() == Method::HEAD {
-        return Err(Refusal::bad(format!("HEAD: ask for a {what} by GET")));
+        return Err(Refusal::bad(format!(
+            "the server makes a {what} only for a GET request: send GET instead of HEAD"
+        )));
     }
     let _permits = client.book_permits()?;
     let permit = Arc::clone(&app.makers.permits).acquire_owned();
     let another = || {
-        let problem =
-            format!("the server is making another book: request the {what} again in a minute");
+        let problem = format!(
+            "the server is making a book for another request: request the {what} again in a minute"
+        );
         Refusal::unavailable(problem)
     };
     let permit = while_wanted(&client, Box::pin(permit), another).await?;
@@ -148,8 +152,11 @@ async fn made(
     );
     let work = move || make(&state, &key, &flag);
     let content = Box::pin(app.makers.content_with(permit, &client, work));
-    let too_long =
-        || Refusal::unavailable(format!("the {what} takes more than a minute: {advice}"));
+    let too_long = || {
+        Refusal::unavailable(format!(
+            "making the {what} takes more than a minute: {advice}"
+        ))
+    };
     let content = while_wanted(&client, content, too_long).await?;
     Ok(content?.answer_from_files(request.headers()))
 }
@@ -202,7 +209,7 @@ impl Counting {
             // The reason names the option of `make-book` that keeps more moves.
             Error::Empty { reason } => {
                 let reason = reason.replace("--min-game ", "minGame=");
-                Refusal::bad(format!("no {what}: {reason}"))
+                Refusal::bad(format!("the {what} would be empty: {reason}"))
             }
             err => err.into(),
         })?;
@@ -360,14 +367,16 @@ impl AppState {
         if games > self.book_games {
             let (games, most) = (counted(games, "game"), self.book_games);
             let problem = format!(
-                "the files have {games}, and this server makes books of at most {most}: use make-book, or --book-games"
+                "the files have {games}, but this server makes books from at most {most}: use polybook make-book, or \
+                 start the server with a larger --book-games"
             );
             return Err(Refusal::bad(problem));
         }
         let states = self.checked_files(filters)?;
         let variant = request::variant(parameters)?;
         if variant.number().is_none() {
-            let problem = format!("variant: books cannot have games of {variant}");
+            let problem =
+                format!("a book cannot contain games of {variant}: ask for another variant");
             return Err(Refusal::bad(problem));
         }
         if variant != Variant::default() {
@@ -391,7 +400,9 @@ impl AppState {
         }
         for file in &files {
             let name = file.path.file_name().unwrap_or_default().to_str();
-            let name = name.ok_or_else(|| Refusal::bad("the name of a file is not UTF-8"))?;
+            let name = name.ok_or_else(|| {
+                Refusal::bad("the name of a file of games is not UTF-8: rename the file")
+            })?;
             words.file(name);
         }
         let input = |file: SourceFile| Input::file(file.path).with_untagged_variant(untagged);
@@ -422,15 +433,16 @@ fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
         let name = file.path.file_name().unwrap_or_default().display();
         let options = &file.options;
         let problem = format!(
-            "the index has games of {name} that were chosen with {options}: make the book with make-book and these options"
+            "the games of {name} in the index were chosen with {options}: make the book with polybook make-book and \
+             these options"
         );
         return Err(Refusal::bad(problem));
     }
     let first = files.first().map(|file| file.untagged_variant);
     let untagged = first.unwrap_or_default();
     if files.iter().any(|file| file.untagged_variant != untagged) {
-        let problem = "the files were indexed with different --untagged-variant, and make-book has one for all files: \
-                       choose a source";
+        let problem = "the files were indexed with different values of --untagged-variant, but a book can be made with \
+                       only one: choose one source";
         return Err(Refusal::bad(problem));
     }
     Ok(untagged)
@@ -528,7 +540,11 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
         source: _,
         skip_unfinished: _,
     } = filters;
-    let refused = |name: &str| Err(Refusal::bad(format!("{name}: {NO_OPTION}")));
+    let refused = |name: &str| {
+        Err(Refusal::bad(format!(
+            "the parameter {name} does not apply: {NO_OPTION}"
+        )))
+    };
     let mut made = GameFilter {
         since: *since,
         until: *until,
@@ -551,7 +567,10 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     let (players, opponents) = (players.clone(), opponents.clone());
     match (color, players.is_empty(), opponents.is_empty()) {
         (None, false, false) => {
-            return Err(Refusal::bad("opponent: choose the color of the player too"));
+            return Err(Refusal::bad(
+                "a book with a filter by opponent needs the color of the player: add the parameter \
+                                     color",
+            ));
         }
         (Some(Color::White), false, _) => (made.white, made.black) = (players, opponents),
         (Some(Color::Black), false, _) => (made.black, made.white) = (players, opponents),
@@ -584,7 +603,9 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     made.results.clone_from(results);
     match *color {
         None if *won || *lost => {
-            return Err(Refusal::bad("result: choose the color of the player too"));
+            return Err(Refusal::bad(
+                "a book with the result win or loss needs the color of the player: add the parameter color",
+            ));
         }
         None => {}
         Some(color) => {
@@ -614,7 +635,7 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
             .map(|speed| SECONDS.iter().position(|(known, ..)| known == speed));
         let Some(mut indices) = indices.collect::<Option<Vec<_>>>() else {
             return Err(Refusal::bad(format!(
-                "speeds: make-book filters {} to {} only",
+                "a book can be filtered only by the speeds from {} to {}: remove other speeds from the parameter speeds",
                 Speed::UltraBullet,
                 Speed::Rapid
             )));
@@ -622,11 +643,14 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
         indices.sort_unstable();
         indices.dedup();
         let (Some(first), Some(last)) = (indices.first(), indices.last()) else {
-            return Err(Refusal::bad("speeds: none is chosen"));
+            return Err(Refusal::bad(
+                "the parameter speeds names no speed: name at least one",
+            ));
         };
         if last - first + 1 != indices.len() {
             return Err(Refusal::bad(
-                "speeds: choose adjacent speeds, because make-book filters by one range",
+                "the parameter speeds skips a speed between others, but a book is filtered by one range of speeds: \
+                 name adjacent speeds",
             ));
         }
         let range = format!("{}-{}", SECONDS[*first].1, SECONDS[*last].2);
@@ -670,7 +694,7 @@ pub(super) fn read_limited(path: &Path, what: &str, advice: &str) -> Result<Vec<
     let size = fs::metadata(path).at(path, "read")?.len();
     if size > LONGEST {
         let most = LONGEST >> 20;
-        let problem = format!("the {what} has more than {most} MiB: {advice}");
+        let problem = format!("the {what} would have more than {most} MiB: {advice}");
         return Err(Refusal::bad(problem));
     }
     Ok(fs::read(path).at(path, "read")?)

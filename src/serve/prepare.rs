@@ -25,12 +25,14 @@ impl AppState {
         let Request {
             query, parameters, ..
         } = self.request(key, Route::Prepare)?;
-        let both = || Refusal::bad("color: write white or black: the color of the opponent");
+        let both = || {
+            Refusal::bad("the parameter color must be white or black, the color of the opponent")
+        };
         let color = !query.filters.color.ok_or_else(both)?;
         let me = names(&parameters, "me")?;
         if me.is_empty() {
             return Err(Refusal::bad(
-                "me: missing; write the names of the player who prepares",
+                "the parameter me is missing: write the name of the player who prepares",
             ));
         }
         let repertoire = match parameters.text("repertoire") {
@@ -39,7 +41,9 @@ impl AppState {
                 let served = self.served_repertoire(&parameters, color)?;
                 let variant = query.line.variant();
                 if !served.known.is_for(variant) {
-                    let problem = format!("repertoire: {name} has no games of {variant}");
+                    let problem = format!(
+                        "the repertoire {name} has no games of {variant}: ask for another variant"
+                    );
                     return Err(Refusal::bad(problem));
                 }
                 Some(served.edited(&parameters)?)

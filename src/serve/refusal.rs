@@ -11,9 +11,9 @@ use crate::error::{self, Error};
 
 /// The error message for a request if reading the texts of its games takes more than ten seconds.
 const TOO_SLOW: &str =
-    "reading these games takes too long: ask for fewer of them, or serve an unpacked PGN";
+    "reading these games takes too long: ask for fewer games, or serve an unpacked PGN file";
 
-const PANICKED: &str = "internal error; please report it with this address";
+const PANICKED: &str = "the server has a bug: please report this address";
 
 /// An answer to a request that the server refuses or cannot fulfil: an HTTP status and a message of one line.
 ///
@@ -59,25 +59,25 @@ impl Refusal {
 
     /// Creates a refusal for a game id that does not exist, with status 404.
     pub(super) fn no_such_game() -> Refusal {
-        Refusal::unknown("no game has this id")
+        Refusal::unknown("no game has this id: see the list of games")
     }
 
     /// Creates a refusal for a client that accepts none of the server's content codings, with status 406.
     pub(super) fn no_coding() -> Refusal {
-        let text = "Accept-Encoding: allow identity or gzip";
+        let text = "the header Accept-Encoding excludes all encodings of this server: allow identity or gzip";
         Refusal::new(StatusCode::NOT_ACCEPTABLE, text)
     }
 
     /// Creates a refusal for a request whose method is neither `GET` nor `HEAD`, with status 405.
     pub(super) fn method() -> Refusal {
-        let text = "only GET and HEAD are answered";
+        let text = "this server answers only the methods GET and HEAD";
         Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text)
     }
 
     /// Creates a refusal for a request that names the host `host`, which is not this server's, with status 421.
     pub(super) fn misdirected(host: &str) -> Refusal {
         let text = format!(
-            "this server does not accept the host name \"{host}\": start it with --allow-host NAME"
+            "this server does not accept the host name \"{host}\": start the server with --allow-host NAME"
         );
         Refusal::new(StatusCode::MISDIRECTED_REQUEST, text)
     }
@@ -119,7 +119,7 @@ impl From<Error> for Refusal {
             Error::Format { path, source } => format!("{}: {source}", name(&path)),
             Error::Interrupted => TOO_SLOW.to_owned(),
             Error::Panicked { .. } => PANICKED.to_owned(),
-            _ => "the data cannot be read".to_owned(),
+            _ => "the server cannot read the data: see the log of the server".to_owned(),
         })
     }
 }

@@ -106,8 +106,9 @@ impl ServedRepertoire {
             return Ok(edited);
         }
         let text = edits.to_owned();
-        let edits = Edits::parse(&text, self.known.variant(), self.color)
-            .map_err(|problem| Refusal::bad(format!("edits: {problem}")))?;
+        let edits = Edits::parse(&text, self.known.variant(), self.color).map_err(|problem| {
+            Refusal::bad(format!("the parameter edits cannot be read: {problem}"))
+        })?;
         let (left, directory) = match edits.removed().is_empty() {
             true => (Arc::clone(&self.known), None),
             false => {

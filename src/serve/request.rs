@@ -197,7 +197,8 @@ impl Request {
                 .text("edits")
                 .is_some_and(|edits| !edits.is_empty())
         {
-            let problem = "edits: the lines are added to a repertoire; name it with repertoire";
+            let problem = "the parameter edits adds lines to a repertoire: name the repertoire with the parameter \
+                           repertoire";
             return Err(Refusal::bad(problem));
         }
         let view = match route {
@@ -226,7 +227,7 @@ impl Request {
         }
         if route == Route::Scores {
             let by = parameters.choice("by", |name| (name == "rating").then_some(()))?;
-            by.ok_or_else(|| Refusal::bad("by: missing; write rating"))?;
+            by.ok_or_else(|| Refusal::bad("the parameter by is missing: write by=rating"))?;
         }
         query.transpositions = parameters.flag("transpositions")?.unwrap_or(false);
         Ok(Request {
@@ -260,11 +261,15 @@ fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     let play = parameters.text("play").unwrap_or_default();
     let words = play.split(',').filter(|_| !play.is_empty());
     if words.clone().count() > MOST_PLIES {
-        return Err(Refusal::bad(format!("play: more than {MOST_PLIES} moves")));
+        return Err(Refusal::bad(format!(
+            "the parameter play has more than {MOST_PLIES} moves: send fewer moves"
+        )));
     }
     for word in words {
         if word.parse::<UciMove>().is_err() {
-            let problem = format!("play: \"{word}\" is not a move in UCI notation");
+            let problem = format!(
+                "the parameter play contains \"{word}\", which is not a move in UCI notation"
+            );
             return Err(Refusal::bad(problem));
         }
     }
@@ -305,28 +310,32 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     filters.color = color.flatten();
     if matches!(route, Route::Player | Route::Prepare) {
         if filters.players.is_empty() {
-            return Err(Refusal::bad("player: missing"));
+            return Err(Refusal::bad(
+                "the parameter player is missing: write the name of a player",
+            ));
         }
         if color.is_none() {
-            return Err(Refusal::bad("color: missing; write white, black or both"));
+            return Err(Refusal::bad(
+                "the parameter color is missing: write white, black or both",
+            ));
         }
     }
     filters.opponents = names(parameters, "opponent")?;
     if filters.color.is_some() && filters.players.is_empty() && !filters.opponents.is_empty() {
-        let problem = "color: it is the player's; name a player too, or leave it out";
+        let problem = "the parameter color is the color of the player, but no player is named: add the parameter \
+                       player, or remove color";
         return Err(Refusal::bad(problem));
     }
     filters.opponent_rating = match parameters.text("opponentRating") {
         None | Some("") => None,
         Some(_) if filters.players.is_empty() => {
-            let problem =
-                "opponentRating: it is the rating of the player's opponent; name a player";
+            let problem = "the parameter opponentRating is the rating of the player's opponent, but no player is named: add the \
+                 parameter player";
             return Err(Refusal::bad(problem));
         }
-        Some(text) => Some(
-            text.parse()
-                .map_err(|err| Refusal::bad(format!("opponentRating: {err}")))?,
-        ),
+        Some(text) => Some(text.parse().map_err(|err| {
+            Refusal::bad(format!("the parameter opponentRating is malformed: {err}"))
+        })?),
     };
     filters.event = names(parameters, "event")?.pop();
     for wanted in parameters
@@ -340,23 +349,23 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
         }
     }
     if (filters.won || filters.lost) && filters.players.is_empty() {
-        let problem = "result: win and loss are a player's; name one";
+        let problem = "the results win and loss are those of a player, but no player is named: add the parameter player";
         return Err(Refusal::bad(problem));
     }
     filters.eco = match parameters.text("eco") {
         None | Some("") => None,
         Some(text) => Some(
             text.parse()
-                .map_err(|err| Refusal::bad(format!("eco: {err}")))?,
+                .map_err(|err| Refusal::bad(format!("the parameter eco is malformed: {err}")))?,
         ),
     };
-    filters.opening = match parameters.text("opening") {
-        None | Some("") => None,
-        Some(text) => Some(
-            text.parse()
-                .map_err(|err| Refusal::bad(format!("opening: {err}")))?,
-        ),
-    };
+    filters.opening =
+        match parameters.text("opening") {
+            None | Some("") => None,
+            Some(text) => Some(text.parse().map_err(|err| {
+                Refusal::bad(format!("the parameter opening is malformed: {err}"))
+            })?),
+        };
     let plies = parameters.number("minPly", 0..=MOST_MIN_PLY)?;
     filters.min_ply = plies.unwrap_or(0);
     filters.require_date = parameters.flag("requireDate")?.unwrap_or(false);
@@ -377,11 +386,14 @@ pub(super) fn counts_once(parameters: &Parameters) -> Result<bool, Refusal> {
 /// name. More than 20 names are refused, too.
 pub(super) fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<String>, Refusal> {
     let names = parameters.texts(parameter).map(|name| match name.trim() {
-        "" => Err(Refusal::bad(format!("{parameter}: empty; write a name"))),
+        "" => Err(Refusal::bad(format!(
+            "the parameter {parameter} is empty: write a name"
+        ))),
         name => Ok(name.to_owned()),
     });
     let names: Vec<String> = names.collect::<Result<_, _>>()?;
-    check_names(&names).map_err(|err| Refusal::bad(format!("{parameter}: {err}")))?;
+    check_names(&names)
+        .map_err(|err| Refusal::bad(format!("the parameter {parameter} is not valid: {err}")))?;
     Ok(names)
 }
 
@@ -400,7 +412,11 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
             }
         });
     let date = text.parse().ok().filter(|_| has_form);
-    let wrong = || Refusal::bad(format!("{name}: write YYYY-MM or YYYY, not \"{text}\""));
+    let wrong = || {
+        Refusal::bad(format!(
+            "the parameter {name} has the value \"{text}\": write a date as YYYY-MM or YYYY"
+        ))
+    };
     date.map(Some).ok_or_else(wrong)
 }
 
@@ -525,7 +541,7 @@ impl Parameters {
     /// use polybook::serve::Parameters;
     ///
     /// let refusal = Parameters::parse_only("skip=7&limits=9", &["skip", "limit"]).unwrap_err();
-    /// assert_eq!(refusal.text(), "limits: unknown parameter; this address has the parameters skip, limit");
+    /// assert_eq!(refusal.text(), "this address does not have the parameter limits, but only the parameters skip, limit");
     /// ```
     ///
     /// # Errors
@@ -538,10 +554,10 @@ impl Parameters {
         }
         let own = match own {
             [] => "no parameters".to_owned(),
-            own => format!("the parameters {}", own.join(", ")),
+            own => format!("only the parameters {}", own.join(", ")),
         };
         let others = others.join(", ");
-        let problem = format!("{others}: unknown parameter; this address has {own}");
+        let problem = format!("this address does not have the parameter {others}, but {own}");
         Err(Refusal::bad(problem))
     }
 
@@ -556,7 +572,9 @@ impl Parameters {
             if !is_known(&name) {
                 others.push(name.into_owned());
             } else if found.text(&name).is_some() && !REPEATED.contains(&&*name) {
-                return Err(Refusal::bad(format!("{name}: given twice")));
+                return Err(Refusal::bad(format!(
+                    "the parameter {name} is given twice: give the parameter once"
+                )));
             } else {
                 found.0.push((name.into_owned(), value.into_owned()));
             }
@@ -591,7 +609,9 @@ impl Parameters {
     /// Returns a refusal if the text is empty.
     pub fn filled(&self, name: &str) -> Result<Option<&str>, Refusal> {
         match self.text(name) {
-            Some("") => Err(Refusal::bad(format!("{name}: empty"))),
+            Some("") => Err(Refusal::bad(format!(
+                "the parameter {name} is empty: write a value"
+            ))),
             text => Ok(text),
         }
     }
@@ -623,7 +643,11 @@ impl Parameters {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
-        let problem = || format!("{name}: write a number from 0, not \"{text}\"");
+        let problem = || {
+            format!(
+                "the parameter {name} has the value \"{text}\": write a whole number, 0 or larger"
+            )
+        };
         let length = digits(text).ok_or_else(|| Refusal::bad(problem()))?;
         Ok(Some(length))
     }
@@ -682,7 +706,11 @@ impl Parameters {
 /// Parses `text`, a value of the parameter `name`, with `parse`. If `parse` returns `None`, returns a refusal that
 /// names the parameter and the value.
 fn known<T>(name: &str, text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Refusal> {
-    parse(text).ok_or_else(|| Refusal::bad(format!("{name}: unknown value \"{text}\"")))
+    parse(text).ok_or_else(|| {
+        Refusal::bad(format!(
+            "the parameter {name} has the unknown value \"{text}\""
+        ))
+    })
 }
 
 /// Returns the number whose decimal digits are `text`, or `u32::MAX` if it does not fit into a `u32`. Returns `None` if
@@ -774,7 +802,9 @@ mod tests {
             assert!(ask(20).is_ok(), "{name}");
             let refusal = ask(21).unwrap_err();
             assert_eq!(refusal.status(), 400);
-            let problem = format!("{name}: 21 names are too many: write at most 20");
+            let problem = format!(
+                "the parameter {name} is not valid: 21 names are too many: write at most 20"
+            );
             assert_eq!(refusal.text(), problem);
         }
         for query in ["", "player=me", "color=white", "player=&color=white"] {
@@ -798,7 +828,7 @@ mod tests {
         ] {
             let refusal = Request::parse(route, query).unwrap_err();
             assert_eq!(refusal.status(), 400);
-            assert!(refusal.text().starts_with(named), "{}", refusal.text());
+            assert!(refusal.text().contains(named), "{}", refusal.text());
         }
     }
 
@@ -890,7 +920,13 @@ mod tests {
             Parameters::default()
         );
         let err = Parameters::parse("fen=a&fen=a").unwrap_err();
-        assert_eq!((err.status(), err.text()), (400, "fen: given twice"));
+        assert_eq!(
+            (err.status(), err.text()),
+            (
+                400,
+                "the parameter fen is given twice: give the parameter once"
+            )
+        );
     }
 
     #[test]

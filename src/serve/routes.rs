@@ -84,7 +84,9 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
     Router::new()
         .merge(page::routes())
         .merge(api)
-        .fallback(async || Refusal::unknown("there is nothing here; the page is at /"))
+        .fallback(async || {
+            Refusal::unknown("this address does not exist; the page of the explorer is at /")
+        })
         .layer(CompressionLayer::new())
 }
 
@@ -278,7 +280,8 @@ impl AppState {
             "opening" => Some(SuggestField::Opening),
             _ => None,
         })?;
-        let missing = || Refusal::bad("field: missing; write player, event or opening");
+        let missing =
+            || Refusal::bad("the parameter field is missing: write player, event or opening");
         let text = parameters.text("text").unwrap_or_default();
         let limit = parameters.number("limit", 0..=MOST_SUGGESTED)?;
         let limit = limit.unwrap_or(SUGGESTED) as usize;

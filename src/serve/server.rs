@@ -259,6 +259,7 @@ fn about(sources: &[String], progress: IndexProgress) -> Value {
 
 /// Returns the answer to a request that cannot be answered before the index is complete.
 fn not_yet() -> Response {
-    let refusal = Refusal::unavailable("the server is still indexing the games: try again later");
+    let refusal =
+        Refusal::unavailable("the server is still making the index of the games: try again later");
     (RETRY, refusal).into_response()
 }

@@ -99,7 +99,8 @@ pub(super) fn check_unchanged<'a>(
         if before.is_some_and(|before| state != Some(before)) {
             let name = path.file_name().unwrap_or_default().display();
             let problem = format!(
-                "{name} has changed since the server started: start the server again when no program writes the file"
+                "the file {name} has changed since the server started: start the server again when no program writes \
+                 the file"
             );
             return Err(Refusal::bad(problem));
         }
@@ -486,7 +487,9 @@ impl AppState {
         let known = &self.about.sources;
         match source {
             Some(source) if known.iter().all(|known| known.name != source) => {
-                let problem = format!("source: no source is called \"{source}\"");
+                let problem = format!(
+                    "this server has no source called \"{source}\": see the address /about"
+                );
                 Err(Refusal::bad(problem))
             }
             _ => Ok(()),
@@ -522,7 +525,7 @@ impl AppState {
         if let Some((path, source)) = self.explorer.newer_file(filters.source.as_deref()) {
             let name = path.file_name().unwrap_or_default().display();
             let problem = format!(
-                "{name} was modified after the index of {source} was made: make the index again"
+                "the file {name} was modified after the index of {source} was made: make the index again"
             );
             return Err(Refusal::bad(problem));
         }
