@@ -845,10 +845,7 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
     ok(dir, "make-book -q many --counts many.counts");
     for (inputs, problem) in [
         ("many many many", "add up to more than 2^63"),
-        (
-            "many",
-            "the counts have more games of a move, or higher ratings",
-        ),
+        ("many", "the counts have impossibly many games of a move"),
     ] {
         let output = match inputs {
             "many" => "--explorer x",

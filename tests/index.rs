@@ -123,7 +123,7 @@ fn tables_of_leveldb_that_share_a_key_are_read() {
     // An index with old values cannot be merged, and the message says so.
     let error = fails(dir.path(), "merge-index idx --out all.idx", 1);
     assert!(
-        error.contains("another program has written to it"),
+        error.contains("another program has written to this index"),
         "{error}"
     );
 }
@@ -501,7 +501,7 @@ fn what_is_no_index_says_what_it_is() {
     write(path, "file", "x");
     for (name, expected) in [
         ("directory", "empty directory"),
-        (".", "no LevelDB"),
+        (".", "is not an index"),
         ("file", "contains no game"),
         ("missing", "does not exist"),
     ] {
@@ -520,13 +520,13 @@ fn what_is_no_index_says_what_it_is() {
     };
     database("other", &[(b"a", b"b")]);
     let error = fails(path, "games --leveldb other", 1);
-    assert!(error.contains("no game index"), "{error}");
+    assert!(error.contains("is not an index of games"), "{error}");
     database(
         "passes",
         &[(b"numPasses", b"3"), (b"total_game_count", b"1")],
     );
     let error = fails(path, "games --leveldb passes", 1);
-    assert!(error.contains("another layout"), "{error}");
+    assert!(error.contains("an old layout"), "{error}");
 }
 
 #[test]
@@ -1044,15 +1044,15 @@ fn verify_holds_entries_against_each_other() {
             (b"1", Some(b"0,"), "another kind of index"),
             (b"game_1_data", Some(record), "another kind of index"),
             (b"total_game_count", Some(b"2"), "damaged"),
-            (rows, None, "does not say what there is"),
+            (rows, None, "does not describe the content of the index"),
             (rows, Some(shorter(rows)), "damaged"),
-            (details, None, "does not say what there is"),
+            (details, None, "does not describe the content of the index"),
             (details, Some(shorter(details)), "damaged"),
             (names, Some(shorter(names)), "damaged"),
-            (names, None, "does not say what there is"),
+            (names, None, "does not describe the content of the index"),
             (page, Some(shorter(page)), "is malformed"),
-            (page, None, "does not say what there is"),
-            (b"xz", Some(b"8|8|1|1|1"), "a name that is not there"),
+            (page, None, "does not describe the content of the index"),
+            (b"xz", Some(b"8|8|1|1|1"), "a name that does not exist"),
             (b"xz", None, "another kind of index"),
             (b"pgn_filename", None, "'pgn_filename' is missing"),
         ],

@@ -361,7 +361,7 @@ fn messages_count_games_from_1_and_indexes_have_ids() {
     assert_eq!(report["rejected"][0]["game"], 1);
     let err = fails(dir, "game --index a.idx 2", 1);
     assert!(
-        err.contains("has no game id 2: ids go from 0 to 1"),
+        err.contains("the index has no game id 2: write an id from 0 to 1"),
         "{err}"
     );
     assert!(ok(dir, "game --index a.idx 1").contains("Ke3"));

@@ -234,8 +234,8 @@ fn damaged_inputs_are_errors_and_leave_the_old_book() {
     fs::create_dir(dir.path().join("games")).unwrap();
 
     for (input, expected) in [
-        ("cut.pgn.zst", "cut.pgn.zst: damaged"),
-        ("bad.pgn.gz", "bad.pgn.gz: damaged"),
+        ("cut.pgn.zst", "cut.pgn.zst: the file is damaged"),
+        ("bad.pgn.gz", "bad.pgn.gz: the file is damaged"),
         ("noise", "not PGN"),
         ("games", "a directory"),
         ("missing.pgn", "cannot open missing.pgn: "),

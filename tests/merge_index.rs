@@ -323,7 +323,7 @@ fn statistics_and_pages_of_enormous_length_are_refused() {
         for inputs in [format!("{sound} {name}"), format!("{name} {sound}")] {
             let error = fails(dir.path(), &format!("merge-index -q {inputs} --out new"), 1);
             assert!(
-                error.contains(&format!("{name}: is damaged")),
+                error.contains(name) && error.contains(" is damaged"),
                 "{inputs}: {error}"
             );
         }

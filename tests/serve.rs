@@ -998,7 +998,10 @@ fn games_whose_pgn_is_gone_are_counted_and_not_shown() {
     let reply = served.get("/game/00000000");
     assert_eq!(reply.status, 503);
     let text = reply.text();
-    assert!(text.starts_with("mine.pgn: is not where it was"), "{text}");
+    assert!(
+        text.starts_with("mine.pgn: this file is no longer where it was"),
+        "{text}"
+    );
     assert!(!text.contains(&*dir.path().to_string_lossy()), "{text}");
     // Another file with the same name is not shown either.
     fs::write(&pgn, "[White \"Secret\"]\n\n1. d4 *\n".repeat(100)).unwrap();

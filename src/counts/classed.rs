@@ -592,7 +592,7 @@ mod tests {
         };
         assert_eq!(rows(MOST_CLASSES as u32).unwrap(), MOST_CLASSES);
         let err = rows(MOST_CLASSES as u32 + 1).unwrap_err().to_string();
-        assert!(err.contains("count fewer"), "{err}");
+        assert!(err.contains("fewer of"), "{err}");
 
         // The limit also applies to counts of games alone, so that others can add them up.
         let of_games = |months: u32| {
@@ -617,6 +617,6 @@ mod tests {
         };
         assert_eq!(of_games(MOST_CLASSES as u32).unwrap(), MOST_CLASSES);
         let err = of_games(MOST_CLASSES as u32 + 1).unwrap_err().to_string();
-        assert!(err.contains("count fewer"), "{err}");
+        assert!(err.contains("fewer of"), "{err}");
     }
 }

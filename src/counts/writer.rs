@@ -634,6 +634,6 @@ mod tests {
         let mut take = || pruner.take(&row, &mut |_| Ok(()));
         (0..MOST_WAITING).for_each(|_| take().unwrap());
         let err = take().unwrap_err().to_string();
-        assert!(err.contains("x: the positions of one key"), "{err}");
+        assert!(err.contains("x: positions with the same key"), "{err}");
     }
 }

@@ -287,7 +287,8 @@ impl Explorer {
             ends.push(source.games());
             for (input, end) in source.index.inputs_with_games().zip(&ends[1..]) {
                 if input.path == Path::new("-") {
-                    let problem = "the games were read from standard input: their text is not kept";
+                    let problem = "the games were read from standard input, so their text is not available: make the \
+                                   index from a file";
                     return Err(Error::file(&input.path, problem));
                 }
                 files.push(SourceFile {

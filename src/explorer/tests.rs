@@ -319,7 +319,7 @@ fn sources_of_both_kinds_answer_together() {
         };
         let needs = both.needs_games(&asked).unwrap().to_string();
         assert!(
-            needs.starts_with("player: ") && needs.contains("counts"),
+            needs.contains("needed for player") && needs.contains("counts"),
             "{needs}"
         );
         let query = Query {

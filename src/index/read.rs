@@ -97,7 +97,7 @@ impl Index {
         if index.database.get(layout::NUM_PASSES)?.is_some() {
             return Err(Error::foreign(
                 path,
-                "is an index of another layout (it has numPasses): make a new one with make-book",
+                "this index has an old layout (it contains numPasses): make the index again with make-book",
             ));
         }
         index.games = index
@@ -185,7 +185,8 @@ impl Index {
         match self.value(store::CONTENTS)? {
             None => Ok(IndexKind::Leveldb),
             Some(value) if store::Contents::is_of_other_version(&value) => {
-                let problem = "is an index of another version of polybook: make it again with make-book --explorer";
+                let problem = "this index was made by another version of polybook: make the index again with make-book \
+                               --explorer";
                 Err(Error::file(self.path(), problem))
             }
             Some(_) => Ok(IndexKind::Explorer),
@@ -211,7 +212,7 @@ impl Index {
             Error::file(
                 &self.path,
                 format!(
-                    "has games of the variant '{name}', which this version of polybook does not support"
+                    "this index has games of the variant '{name}', which this version of polybook does not support"
                 ),
             )
         };
@@ -277,7 +278,8 @@ impl Index {
     /// searched by Polyglot keys.
     pub fn games(&self, key: u64) -> Result<Vec<u32>> {
         if self.kind != IndexKind::Leveldb {
-            let problem = "is an explorer's index, which has no keys of positions: name an index made with --leveldb";
+            let problem = "this is an explorer's index, which does not list positions by key: name an index made with \
+                           --leveldb";
             return Err(Error::file(&self.path, problem));
         }
         let key = layout::position_key(key);
@@ -295,7 +297,8 @@ impl Index {
     /// Returns an error if the index cannot be read or is damaged, or if it contains counts instead of games.
     pub fn games_of<P: Rules>(&self, pos: &Keyed<P>) -> Result<Vec<u32>> {
         if self.kind == IndexKind::Counts {
-            let problem = "has counts and no games: moves and serve say what was played";
+            let problem =
+                "this index has counts instead of games: moves and serve show the results of moves";
             return Err(Error::file(&self.path, problem));
         }
         if let Some(contents) = self.contents {
@@ -348,8 +351,8 @@ impl Index {
             return Ok(());
         }
         let problem = match self.games.checked_sub(1) {
-            Some(last) => format!("has no game id {id}: ids go from 0 to {last}"),
-            None => format!("has no game id {id}: it has no games"),
+            Some(last) => format!("the index has no game id {id}: write an id from 0 to {last}"),
+            None => format!("the index has no game id {id}, because it has no games"),
         };
         Err(Error::file(&self.path, problem))
     }
@@ -437,7 +440,7 @@ impl Index {
         Error::damaged(
             &self.path,
             format!(
-                "is damaged: the value of '{key}' is missing or malformed; make the index again"
+                "the index is damaged: the value of '{key}' is missing or malformed; make the index again"
             ),
         )
     }
@@ -448,14 +451,15 @@ impl Index {
 fn no_database(path: &Path) -> Error {
     let why = || -> Result<Error> {
         if is_empty_directory(path)? {
-            let problem = "an empty directory, not an index: name a directory that make-book made";
+            let problem =
+                "this is an empty directory, not an index: name an index that make-book made";
             return Ok(Error::foreign(path, problem));
         }
         let Some(found) = metadata_if_any(path).at(path, "open")? else {
-            return Ok(Error::foreign(path, "does not exist"));
+            return Ok(Error::foreign(path, "this index does not exist"));
         };
         if found.is_dir() {
-            let problem = "not an index: there is no LevelDB database in it";
+            let problem = "this directory is not an index: name an index that make-book made";
             return Ok(Error::foreign(path, problem));
         }
         // A pipe is not read.
@@ -463,7 +467,7 @@ fn no_database(path: &Path) -> Error {
             true => FileKind::start_of_file(path).at(path, "read")?,
             false => Vec::new(),
         };
-        let how = "make one with polybook make-book FILE.pgn --explorer DIR";
+        let how = "make an index with polybook make-book FILE.pgn --explorer DIR";
         let problem = FileKind::problem(path, &start, "an index", how);
         Ok(Error::foreign(path, problem))
     };
@@ -474,9 +478,10 @@ fn no_database(path: &Path) -> Error {
 /// message says whether `database` is empty.
 fn no_total(database: &Database) -> &'static str {
     if database.is_empty() {
-        "is an empty LevelDB database: make the index again"
+        "this index is empty: make the index again"
     } else {
-        "is a LevelDB database but no game index: total_game_count is missing"
+        "this LevelDB database is not an index of games, because total_game_count is missing: name an index that \
+         make-book made"
     }
 }
 

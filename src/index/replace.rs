@@ -32,14 +32,18 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
         Ok(TargetContent::Index(files)) if force => return Ok(files),
         Ok(TargetContent::Index(_)) => return Err(Error::exists(path)),
         Ok(TargetContent::IndexAnd(other)) => format!(
-            "exists and has {} in it, which is not an index's: move that away, or name another directory",
+            "this index exists and contains {}, which is not a file of an index: move that file away, or name another \
+             directory",
             other.display()
         ),
-        Ok(TargetContent::Other) => "exists and is not an index: name another directory".to_owned(),
+        Ok(TargetContent::Other) => {
+            "this path exists and is not an index: name another directory".to_owned()
+        }
         Err(err) if err.kind() == ErrorKind::Io => return Err(err),
         Err(err) => {
             format!(
-                "exists and does not look like an index ({err}): remove it, or name another directory"
+                "this directory exists and does not look like an index ({err}): remove the directory, or name another \
+                 one"
             )
         }
     };
@@ -114,7 +118,10 @@ pub(crate) fn remove_unfinished(target: &Path) -> Result<()> {
 /// directory contains other files, which are kept.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     if !path.symlink_metadata().at(path, "read")?.is_dir() {
-        return Err(Error::foreign(path, "is not an index: move it away"));
+        return Err(Error::foreign(
+            path,
+            "this path is not an index: move it away",
+        ));
     }
     for entry in fs::read_dir(path).at(path, "read")? {
         let entry = entry.at(path, "read")?;

@@ -83,7 +83,13 @@ impl SecondOpinion {
             })
         };
         open().map_err(|err: rusty_leveldb::Status| {
-            Error::damaged(directory, format!("rusty-leveldb cannot open it: {err}"))
+            Error::damaged(
+                directory,
+                format!(
+                    "the library rusty-leveldb, which checks the index a second time, cannot \
+                                               open the index: {err}"
+                ),
+            )
         })
     }
 

@@ -45,7 +45,7 @@ impl Index {
         if path == Path::new(STDIN) {
             return Err(Error::file(
                 path,
-                "the games were read from standard input: their text is not kept",
+                "the games were read from standard input, so their text is not available: make the index from a file",
             ));
         }
         let place = self.place(id, first, goes_on)?;
@@ -53,7 +53,7 @@ impl Index {
             Error::changed(
                 path,
                 format!(
-                    "has changed since it was indexed: game id {id} is not where it was; make the index again"
+                    "this file has changed since the index was made: game id {id} has moved; make the index again"
                 ),
             )
         };
@@ -167,13 +167,13 @@ fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option
         .as_ref()
         .is_err_and(|err| err.kind() == io::ErrorKind::NotFound)
     {
-        let problem =
-            "is not where it was when it was indexed: put it back, or make the index again";
+        let problem = "this file is no longer where it was when the index was made: put the file back, or make the index again";
         return Err(Error::changed(path, problem));
     }
     // Opening a pipe could wait forever.
     if !metadata.at(path, "open")?.is_file() {
-        let problem = "is not a regular file any more: put the file back, or make the index again";
+        let problem =
+            "this is no longer a regular file: put the file back, or make the index again";
         return Err(Error::changed(path, problem));
     }
     let input = Input::file(path);

@@ -67,12 +67,12 @@ pub struct IndexFault {
 impl fmt::Display for IndexFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.key.is_empty() {
-            write!(f, "'{}' ", self.key.escape_ascii())?;
+            write!(f, "the entry '{}' ", self.key.escape_ascii())?;
         }
         f.write_str(&self.problem)?;
         match self.count - 1 {
             0 => Ok(()),
-            more => write!(f, " (and {more} more like it)"),
+            more => write!(f, " ({more} more entries have this fault)"),
         }
     }
 }
@@ -112,7 +112,7 @@ fn verify_once(path: &Path, meter: &Meter) -> Result<VerifiedIndex> {
             return Err(err).at(path, "read");
         }
         if let Err(Error::Panicked { message }) = compared {
-            found.fault(&format!("rusty-leveldb gives up: {message}"), b"");
+            found.fault(&format!("the library rusty-leveldb, which checks the index a second time, failed: {message}"), b"");
         } else {
             found.file_fault(compared)?;
         }
@@ -165,13 +165,16 @@ fn compare(
     let mut passed = 0;
     while entries.advance()? {
         if !second.agrees(entries.key(), entries.value().held()) {
-            found.fault("is another entry for rusty-leveldb", entries.key());
+            found.fault(
+                "is read differently by the library rusty-leveldb",
+                entries.key(),
+            );
             return Ok(());
         }
         meter.advance(entries.passed() - mem::replace(&mut passed, entries.passed()));
     }
     if let Some(key) = second.key() {
-        found.fault("is there for rusty-leveldb alone", &key);
+        found.fault("is read only by the library rusty-leveldb", &key);
     }
     Ok(())
 }
@@ -328,7 +331,7 @@ impl IndexCheck<'_> {
                     self.found.fault("is malformed", key);
                 }
             }
-            _ => self.found.fault("is of a position without games", key),
+            _ => self.found.fault("belongs to a position without games", key),
         }
     }
 
@@ -376,8 +379,10 @@ impl IndexCheck<'_> {
         let rows = self.index.row_entry(self.rows)?;
         let is_named = |row: &store::GameRow| row.white.max(row.black).max(row.event) < names;
         if !rows.iter().all(is_named) {
-            self.found
-                .fault("has a game with a name that is not there", key);
+            self.found.fault(
+                "has a game with the number of a name that does not exist",
+                key,
+            );
         }
         self.found.games += rows.len() as u64;
         self.rows += 1;
@@ -599,7 +604,11 @@ impl IndexCheck<'_> {
                 "names inputs whose games are not in order",
                 layout::FILE_NAME,
             ),
-            (is_complete, "does not say what there is", store::CONTENTS),
+            (
+                is_complete,
+                "does not describe the content of the index",
+                store::CONTENTS,
+            ),
         ];
         for (_, problem, key) in checks.iter().filter(|(is_right, ..)| !is_right) {
             self.found.fault(problem, key);
@@ -632,7 +641,7 @@ mod tests {
         assert!(
             found.faults[0]
                 .to_string()
-                .contains("another entry for rusty-leveldb")
+                .contains("read differently by the library rusty-leveldb")
         );
     }
 }

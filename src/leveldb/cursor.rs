@@ -61,7 +61,7 @@ impl Database {
         if overlap || !self.memtable.is_empty() {
             return Err(Error::changed(
                 self.tables.directory(),
-                "another program has written to it: make the index again",
+                "another program has written to this index: make the index again",
             ));
         }
         Ok(tables)
@@ -288,7 +288,7 @@ impl TableCursor {
 
 /// Creates the error for a table whose keys are out of order or contradict the manifest.
 fn out_of_order(table: &Table) -> Error {
-    table.problem("is damaged: its keys are out of order; make the index again")
+    table.problem("the index is damaged: the keys are not in order; make the index again")
 }
 
 /// A cursor that iterates over the entries of several tables, table by table. The ranges of the tables' keys do not

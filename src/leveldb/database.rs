@@ -26,7 +26,7 @@ impl Damage {
         Error::damaged(
             path,
             format!(
-                "is damaged at byte {}: {}; make the index again",
+                "this file of the index is damaged at byte {}: {}; make the index again",
                 self.offset, self.problem
             ),
         )
@@ -290,7 +290,9 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     {
         return Err(Error::damaged(
             directory,
-            format!("is damaged: the log {required:06}.log is missing; make the index again"),
+            format!(
+                "the index is damaged: its log file {required:06}.log is missing; make the index again"
+            ),
         ));
     }
     let mut memtable = Memtable::default();

@@ -34,7 +34,10 @@ const MOST_READ_WHOLE: u64 = 256 << 20;
 pub(super) fn open_regular(path: &Path) -> Result<File> {
     match path.metadata().at(path, "open")?.is_file() {
         true => File::open(path).at(path, "open"),
-        false => Err(Error::damaged(path, "is not a file: make the index again")),
+        false => Err(Error::damaged(
+            path,
+            "this part of the index is not a file: make the index again",
+        )),
     }
 }
 
@@ -49,7 +52,8 @@ pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>> {
     let size = file.metadata().at(path, "read")?.len();
     if size > MOST_READ_WHOLE {
         let problem = format!(
-            "is damaged: it has {size} bytes, and {MOST_READ_WHOLE} is the most that it may have; make the index again"
+            "this file of the index is damaged: it has {size} bytes, but at most {MOST_READ_WHOLE} are possible; make \
+             the index again"
         );
         return Err(Error::damaged(path, problem));
     }
@@ -124,7 +128,7 @@ pub(super) fn open_table(directory: &Path, table: &TableFile) -> Result<(PathBuf
         return Err(Error::damaged(
             &path,
             format!(
-                "is damaged: it has {size} bytes instead of {}; make the index again",
+                "this file of the index is damaged: it has {size} bytes instead of {}; make the index again",
                 table.size
             ),
         ));
@@ -194,7 +198,7 @@ impl TableSource {
 pub(super) fn replaced(directory: &Path) -> Error {
     Error::changed(
         directory,
-        "was replaced or removed, and has too many tables to hold them all open: open it again",
+        "this index was replaced or removed while it was open: open the index again",
     )
 }
 

@@ -59,7 +59,7 @@ fn checksum(kind: u8, fragment: &[u8]) -> u32 {
 }
 
 /// The error message for a log that ends too early.
-const TORN: &str = "the log ends in the middle of a record";
+const TORN: &str = "the log file of the index ends in the middle of a record";
 
 /// Returns the records of a log, each with the offset in the log at which it begins.
 ///
@@ -79,7 +79,9 @@ pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
             let damage = |problem| Damage { offset, problem };
             let (expected, kind, fragment) = take_fragment(&mut rest).ok_or(damage(TORN))?;
             if checksum(kind, fragment) != expected {
-                return Err(damage("the checksum of a record does not match"));
+                return Err(damage(
+                    "the checksum of a record in the log file of the index does not match",
+                ));
             }
             match (kind, &mut open) {
                 (FULL, None) => records.push((offset, fragment.to_vec())),
@@ -90,7 +92,11 @@ pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
                         records.extend(open.take());
                     }
                 }
-                _ => return Err(damage("a fragment of a log is out of order")),
+                _ => {
+                    return Err(damage(
+                        "the parts of a record in the log file of the index are not in order",
+                    ));
+                }
             }
         }
         // The end of a block that is too short for a fragment's header is filled with null bytes.
@@ -143,7 +149,7 @@ impl Memtable {
         for (offset, batch) in records(bytes)? {
             self.read_batch(&batch).ok_or(Damage {
                 offset,
-                problem: "a batch of a log is malformed",
+                problem: "a record in the log file of the index is malformed",
             })?;
         }
         Ok(())

@@ -143,7 +143,8 @@ impl Version {
     fn apply(&mut self, edit: &[u8]) -> Result<(), &'static str> {
         let mut rest = edit;
         while !rest.is_empty() {
-            self.apply_field(&mut rest).ok_or("an edit is malformed")?;
+            self.apply_field(&mut rest)
+                .ok_or("a record of the manifest is malformed")?;
         }
         Ok(())
     }
@@ -193,7 +194,7 @@ impl Version {
     /// Returns a description of the problem, for example that two tables overlap.
     fn check(&mut self) -> Result<(), &'static str> {
         if self.comparator.as_deref() != Some(COMPARATOR) {
-            return Err("the keys are in another order than that of their bytes");
+            return Err("the keys are sorted in an order that polybook does not support");
         }
         if self.log_number.is_none() || self.next_number.is_none() || self.last_sequence.is_none() {
             return Err("the manifest is not complete");
@@ -209,11 +210,11 @@ impl Version {
                 .windows(2)
                 .any(|pair| pair[0].last() >= pair[1].first());
             if overlap {
-                return Err("tables of a level overlap");
+                return Err("the key ranges of two tables overlap");
             }
         }
         if self.tables().any(|table| table.first() > table.last()) {
-            return Err("a table ends before it begins");
+            return Err("the last key of a table is before its first key");
         }
         Ok(())
     }
@@ -249,7 +250,13 @@ pub(super) fn name_in(directory: &Path) -> Result<String> {
         .and_then(|text| text.strip_suffix('\n'))
         .filter(|name| is_manifest(name))
         .map(str::to_owned)
-        .ok_or_else(|| Error::damaged(&current, "is damaged: it names no manifest"))
+        .ok_or_else(|| {
+            Error::damaged(
+                &current,
+                "this file of the index is damaged: it names no manifest; make the \
+                                                 index again",
+            )
+        })
 }
 
 /// Returns `true` if `name` has the form of a manifest's file name, such as `MANIFEST-000001`.

@@ -473,12 +473,12 @@ impl Table {
     /// Returns an error if the file is too short or the footer is malformed.
     fn footer(&self) -> Result<[Handle; 2]> {
         let start = self.file.size.checked_sub(FOOTER as u64);
-        let start = start.ok_or_else(|| self.damaged(0, "it is too short for a table"))?;
+        let start = start.ok_or_else(|| self.damaged(0, "the file is too short for a table"))?;
         let mut footer = [0; FOOTER];
         self.read_at(&mut footer, start)?;
         let (handles, magic) = footer.split_at(FOOTER - MAGIC.len());
         if magic != MAGIC {
-            return Err(self.damaged(start, "it does not end as a table does"));
+            return Err(self.damaged(start, "the end of the file is not the end of a table"));
         }
         let mut handles = handles;
         let mut handle = || {
@@ -495,7 +495,7 @@ impl Table {
     /// Returns an error if the value is malformed.
     pub(super) fn handle(&self, block: &Block, place: &EntryState) -> Result<Handle> {
         take_handle(&mut block.value(place).unwrap_or_default())
-            .ok_or_else(|| self.damaged(self.file.size, "the place of a block is malformed"))
+            .ok_or_else(|| self.damaged(self.file.size, "the offset of a block is malformed"))
     }
 
     /// Reads the block at `handle`, verifies its checksum and decompresses it.

@@ -110,7 +110,7 @@ pub const LONGEST: u64 = u32::MAX as u64 - (1 << 16);
 
 /// The error message for a position with too many games for one value.
 pub const TOO_LONG: &str =
-    "an index lists at most some 440 million games of one position: make several";
+    "an index lists at most about 440 million games of one position: make several indexes";
 
 /// Returns the number of bytes that a game id and its comma take in a list of game ids.
 pub fn id_len(id: u32) -> u64 {

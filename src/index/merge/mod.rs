@@ -281,7 +281,10 @@ impl<'a> MergePlan<'a> {
     /// games than an index can contain.
     fn new(indexes: &'a [Index], out: &Path, temp_dir: &'a Path) -> Result<MergePlan<'a>> {
         let Some(first) = indexes.first() else {
-            return Err(Error::file(out, "there is nothing to merge: name indexes"));
+            return Err(Error::file(
+                out,
+                "no index is named: name the indexes to merge",
+            ));
         };
         let mut plan = MergePlan {
             inputs: Vec::new(),
@@ -296,17 +299,18 @@ impl<'a> MergePlan<'a> {
         for index in indexes {
             let other = |what: &str| {
                 let problem = format!(
-                    "{what} than {}: make one of them again",
+                    "this index {what} than {}: make one of the two again",
                     first.path().display()
                 );
                 Error::file(index.path(), problem)
             };
             if index.kind() == IndexKind::Counts {
-                let problem = "has counts and no games: add up the counts with make-book, and make an index of the sum";
+                let problem = "this index has counts instead of games: add up the counts with make-book, and make an \
+                               index from the sum";
                 return Err(Error::file(index.path(), problem));
             }
             if index.kind() != first.kind() {
-                return Err(other("is an index of another kind"));
+                return Err(other("is of another kind"));
             }
             if index.variant() != plan.variant {
                 return Err(other("has games of another variant"));
@@ -335,7 +339,7 @@ impl<'a> MergePlan<'a> {
             if plan.games > u64::from(u32::MAX) {
                 return Err(Error::too_large(
                     out,
-                    "an index has at most 4294967295 games",
+                    "the indexes have more than 4294967295 games, the most that one index can hold: merge fewer indexes",
                 ));
             }
         }

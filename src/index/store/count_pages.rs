@@ -197,10 +197,10 @@ pub(in crate::index) struct AboutRows {
 
 /// The error message for counts in which a position or a page (an entry with several positions) would have more than
 /// [`MOST_ROWS`] rows.
-const TOO_MANY: &str = "one position, or some with nearly equal keys, have more than half a million rows: count fewer classes";
-const TOO_LARGE: &str =
-    "the counts have more games of a move, or higher ratings, than there can be";
-const NOT_IN_ORDER: &str = "the rows are not in the order of their keys";
+const TOO_MANY: &str = "one position, or several with nearly equal keys, have more than half a million rows: make the \
+                        counts with fewer of speed, rating and month";
+const TOO_LARGE: &str = "the counts have impossibly many games of a move, or impossibly high ratings: make the counts again";
+const NOT_IN_ORDER: &str = "the rows are not sorted by key: make the counts again";
 
 impl CountPageBuilder {
     /// Creates a builder without rows. `paging` determines how positions are grouped into pages.

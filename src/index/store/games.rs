@@ -239,7 +239,7 @@ impl StoredGames {
         if self.namer.len() == u32::MAX {
             return Err(Error::too_large(
                 "names",
-                "an index for the explorer has at most 4294967295 names: make several",
+                "an explorer's index has at most 4294967295 names: make several indexes",
             ));
         }
         self.names.append_text(name.as_bytes())

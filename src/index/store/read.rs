@@ -227,7 +227,8 @@ impl Index {
         };
         let contents = CountedContents::parse(&value);
         contents.map(Some).ok_or_else(|| {
-            let problem = "has counts that are damaged or of another version of polybook: make the index again";
+            let problem = "the counts in this index are damaged, or were made by another version of polybook: make the \
+                           index again";
             Error::damaged(self.path(), problem)
         })
     }
