@@ -149,22 +149,22 @@ fn advice_works() {
         // Variants.
         (
             "make-book frc.pgn --min-game 1 --bin a.bin",
-            "read it with --variant fischerandom",
+            "give --variant fischerandom",
             "make-book frc.pgn --min-game 1 --bin a.bin --variant fischerandom",
         ),
         (
             "key --fen FEN",
-            "read it with --variant fischerandom",
+            "give --variant fischerandom",
             "key --fen FEN --variant fischerandom",
         ),
         (
             "suite-report frc.epd frc.pgn",
-            "read it with --variant fischerandom",
+            "give --variant fischerandom",
             "suite-report frc.epd frc.pgn --variant fischerandom",
         ),
         (
             "make-book frc.pgn --suite a.epd --plies 1 --min-game 1 --from frc.epd",
-            "read it with --variant fischerandom",
+            "give --variant fischerandom",
             "make-book frc.pgn --suite a.epd --plies 1 --min-game 1 --from frc.epd --variant fischerandom",
         ),
         (
@@ -185,23 +185,23 @@ fn advice_works() {
         ),
         (
             "make-book drops.pgn --min-game 1 --bin b2.bin",
-            "read it with --variant crazyhouse --untagged-variant crazyhouse",
+            "give --variant crazyhouse --untagged-variant crazyhouse",
             "make-book drops.pgn --min-game 1 --bin b2.bin --variant crazyhouse --untagged-variant crazyhouse",
         ),
         (
             "repertoire build drops.pgn --color white --out b3.pgn --min-game 1",
-            "read it with --variant crazyhouse --untagged-variant crazyhouse",
+            "give --variant crazyhouse --untagged-variant crazyhouse",
             "repertoire build drops.pgn --color white --out b3.pgn --min-game 1 --variant crazyhouse --untagged-variant crazyhouse",
         ),
         // Games. The moves of old.pgn and ru.pgn are converted in en.pgn and nf3.pgn.
         (
             "make-book old.pgn --min-game 1 --bin b4.bin",
-            "descriptive notation: convert the game to moves such as e4 and Nf3",
+            "the move is in descriptive notation: convert the game to moves such as e4 and Nf3",
             "make-book en.pgn --min-game 1 --bin b4.bin",
         ),
         (
             "make-book ru.pgn --min-game 1 --bin b5.bin",
-            "replace those of the pieces by K, Q, R, B and N",
+            "write K, Q, R, B and N for the pieces",
             "make-book nf3.pgn --min-game 1 --bin b5.bin",
         ),
         (
@@ -211,12 +211,12 @@ fn advice_works() {
         ),
         (
             "make-book de.pgn --min-game 1 --bin d.bin",
-            "legal with make-book --piece-letters de",
+            "the move is legal with make-book --piece-letters de",
             "make-book --piece-letters de de.pgn --min-game 1 --bin d.bin",
         ),
         (
             "repertoire build de.pgn --color white --out a.pgn",
-            "legal with make-book --piece-letters de",
+            "the move is legal with make-book --piece-letters de",
             "make-book --piece-letters de de.pgn --explorer de.idx",
         ),
         (
@@ -359,7 +359,7 @@ fn advice_works() {
         ),
         (
             "repertoire build s.bin --color white --by score --out p.pgn",
-            "choose its moves with --by weight",
+            "choose the moves with --by weight",
             "repertoire build s.bin --color white --by weight --out p.pgn",
         ),
         (
@@ -540,7 +540,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "convert s.bin w3.epd --plies 1 --balance 40-60",
-            "make the suite of a database",
+            "make the suite from a database",
             "convert s.obs.db3 w3.epd --plies 1 --min-game 1 --balance 0-100",
         ),
         (
@@ -586,32 +586,32 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book tagged.pgn --since x --min-game 1 --bin x6.bin",
-            "write YYYY, YYYY.MM or YYYY.MM.DD",
+            "write a date as YYYY, YYYY.MM or YYYY.MM.DD",
             "make-book tagged.pgn --since 2019.01 --min-game 1 --bin x6.bin",
         ),
         (
             "make-book tagged.pgn --since 2021 --until 2019 --min-game 1 --bin x6.bin",
-            "exchange the dates",
+            "exchange the two dates",
             "make-book tagged.pgn --since 2019 --until 2021 --min-game 1 --bin x6.bin",
         ),
         (
             "make-book tagged.pgn --min-elo 2100 --max-elo 1900 --min-game 1 --bin x6.bin",
-            "exchange the ratings",
+            "exchange the two ratings",
             "make-book tagged.pgn --min-elo 1900 --max-elo 2100 --min-game 1 --bin x6.bin",
         ),
         (
             "make-book tagged.pgn --time-control 5 --min-game 1 --bin x6.bin",
-            "write 180-480, 600- or -60",
+            "such as 180-480, 600- or -60",
             "make-book tagged.pgn --time-control 180-480 --min-game 1 --bin x6.bin",
         ),
         (
             "make-book tagged.pgn --eco X1 --min-game 1 --bin x6.bin",
-            "write B20-B99, B2 for B20-B29, or B",
+            "such as B20-B99, B2 for B20-B29, or B",
             "make-book tagged.pgn --eco C2 --min-game 1 --bin x6.bin",
         ),
         (
             "make-book tagged.pgn --tag x --min-game 1 --bin x6.bin",
-            "write NAME=TEXT, such as Event=blitz",
+            "write a tag and a text, such as Event=blitz",
             "make-book tagged.pgn --tag Event=x --min-game 1 --bin x6.bin",
         ),
         (
@@ -621,7 +621,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book tagged.pgn --variant xx --min-game 1 --bin x6.bin",
-            "unknown variant: write standard, ",
+            "this variant is unknown: write standard, ",
             "make-book tagged.pgn --variant standard --min-game 1 --bin x6.bin",
         ),
         (
@@ -666,17 +666,17 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book en.pgn --min-game 1 --bin x11.bin --obs x11.bin",
-            "given for two outputs: name another",
+            "this name is given for two outputs: name another file",
             "make-book en.pgn --min-game 1 --bin x11.bin --obs x11.obs.db3",
         ),
         (
             "make-book en.pgn --min-game 1 --bin en.pgn",
-            "both an input and an output: name another output",
+            "this file is both an input and an output: name another output",
             "make-book en.pgn --min-game 1 --bin x12.bin",
         ),
         (
             "make-book en.pgn --min-game 1 --bin full.idx",
-            "a directory: name a file to write",
+            "this is a directory: name a file to write",
             "make-book en.pgn --min-game 1 --bin x13.bin",
         ),
         (
@@ -731,7 +731,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "suite-report s.bin en.pgn",
-            "polybook convert makes a suite of a book",
+            "polybook convert makes a suite from a book",
             "convert s.bin x20.epd --plies 1",
         ),
         (
@@ -766,7 +766,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "show full.idx",
-            "polybook moves --index lists the moves of an index",
+            "list its moves with polybook moves --index",
             "moves --index full.idx",
         ),
         (
@@ -964,7 +964,7 @@ fn advice_about_a_fen_leads_to_a_position() {
     for (fen, advice, followed) in [
         (
             "4k3/8/8/8/8/8/8/4K2R w K - id \"a\"",
-            "end it with a semicolon",
+            "add a semicolon after the position",
             "4k3/8/8/8/8/8/8/4K2R w K - id \"a\";",
         ),
         (
@@ -981,7 +981,7 @@ fn advice_about_a_fen_leads_to_a_position() {
         let fen = format!("4k3/8/8/8/8/8/8/4K2R w K - {rest}");
         let output = run(dir.path(), &["key", "--fen", &fen]);
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("remove \""), "{said}");
+        assert!(said.contains("remove this text"), "{said}");
         assert!(!said.contains("semicolon"), "{said}");
     }
 }

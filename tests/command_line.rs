@@ -98,11 +98,11 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
         ("make-book --since 2024.02.31 x.pgn", "2024.02.31"),
         (
             "make-book --since 2024 --until 2023.12 x.pgn",
-            "exchange the dates",
+            "exchange the two dates",
         ),
         (
             "make-book --min-elo 2500 --max-elo 2000 x.pgn",
-            "exchange the ratings",
+            "exchange the two ratings",
         ),
         ("make-book --min-score 101 x.pgn", "0 to 100"),
         (
@@ -597,7 +597,7 @@ fn names_of_any_bytes() {
     for (temp_dir, said) in [
         (
             inner.as_os_str(),
-            "SQLite needs a directory for temporary files with a name in UTF-8: name another",
+            "SQLite needs a directory for temporary files whose name is UTF-8: name another directory",
         ),
         (
             "missing".as_ref(),

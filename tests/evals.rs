@@ -278,9 +278,21 @@ fn what_cannot_be_read_or_replaced_is_refused() {
             ),
             ("evals --out new.evals newer.evals", 1, "another version"),
             ("evals --out newer.evals games.pgn", 1, "another version"),
-            ("evals --out changed.evals games.pgn", 1, "damaged store"),
-            ("evals --out new.evals changed.evals", 1, "damaged store"),
-            ("evals --out new.evals short.evals", 1, "damaged store"),
+            (
+                "evals --out changed.evals games.pgn",
+                1,
+                "store of evaluations is damaged",
+            ),
+            (
+                "evals --out new.evals changed.evals",
+                1,
+                "store of evaluations is damaged",
+            ),
+            (
+                "evals --out new.evals short.evals",
+                1,
+                "store of evaluations is damaged",
+            ),
             ("evals --out games.pgn my.evals", 1, "may be yours"),
             ("evals --out yours.epd my.evals", 1, "may be yours"),
             ("evals --out analyzed.epd my.evals", 1, "may be yours"),
@@ -323,7 +335,7 @@ fn what_cannot_be_read_or_replaced_is_refused() {
         assert!(fs::read(path(name)).unwrap() == sound, "{name}");
     }
     let error = fails(dir.path(), "evals --out new.evals my.parquet", 1);
-    assert!(error.contains("name their store"), "{error}");
+    assert!(error.contains("name the store from which"), "{error}");
     let error = fails(dir.path(), "evals --out my.parquet/x games.pgn", 1);
     assert!(error.contains("my.parquet"), "{error}");
 }
@@ -1056,7 +1068,7 @@ fn a_changed_bit_in_a_store_is_noticed_by_look_ups() {
     ] {
         let error = fails(dir, &*line, 1);
         assert!(
-            error.contains("my.evals: a damaged store of evaluations: the checksum of the 264 bytes at byte 44 differs"),
+            error.contains("my.evals: this store of evaluations is damaged: the checksum of the 264 bytes at byte 44 differs"),
             "{line}: {error}"
         );
         assert!(!dir.join("b.bin").exists(), "{line}");
@@ -1119,7 +1131,7 @@ done"#;
         assert!(
             error.contains(says)
                 && error.contains(
-                    "the engine ended: exit status: 3; my.evals has all other evaluations"
+                    "the engine ended: exit status: 3; the store my.evals contains all other evaluations"
                 ),
             "{error}"
         );
@@ -1221,7 +1233,7 @@ done"#
         let line = "evals --out my.evals --engine ./engine.sh --nodes 50 --jobs 1 --positions positions.epd";
         let error = fails(dir.path(), line, 1);
         assert!(
-            error.contains("my.evals.journal: is not the journal of this run any more")
+            error.contains("my.evals.journal: this file is no longer the journal of this run")
                 && error.contains("my.evals is complete"),
             "{error}"
         );

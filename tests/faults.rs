@@ -304,8 +304,8 @@ impl Scene {
         assert_one_line(case, &error);
         // If the status of a target cannot be read, another program may have written it. If a directory cannot be opened, it
         // cannot be flushed; if it cannot be listed, it may contain new files.
-        let is_of_directory =
-            matches!(kind, "open" | "read") && error.contains("cannot put it in place");
+        let is_of_directory = matches!(kind, "open" | "read")
+            && error.contains("the finished output cannot be renamed");
         if kind == "rename"
             || kind == "status"
             || kind == "sync" && outcome.failed == "directory"
@@ -567,11 +567,11 @@ fn a_database_that_another_program_opens_meanwhile() {
             continue;
         }
         assert!(
-            error.contains("is next to it: another program has it open"),
+            error.contains("exists, so another program has the database open"),
             "{case}: {error}"
         );
         // Before the new database is written, the run has no output to keep.
-        if !error.contains("cannot put it in place") {
+        if !error.contains("the finished output cannot be renamed") {
             assert!(!scene.dir().join("old.obs.db3.new").exists(), "{case}");
             continue;
         }

@@ -744,7 +744,7 @@ fn what_is_finished_is_kept_where_its_directory_cannot_be_opened() {
     let output = run(&last);
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{error}");
-    let expected = "cannot put it in place: Too many open files; the finished output is kept as ";
+    let expected = "the finished output cannot be renamed: Too many open files; the finished output is kept as ";
     assert!(error.contains(expected), "{error}");
     assert_eq!(names(dir.path()), ["book.bin.new"]);
 }
@@ -775,7 +775,8 @@ fn what_is_put_into_a_target_meanwhile_is_kept() {
             drop(stdin);
             let (code, error) = run.end();
             assert_eq!(code, Some(1), "{error}");
-            let expected = "another program wrote thesis.txt into it meanwhile; the finished output is kept as";
+            let expected = "another program wrote thesis.txt into this output during the run; the finished output is \
+                            kept as";
             assert!(error.contains(expected), "{error}");
             assert_eq!(fs::read(dir.join("target/thesis.txt")).unwrap(), b"mine");
             assert_eq!(names(&dir.join("target")), before);

@@ -113,7 +113,7 @@ fn a_missing_directory_is_named_before_games_are_read() {
                 (
                     &format!("make-book no.pgn {output} months/2024/01.epd"),
                     1,
-                    "cannot write months/2024/01.epd: make the directory months first",
+                    "cannot write months/2024/01.epd: the directory months does not exist: make it first",
                 ),
                 (
                     &format!("make-book no.pgn {output} ./no.pgn/01.epd"),
@@ -134,7 +134,10 @@ fn a_missing_directory_is_named_before_games_are_read() {
         "dump-book months/01 --color white --out x/a.txt",
         "filter months/01 --out x/a.bin --min-weight 1",
     ] {
-        refused(dir, &[(line, 1, "make the directory x first")]);
+        refused(
+            dir,
+            &[(line, 1, "the directory x does not exist: make it first")],
+        );
     }
 }
 
@@ -153,7 +156,7 @@ fn what_is_mounted_is_refused_before_games_are_read() {
         .iter()
         .filter(|output| matches!(**output, "--leveldb" | "--explorer" | "--counts"));
     for output in directories {
-        let refusal = "volume: is a mount point, which cannot be replaced: name a directory in it";
+        let refusal = "volume: this directory is a mount point, so it cannot be replaced: name a directory inside it";
         refused(
             dir,
             &[(&format!("make-book no.pgn {output} volume"), 1, refusal)],
@@ -172,7 +175,7 @@ fn what_is_mounted_is_refused_before_games_are_read() {
         return;
     };
     let refusal =
-        "b.bin: is mounted on its own, so it cannot be replaced: mount the directory that it is in";
+        "b.bin: this file is a mount point, so it cannot be replaced: mount its directory instead";
     refused(dir, &[("make-book no.pgn --bin b.bin", 1, refusal)]);
     ok(dir, &format!("make-book -q {pgn} --min-game 1 --bin c.bin"));
 }
@@ -326,7 +329,7 @@ fn an_output_that_the_user_may_not_rename_is_refused_before_games_are_read() {
     for output in &outputs {
         let made = as_another(&format!("make-book no.pgn {output} --force")).unwrap();
         let error = String::from_utf8_lossy(&made.stderr);
-        let expected = "the system does not let you replace it";
+        let expected = "the system does not let you replace this output";
         assert!(error.contains(expected), "{output}: {error}");
     }
     assert_eq!(names(&dir.join("shared")), before);
@@ -357,7 +360,8 @@ fn an_output_that_may_only_grow_is_refused_before_games_are_read() {
     let made = run(dir, "make-book no.pgn --bin a.bin");
     assert!(chattr("-a", &dir.join("a.bin")));
     let error = String::from_utf8_lossy(&made.stderr);
-    let expected = "a.bin: the system does not let you replace it: it may only grow (chattr +a)";
+    let expected =
+        "a.bin: the system does not let you replace this output: it may only grow (chattr +a)";
     assert!(error.contains(expected), "{error}");
     assert_eq!(names(dir), ["a.bin", "no.pgn"]);
     ok(dir, &format!("make-book -q {pgn} --min-game 1 --bin a.bin"));
@@ -404,10 +408,17 @@ fn one_stream_is_not_two_outputs() {
         ("/dev/fd/1", "/dev/stdout"),
     ] {
         let line = format!("make-book no.pgn --bin {bin} --obs {obs}");
-        refused(dir, &[(&line, 1, "standard output: given for two outputs")]);
+        refused(
+            dir,
+            &[(
+                &line,
+                1,
+                "standard output: this name is given for two outputs",
+            )],
+        );
     }
     let line = "make-book no.pgn --bin /dev/stderr --obs /dev/stderr";
-    refused(dir, &[(line, 1, "given for two outputs")]);
+    refused(dir, &[(line, 1, "this name is given for two outputs")]);
     let pgn = sample("famous.pgn").display().to_string();
     let line = format!("make-book -q {pgn} --min-game 1 --bin /dev/null --obs /dev/null");
     ok(dir, &line);
@@ -913,7 +924,7 @@ fn the_file_of_standard_output_is_no_other_output() {
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        said.contains("standard output is written to this file"),
+        said.contains("standard output is redirected to this file"),
         "{said}"
     );
     assert!(run("other.bin").status.success());

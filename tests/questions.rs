@@ -27,7 +27,7 @@ fn keys() {
     for rest in ["e4", "0 3 moves exf6", "hmvc 0"] {
         let given = format!("rnbqkbnr/ppp1p1pp/8/3pPp2/8/8/PPPP1PPP/RNBQKBNR w KQkq f6 {rest}");
         let error = fails(dir, &["key", &given], 1);
-        assert!(error.contains("after the position"), "{error}");
+        assert!(error.contains("follows the position"), "{error}");
     }
     let error = fails(dir, "key --moves Ke2", 1);
     assert!(error.contains("Ke2"), "{error}");

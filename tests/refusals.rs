@@ -33,13 +33,13 @@ const REFUSALS: &[Refusal] = &[
     (
         "convert games.obs.db3 a.pgn --opcodes",
         2,
-        "only to positions",
+        "only to suites of positions",
     ),
     ("convert book.bin a.pgn --weighted", 2, "only to databases"),
     (
         "make-book famous.pgn --suite a.pgn --opcodes",
         2,
-        "only to positions",
+        "only to suites of positions",
     ),
     (
         "make-book famous.pgn --leveldb a.idx --comment x",
@@ -61,12 +61,12 @@ const REFUSALS: &[Refusal] = &[
     (
         "moves --leveldb games.idx --since 2024 --until 2023",
         2,
-        "exchange the dates",
+        "exchange the two dates",
     ),
     (
         "games --leveldb games.idx --min-elo 9 --max-elo 8",
         2,
-        "exchange the ratings",
+        "exchange the two ratings",
     ),
     ("tree book.bin --min-game 3", 2, "--min-weight"),
     (
@@ -201,7 +201,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "convert book.bin s.epd --from tagged.pgn",
         1,
-        "tagged.pgn: is PGN: --from takes a file with a FEN",
+        "tagged.pgn: this file is PGN, but --from needs a file with a FEN",
     ),
     (
         "make-book none.epd --suite s.txt",
@@ -227,12 +227,12 @@ const REFUSALS: &[Refusal] = &[
     (
         "make-book games.pgn --suite s.pgn --plies 2",
         1,
-        "no line of 2 half-moves was played by 3 games; the most is 1",
+        "no line of 2 half-moves was played by 3 games, and the largest number is 1",
     ),
     (
         "make-book games.pgn --suite s.epd --plies 2",
         1,
-        "no position after 2 half-moves was reached by 3 games; the most is 1",
+        "no position after 2 half-moves was reached by 3 games, and the largest number is 1",
     ),
     (
         "make-book games.pgn --suite s.epd --plies 2 --min-game 1 --balance 1-2",
@@ -297,12 +297,12 @@ const REFUSALS: &[Refusal] = &[
     (
         "suite-report empty.pgn m.pgn",
         1,
-        "has no line and no position",
+        "this suite has no line and no position: name another file",
     ),
     (
         "suite-report exits.epd other.pgn",
         1,
-        "none of 2 games belongs to an exit of the suite",
+        "none of 2 games reached an exit of the suite",
     ),
     ("suite-report exits.epd m.pgn --drop-one-sided", 2, "--out"),
     (

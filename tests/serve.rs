@@ -935,7 +935,7 @@ fn a_file_without_games_does_not_hide_the_others() {
     let error = fails(dir.path(), "serve -q --no-cache empty.pgn bad.pgn", 1);
     assert_eq!(
         error,
-        "polybook: empty.pgn: there is nothing to show: there is no game\n"
+        "polybook: empty.pgn: the server has nothing to show, because there is no game\n"
     );
 }
 
@@ -947,7 +947,7 @@ fn a_folder_of_games_is_no_source() {
     let error = fails(dir.path(), "serve folder", 1);
     let files = std::path::Path::new("folder").join("*.pgn");
     let said = format!(
-        "polybook: folder: a directory, but not an index: name the PGN files in it, as {}\n",
+        "polybook: folder: this is a directory, but not an index: name the PGN files in the directory, as {}\n",
         files.display()
     );
     assert_eq!(error, said);

@@ -399,7 +399,7 @@ fn an_output_that_cannot_be_written_is_found_before_the_games_are_read() {
     fs::write(dir.path().join("s.epd"), "not a suite").unwrap();
     let error = fails(dir.path(), line, 1);
     assert!(
-        error.contains("make the directory missing first"),
+        error.contains("the directory missing does not exist: make it first"),
         "{error}"
     );
 }

@@ -212,7 +212,7 @@ fn text_is_indented_and_limits_hold() {
     assert!((1..9).contains(&games.lines().count()), "{games}");
     let nothing = run(dir.path(), "tree book.bin --moves a4,h5");
     assert!(nothing.status.success() && nothing.stdout.is_empty());
-    assert!(String::from_utf8_lossy(&nothing.stderr).contains("no moves here"));
+    assert!(String::from_utf8_lossy(&nothing.stderr).contains("no moves in this position"));
 }
 
 #[test]

@@ -73,7 +73,9 @@ impl Book {
         moves.retain(|mv| mv.san.is_some());
         let total: u64 = moves.iter().map(|mv| u64::from(mv.weight)).sum();
         if total == 0 {
-            return Err(PyIndexError::new_err("the book has no move to play in this position"));
+            return Err(PyIndexError::new_err(
+                "the book has no move to play in this position",
+            ));
         }
         let mut rest = rand::rng().random_range(0..total);
         for mv in &moves {

@@ -29,7 +29,7 @@ pub fn exception(py: Python<'_>, err: polybook::Error) -> PyErr {
     match &err {
         polybook::Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         polybook::Error::Exists { path } => PyFileExistsError::new_err(format!(
-            "{} exists: pass force=True to replace it",
+            "{} exists: remove it, or pass force=True to replace it",
             path.display()
         )),
         polybook::Error::Io { path, source, .. } => match source.raw_os_error() {

@@ -123,14 +123,16 @@ impl Explorer {
         let filters = filters(&mut options)?;
         options.finish("prepare")?;
         let Some(color) = filters.color else {
-            return Err(value_error("color is \"white\" or \"black\""));
+            return Err(value_error("color must be \"white\" or \"black\""));
         };
         for (name, names) in [
             ("player", &filters.players),
             ("opponent", &filters.opponents),
         ] {
             if names.is_empty() {
-                return Err(value_error(format!("{name}: expected at least one name")));
+                return Err(value_error(format!(
+                    "{name} is empty: give at least one name"
+                )));
             }
         }
         let pool = pool()?;
@@ -210,7 +212,7 @@ impl Explorer {
             Some("player") => View::Player,
             Some(_) => {
                 return Err(value_error(
-                    "view is \"lichess\", \"masters\" or \"player\"",
+                    "view must be \"lichess\", \"masters\" or \"player\"",
                 ));
             }
         };
@@ -265,7 +267,7 @@ impl Rating {
         match self {
             Rating::Known(rating) => Ok(Some(RatingGroup::of(rating))),
             Rating::Text(text) if text == "unknown" => Ok(None),
-            Rating::Text(_) => Err(value_error("a rating is a number or \"unknown\"")),
+            Rating::Text(_) => Err(value_error("a rating must be a number or \"unknown\"")),
         }
     }
 }
@@ -280,12 +282,14 @@ fn add_results(options: &mut Options<'_>, filters: &mut Filters) -> PyResult<()>
             text => filters
                 .results
                 .push(GameResult::from_text(text.as_bytes()).ok_or_else(|| {
-                    value_error("result: expected 1-0, 0-1, 1/2-1/2, *, \"win\" or \"loss\"")
+                    value_error("result must be 1-0, 0-1, 1/2-1/2, *, \"win\" or \"loss\"")
                 })?),
         }
     }
     if (filters.won || filters.lost) && filters.players.is_empty() {
-        return Err(value_error("result: \"win\" and \"loss\" need a player"));
+        return Err(value_error(
+            "the results \"win\" and \"loss\" are those of a player: name a player",
+        ));
     }
     Ok(())
 }
@@ -316,7 +320,7 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
             None => None,
             Some("white") => Some(Color::White),
             Some("black") => Some(Color::Black),
-            Some(_) => return Err(value_error("color is \"white\" or \"black\"")),
+            Some(_) => return Err(value_error("color must be \"white\" or \"black\"")),
         },
         opponents: options.texts("opponent")?,
         opponent_rating: options.parse("opponent_rating")?,

@@ -121,7 +121,7 @@ fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook>
 
 /// Takes the number of threads. It has the limits of the command line.
 fn threads(options: &mut Options<'_>) -> PyResult<Option<usize>> {
-    let problem = || value_error("threads is a number from 1 to 512");
+    let problem = || value_error("threads must be a number from 1 to 512");
     match options.take::<u16>("threads") {
         Ok(Some(threads)) if !(1..=512).contains(&threads) => Err(problem()),
         Ok(threads) => Ok(threads.map(usize::from)),
@@ -141,7 +141,12 @@ fn move_filter(options: &mut Options<'_>, min_game: Option<u64>) -> PyResult<Mov
             (false, false) => None,
             (true, false) => Some(Color::White),
             (false, true) => Some(Color::Black),
-            (true, true) => return Err(value_error("only_white and only_black leave no move")),
+            (true, true) => {
+                return Err(value_error(
+                    "only_white and only_black together leave no move: give only one of \
+                                                    them",
+                ));
+            }
         },
     })
 }
@@ -158,7 +163,7 @@ fn weights(options: &mut Options<'_>) -> PyResult<Weights> {
         scale: match options.take::<String>("scale")?.as_deref() {
             None | Some("global") => Scale::Global,
             Some("position") => Scale::Position,
-            Some(_) => return Err(value_error("scale is \"global\" or \"position\"")),
+            Some(_) => return Err(value_error("scale must be \"global\" or \"position\"")),
         },
         minimax: options.take("minimax")?,
     })

@@ -51,7 +51,7 @@ pub fn unexpected(name: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr
     let kind = kind
         .name()
         .map_or_else(|err| err.to_string(), |name| name.to_string());
-    PyTypeError::new_err(format!("{name}: expected {expected}, not {kind}"))
+    PyTypeError::new_err(format!("{name} must be {expected}, not {kind}"))
 }
 
 /// The keyword arguments of a call that have not been taken yet. An argument whose value is `None` counts as not given.
@@ -122,7 +122,7 @@ impl<'py> Options<'py> {
     pub fn results(&mut self, name: &str) -> PyResult<Vec<GameResult>> {
         let result = |text: String| {
             let result = GameResult::from_text(text.as_bytes());
-            result.ok_or_else(|| value_error("a result is 1-0, 0-1, 1/2-1/2 or *"))
+            result.ok_or_else(|| value_error("a result must be 1-0, 0-1, 1/2-1/2 or *"))
         };
         self.texts(name)?.into_iter().map(result).collect()
     }
@@ -132,7 +132,7 @@ impl<'py> Options<'py> {
             None => Ok(None),
             Some("draw") => Ok(Some(Unfinished::Draw)),
             Some("skip") => Ok(Some(Unfinished::Skip)),
-            Some(_) => Err(value_error("unfinished is \"draw\" or \"skip\"")),
+            Some(_) => Err(value_error("unfinished must be \"draw\" or \"skip\"")),
         }
     }
 

@@ -101,7 +101,7 @@ fn frame<'py>(py: Python<'py>, batches: &[&Batch]) -> PyResult<Bound<'py, PyAny>
         }
     }
     Err(PyImportError::new_err(
-        "to_frame() needs pandas, polars or pyarrow: install one of them, as pip install pandas",
+        "to_frame() needs pandas, polars or pyarrow: install one of them, for example with pip install pandas",
     ))
 }
 
@@ -258,7 +258,7 @@ impl Positions {
         match self.process == process::id() {
             true => Ok(()),
             false => Err(PyRuntimeError::new_err(
-                "this iterator was made before a fork: call positions() again in the child",
+                "this iterator was made before a fork: call positions() again in the child process",
             )),
         }
     }
@@ -293,7 +293,8 @@ pub fn positions<'py>(
     let stop = Arc::clone(&wanted.stop);
     let comments = wanted.comments;
     let plies = watched(py, &stop, |_| Ok(()), || FilePlies::open(paths, wanted))?;
-    let plies = plies.ok_or_else(|| value_error("pgn: the list of files is empty"))?;
+    let plies = plies
+        .ok_or_else(|| value_error("the list of PGN files is empty: name at least one file"))?;
     Ok(Positions {
         plies: Mutex::new(plies),
         comments,

@@ -24,7 +24,7 @@ pub fn from_argument(
     }
     if !argument.hasattr("fen")? {
         return Err(PyTypeError::new_err(
-            "a position is None, a FEN or a board of python-chess",
+            "a position must be None, a FEN or a board of python-chess",
         ));
     }
     let fen: String = argument.call_method0("fen")?.extract()?;

@@ -61,8 +61,8 @@ pub fn watched<T: Send>(
     if let Some(err) = raised {
         return Err(err);
     }
-    let result =
-        result.map_err(|_| PyRuntimeError::new_err("polybook panicked: please report it"))?;
+    let result = result
+        .map_err(|_| PyRuntimeError::new_err("polybook has a bug: please report this message"))?;
     result.map_err(|err| exception(py, err))
 }
 

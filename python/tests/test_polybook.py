@@ -172,7 +172,7 @@ def test_sources_are_a_text_a_path_or_a_list_of_them(tmp_path):
         assert str(error.value) == problem
     with pytest.raises(ValueError, match="^since: "):
         polybook.positions(FAMOUS, since="yesterday")
-    with pytest.raises(ValueError, match="^pgn: the list of files is empty"):
+    with pytest.raises(ValueError, match="^the list of PGN files is empty: name at least one file"):
         polybook.positions([])
     # An iterator that failed does not continue with the file after the missing one.
     batches = polybook.positions([FAMOUS, tmp_path / "none.pgn", SELFPLAY])
@@ -378,9 +378,9 @@ def test_openings_are_those_of_the_command(tmp_path):
         found = rows(row for family in table["families"] for row in family["variations"])
         shown = rows(expected["openings"])
         assert found == shown and (shown or options.get("result")), options
-    with pytest.raises(ValueError, match="result: expected"):
+    with pytest.raises(ValueError, match="result must be"):
         explorer.openings(player="Kasparov, Gary", result=["win", "nonsense"])
-    with pytest.raises(ValueError, match="need a player"):
+    with pytest.raises(ValueError, match="name a player"):
         explorer.openings(result="win")
     with pytest.raises(TypeError, match="unexpected keyword argument 'view'"):
         explorer.openings(view="masters")

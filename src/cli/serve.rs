@@ -145,8 +145,7 @@ impl Args {
 }
 
 /// The advice to the user if an index cannot be written to the cache.
-const NOT_KEPT: &str =
-    "cannot keep the index for the next start; add --no-cache to index in a temporary directory";
+const NOT_KEPT: &str = "the index cannot be kept for the next start: add --no-cache to make the index in a temporary directory";
 
 /// Adds the advice [`NOT_KEPT`] to an input or output error of a file in the directory of `cache`. Returns all other
 /// errors unchanged. `cache` is `None` if the user gave `--no-cache`.
@@ -242,8 +241,8 @@ fn warn_of_unknown_names(
 fn cannot_listen(address: SocketAddr, err: io::Error) -> anyhow::Error {
     match err.kind() {
         io::ErrorKind::AddrInUse => anyhow!(
-            "another program listens at {address}; if it is polybook, its page is http://{address}/; \
-             --listen 127.0.0.1:0 takes a free port"
+            "another program already listens at {address}: open http://{address}/ if that program is polybook, or use \
+             a free port with --listen 127.0.0.1:0"
         ),
         _ => anyhow::Error::new(err).context(format!("cannot listen at {address}")),
     }
@@ -282,12 +281,14 @@ fn refuse_results(path: &Path) -> polybook::Result<()> {
             let mut index = path.file_stem().unwrap_or_default().to_owned();
             index.push(".idx");
             format!(
-                "a directory of counts: make an index with polybook make-book {name} --explorer {}, and serve the index",
+                "this is a directory of counts: make an index with polybook make-book {name} --explorer {}, and serve \
+                 the index",
                 path.with_file_name(index).display()
             )
         }
         Ok(FileKind::Sqlite) => format!(
-            "an SQLite database: if it is an OOBS database, show it next to games with polybook serve games.pgn --book {name}"
+            "this is an SQLite database: if it is an OOBS database, show it next to games with polybook serve \
+             games.pgn --book {name}"
         ),
         _ => return Ok(()),
     };
@@ -304,8 +305,9 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
         if is_directory && !input::has_index(path)? {
             let files = path.join("*.pgn");
             let files = files.display();
-            let problem =
-                format!("a directory, but not an index: name the PGN files in it, as {files}");
+            let problem = format!(
+                "this is a directory, but not an index: name the PGN files in the directory, as {files}"
+            );
             return Err(Error::file(path, problem).into());
         }
         let name = polybook::serve::source_name(path);
@@ -392,7 +394,7 @@ fn open(
     }
     for (pgn, reason) in without_games {
         if shown.is_empty() {
-            let problem = format!("there is nothing to show: {reason}");
+            let problem = format!("the server has nothing to show, because {reason}");
             return Err(Error::empty(pgn, problem).into());
         }
         let name = pgn.display();
@@ -430,7 +432,8 @@ fn cache(args: &Args) -> anyhow::Result<Cache> {
         return Ok(Cache::temporary()?);
     }
     let Some(directory) = dirs::cache_dir() else {
-        let usage = "this system has no directory for caches: add --no-cache, or serve an index";
+        let usage = "this system has no directory for caches, so the index cannot be kept: add --no-cache, or serve an \
+                     index";
         return Err(Usage(usage.to_owned()).into());
     };
     let directory = directory.join("polybook");
@@ -460,7 +463,7 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
     let advice = if !args.open {
         "open this address in the browser; ".to_owned()
     } else if open::that_detached(&page).is_err() {
-        format!("no browser could be started: open {page} yourself; ")
+        format!("polybook could not start a browser: open {page} yourself; ")
     } else {
         String::new()
     };

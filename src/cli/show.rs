@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let kind = FileKind::of(&file)?;
     let (pos, mut moves, is_empty) = match kind {
         FileKind::Directory => {
-            let problem = "a directory: polybook moves --index lists the moves of an index";
+            let problem = "this is a directory: if it is an index, list its moves with polybook moves --index";
             return Err(Error::file(file, problem).into());
         }
         FileKind::Sqlite => in_database(args, &file)?,
@@ -130,8 +130,8 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let book = Book::open(file)?;
     // A look-up is a binary search, which misses records that are not in order.
     if !is_book_or_empty(file)? {
-        let problem = "not a Polyglot book, or a damaged one: its keys are not in order, or it has records that are not \
-                       moves; polybook verify says more";
+        let problem = "this is not a Polyglot book, or the book is damaged: the keys are not in order, or some records \
+                       are not moves; polybook verify lists the faults";
         return Err(Error::file(file, problem).into());
     }
     let variant = args.position.variant_of(book.variant()?);

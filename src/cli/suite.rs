@@ -206,15 +206,17 @@ impl SuiteArgs {
         let text = input::read_text(path, memory, POSITIONS)?;
         let problem = |problem: String| Error::file(&name, problem);
         if text.starts_with('[') {
-            let problem = "is PGN: --from takes a file with a FEN or an EPD on each line";
+            let problem =
+                "this file is PGN, but --from needs a file with a FEN or an EPD on each line";
             return Err(Error::foreign(&name, problem).into());
         }
         let starts = read_starts(&text, variant)
             .map_err(|(number, err)| problem(format!("line {number}: {err}")))?;
         if starts.is_empty() {
-            return Err(
-                problem("has no position: write a FEN or an EPD on each line".to_owned()).into(),
-            );
+            return Err(problem(
+                "this file has no position: write a FEN or an EPD on each line".to_owned(),
+            )
+            .into());
         }
         Ok(starts)
     }
@@ -223,7 +225,7 @@ impl SuiteArgs {
     /// lines, and `false` for one of positions.
     pub fn refuse_unused(&self, is_of_lines: bool) -> Result<(), Usage> {
         let opcodes = (is_of_lines && self.opcodes).then_some("--opcodes");
-        Usage::refuse(opcodes, "applies only to positions, .epd")
+        Usage::refuse(opcodes, "applies only to suites of positions, .epd")
     }
 
     /// Returns an error if an option is given that applies only to suites. `suites` is the name of the required output

@@ -88,7 +88,7 @@ pub struct Args {
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let is_stdin = |path: &PathBuf| *path == Path::new("-");
     if is_stdin(&args.suite) && args.games.iter().any(is_stdin) {
-        let usage = "the suite and the games cannot both be -: there is one standard input";
+        let usage = "the suite and the games cannot both be -: there is only one standard input";
         return Err(Usage(usage.to_owned()).into());
     }
     let file = match &args.out {

@@ -127,7 +127,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let path = output_name(&args.out);
     let text = match moves {
         _ if is_file => format!("{path}: {}\n", counted(moves, "move")),
-        0 => "no moves here, or none that the options keep\n".to_owned(),
+        0 => "the source has no moves in this position, or the options keep none\n".to_owned(),
         _ => String::new(),
     };
     context.report(&text, args.json, json!({ "path": path, "moves": moves }))

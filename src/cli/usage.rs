@@ -17,5 +17,5 @@ impl Usage {
 }
 
 /// The error message for `--explorer` without a directory, which older versions allowed.
-pub const EXPLORER_DIR: &str = "--explorer needs a directory of its own: --explorer DIR writes the explorer's index, and --leveldb DIR \
-     the one for front-ends";
+pub const EXPLORER_DIR: &str = "--explorer needs the name of a directory: --explorer DIR writes the explorer's index, \
+                                and --leveldb DIR writes an index for front-ends";

@@ -171,7 +171,7 @@ impl<'a> ConvertBook<'a> {
         task::caught(|| {
             if let Some(option) = suite.goes_by_results() {
                 let problem = format!(
-                    "a Polyglot book has no results, so its suites have no {option}: make the suite of a database"
+                    "a Polyglot book has no results, so {option} does not apply: make the suite from a database"
                 );
                 return Err(Error::file(self.book.path(), problem));
             }

@@ -149,7 +149,9 @@ impl Convert {
             if variant.number().is_none() {
                 return Err(Error::file(
                     path,
-                    format!("cannot be made: the Polyglot format has no number for {variant}"),
+                    format!(
+                        "the book cannot be made, because the Polyglot format has no number for {variant}"
+                    ),
                 ));
             }
             let pool = task::pool(self.threads)?;
@@ -270,7 +272,7 @@ impl Convert {
         name.parse().map_err(|_| {
             Error::file(
                 self.obs.path(),
-                format!("is for an unknown variant, \"{name}\": name its variant with --variant"),
+                format!("this file is for the unknown variant \"{name}\": name the variant with --variant"),
             )
         })
     }

@@ -85,7 +85,10 @@ impl SecondEngine {
                 Some(Event::BehindEnd) => return Err(process.has_ended("closed its output")),
                 // No command has been read yet, so the engine has written too many lines or taken too long.
                 _ => {
-                    let how = format!("does not answer uci in {} s", START.as_secs());
+                    let how = format!(
+                        "does not answer the command uci within {} s",
+                        START.as_secs()
+                    );
                     return Err(process.fails(&how));
                 }
             }

@@ -142,7 +142,8 @@ impl<W: Write> Session<W> {
 
     fn postpone(&mut self, line: String) -> Result<()> {
         if self.waiting.len() == MOST_WAITING {
-            return self.inform("too many commands before the answer of a search: one is left out");
+            return self
+                .inform("too many commands arrived during a search: polybook ignored one command");
         }
         self.waiting.push_back(line);
         Ok(())
@@ -181,7 +182,9 @@ impl<W: Write> Session<W> {
 
     fn set(&mut self, text: &str) -> Result<()> {
         let Some((name, value)) = command::option(text) else {
-            return self.inform("write setoption name NAME value VALUE");
+            return self.inform(
+                "the command setoption is malformed: write setoption name NAME value VALUE",
+            );
         };
         let mut own = self.options.iter();
         let own = own.find(|option| option.name.eq_ignore_ascii_case(name));
@@ -407,7 +410,9 @@ impl<W: Write> Session<W> {
         };
         let problem = behind.process.has_ended("closed its output");
         drop(behind);
-        self.inform(&format!("{problem}; known positions are still answered"))?;
+        self.inform(&format!(
+            "{problem}; polybook still answers in known positions"
+        ))?;
         for _ in 0..std::mem::take(&mut self.ready_asked) {
             self.say("readyok")?;
         }

@@ -164,8 +164,9 @@ impl Analyst<'_> {
         report.failed = done.failed.len() as u64;
         let is_given_up = in_row > MAX_FAILURES || in_row > report.evaluated + report.known;
         let last = done.failed.last().filter(|_| is_given_up);
-        let given_up = last
-            .map(|(_, reason)| format!("evaluated none of the last {in_row} positions: {reason}"));
+        let given_up = last.map(|(_, reason)| {
+            format!("the engine evaluated none of the last {in_row} positions: {reason}")
+        });
         done.failed.sort_by_key(|(number, _)| *number);
         let described = done.failed.into_iter().take(EvalsReport::DESCRIBED);
         report.described = described
@@ -348,7 +349,7 @@ impl Engine {
             if !known.is_empty() && !is_known {
                 let known = known.join(", ");
                 let known: String = known.chars().take(LONGEST_LIST).collect();
-                let problem = format!("the engine has no option {name}; it has {known}");
+                let problem = format!("the engine has no option {name}: name one of {known}");
                 return Err(Error::file(&options.program, problem));
             }
             self.say(&format!("setoption name {name} value {value}"))?;
@@ -550,7 +551,8 @@ pub(crate) fn check_room(positions: usize, memory: &Memory, path: &Path) -> Resu
     if positions <= most {
         return Ok(());
     }
-    let problem = format!("has more than {most} positions to evaluate: give more --memory");
+    let problem =
+        format!("this file has more than {most} positions to evaluate: give more --memory");
     Err(Error::too_large(path, problem))
 }
 

@@ -59,8 +59,8 @@ impl EvalsSource {
             }
             #[cfg(feature = "parquet")]
             FileKind::Parquet if super::parquet::is_ours(input.path())? => {
-                let problem =
-                    "evaluations as Parquet, which polybook does not read: name their store";
+                let problem = "this Parquet file contains evaluations, but polybook does not read evaluations from Parquet: name \
+                     the store from which the file was made";
                 Err(Error::foreign(input.path(), problem))
             }
             _ => Ok(EvalsSource::Text(input.clone())),

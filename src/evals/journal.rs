@@ -154,7 +154,8 @@ impl Journal {
     }
 
     fn is_foreign(&self) -> Error {
-        let problem = "the journal of a run with another engine, nodes or options: repeat that run, or remove the file";
+        let problem = "this is the journal of a run with another engine, other nodes or other options: repeat that \
+                       run, or remove the file";
         Error::file(&self.path, problem)
     }
 
@@ -199,11 +200,15 @@ impl Journal {
         let problem = match removed {
             Ok(Some(())) => return Ok(()),
             Ok(None) => {
-                format!("is not the journal of this run any more and was kept: {out} is complete")
+                format!(
+                    "this file is no longer the journal of this run, so it was not removed; {out} is complete"
+                )
             }
             Err(err) => {
                 let why = reason(&err);
-                format!("cannot be removed ({why}): {out} is complete, so remove this journal")
+                format!(
+                    "this journal cannot be removed ({why}): {out} is complete, so remove the journal yourself"
+                )
             }
         };
         Err(Error::failed(&self.path, problem))
@@ -251,7 +256,8 @@ fn locked(path: &Path) -> Result<File> {
         // A link could lead to a file of another program, and a pipe never ends.
         match fs::symlink_metadata(path) {
             Ok(found) if !found.is_file() => {
-                let problem = "is not a regular file: remove it, or name another output";
+                let problem =
+                    "the journal is not a regular file: remove it, or name another output";
                 return Err(Error::foreign(path, problem));
             }
             Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err).at(path, "open"),
@@ -270,7 +276,7 @@ fn locked(path: &Path) -> Result<File> {
             return Ok(file);
         }
     }
-    let problem = "another run is writing it: wait until that is done";
+    let problem = "another run of polybook is writing this journal: wait until that run ends";
     Err(Error::file(path, problem))
 }
 
@@ -342,7 +348,7 @@ fn is_zero(reader: &mut impl BufRead) -> io::Result<bool> {
 
 fn damaged_at(path: &Path, offset: usize) -> Error {
     let problem = format!(
-        "damaged at byte {offset}: move it away, or remove it to evaluate its positions again"
+        "the journal is damaged at byte {offset}: move the journal away, or remove it to evaluate the positions again"
     );
     Error::damaged(path, problem)
 }

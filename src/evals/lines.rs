@@ -260,7 +260,8 @@ fn problem_of(err: LineError) -> String {
     match err {
         LineError::Chess960 { fen } => {
             format!(
-                "FEN \"{fen}\": its castling rights are those of Chess960, and a store is of standard chess"
+                "FEN \"{fen}\": the castling rights are those of Chess960, but a store of evaluations contains only \
+                 standard chess"
             )
         }
         err => err.to_string(),

@@ -194,8 +194,7 @@ impl MakeEvals {
             unknown_variants: UnknownVariants::default(),
         };
         if reading.origins.len() > MAX_ORIGINS {
-            let problem =
-                "its evaluations and those of the other inputs are of more than 256 origins";
+            let problem = "the evaluations of all inputs have more than 256 different origins: add fewer inputs at a time";
             return Err(Error::too_large(out, problem));
         }
         for (source, input) in sources {
@@ -216,7 +215,9 @@ impl MakeEvals {
         if report.evaluations == 0 {
             let games = counted(report.games, "game");
             let lines = counted(report.lines, "line");
-            let mut problem = format!("not written: no evaluation in {games} and {lines}");
+            let mut problem = format!(
+                "the output was not written, because {games} and {lines} contain no evaluation"
+            );
             problem.push_str(&unknown_variants.in_error());
             if let Some(bad) = report.described.first() {
                 problem.push_str(&format!("; rejected: {bad}"));
@@ -303,8 +304,10 @@ impl ClaimedEvals<'_> {
             journal.map_or(Ok(()), |journal| journal.remove(out))?;
             match given_up.zip(make.engine.as_ref()) {
                 Some((failures, options)) => {
-                    let problem =
-                        format!("{failures}; {} has all other evaluations", out.display());
+                    let problem = format!(
+                        "{failures}; the store {} contains all other evaluations",
+                        out.display()
+                    );
                     Err(Error::failed(&options.program, problem))
                 }
                 None => Ok(report),

@@ -55,12 +55,13 @@ impl Evals {
         }
         if !has_start || !start.starts_with(EVALS) {
             let start = FileKind::start_of_file(path).at(path, "read")?;
-            let how = "make one with polybook evals";
+            let how = "make a store with polybook evals";
             let problem = FileKind::problem(path, &start, "a store of evaluations", how);
             return Err(Error::foreign(path, problem));
         }
         if start != START {
-            let problem = "a store of evaluations of another version of polybook: use that version, or make it again";
+            let problem = "this store of evaluations was made by another version of polybook: use that version, or \
+                           make the store again";
             return Err(Error::foreign(path, problem));
         }
         let (footer, records) = read_footer(&file, size, path)?;
@@ -156,7 +157,7 @@ impl Evals {
             let record = block.1.as_chunks::<RECORD>().0.get(place);
             let record = record.ok_or_else(|| cut_short(&self.path))?;
             if (key_of(record) < key) != must_be_below {
-                return Err(self.is_damaged("its keys are not in order"));
+                return Err(self.is_damaged("the keys are not in order"));
             }
             if !must_be_below && is_found {
                 found = Some(self.read(record)?.eval);
@@ -272,7 +273,7 @@ impl Evals {
             let bytes = self.verified_block(block)?;
             for record in bytes.as_chunks::<RECORD>().0 {
                 if key_of(record) <= last {
-                    return Err(self.is_damaged("its keys are not in order"));
+                    return Err(self.is_damaged("the keys are not in order"));
                 }
                 last = key_of(record);
                 self.read(record)?;
@@ -281,7 +282,7 @@ impl Evals {
         }
         match with_origins(sum, &self.origins) == self.checksum {
             true => Ok(()),
-            false => Err(self.is_damaged("its checksum is not that of its records")),
+            false => Err(self.is_damaged("the checksum does not match the records")),
         }
     }
 
@@ -303,13 +304,14 @@ impl Evals {
     }
 
     fn is_damaged(&self, problem: &str) -> Error {
-        let problem = format!("a damaged store of evaluations: {problem}; make it again");
+        let problem =
+            format!("this store of evaluations is damaged: {problem}; make the store again");
         Error::damaged(&self.path, problem)
     }
 }
 
 fn cut_short(path: &Path) -> Error {
-    let problem = "a damaged store of evaluations: its end is missing or changed; make it again";
+    let problem = "this store of evaluations is damaged: the end is missing or was changed; make the store again";
     Error::damaged(path, problem)
 }
 

@@ -214,8 +214,8 @@ fn immutable_uri(path: &Path) -> Result<Option<String>> {
         (None | Some(0), None) => {}
         (_, Some(_)) => return Ok(None),
         (Some(_), None) => {
-            let problem = "has changes in its file -wal that another program did not finish: open and close it there, or run \
-                           sqlite3 FILE \"PRAGMA wal_checkpoint(TRUNCATE)\"";
+            let problem = "the -wal file of this database contains changes that another program did not finish: open \
+                           and close the database there, or run sqlite3 FILE \"PRAGMA wal_checkpoint(TRUNCATE)\"";
             return Err(Error::file(path, problem));
         }
     }
@@ -243,8 +243,7 @@ impl Lent {
     pub(super) fn sort_in(&self, memory: &Memory) -> Result<()> {
         let dir = &memory.temp_dir;
         let Some(name) = dir.to_str() else {
-            let problem =
-                "SQLite needs a directory for temporary files with a name in UTF-8: name another";
+            let problem = "SQLite needs a directory for temporary files whose name is UTF-8: name another directory";
             return Err(Error::file(dir, problem));
         };
         if !is_directory(dir)? {

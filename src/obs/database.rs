@@ -322,11 +322,11 @@ pub struct VerifiedDatabase {
 #[non_exhaustive]
 pub enum DatabaseFault {
     /// SQLite's integrity check found a problem, which this describes.
-    #[error("SQLite finds: {0}")]
+    #[error("the check of SQLite failed: {0}")]
     Sqlite(String),
     /// The checksum does not match the rows.
     #[error(
-        "the checksum in the table Info differs: the database is damaged, or another program changed it"
+        "the checksum in the table Info does not match the rows: the database is damaged, or another program changed it"
     )]
     Checksum,
     /// Rows have values that cannot be used: an EPD that is no position, a move that is not legal, or a number that is

@@ -19,13 +19,17 @@ pub(super) const CHECKSUM: &str = "Checksum";
 #[non_exhaustive]
 pub enum ObsError {
     /// The file does not begin as SQLite files do.
-    #[error("not an OOBS database, because the file is not SQLite's")]
+    #[error(
+        "this file is not an OOBS database, because it is not an SQLite database: name an OOBS database"
+    )]
     NotSqlite,
     /// There is no table `Book`, or it lacks a column.
-    #[error("not an OOBS database, because it has no table Book with a column {0}")]
+    #[error(
+        "this file is not an OOBS database, because it has no table Book with a column {0}: name an OOBS database"
+    )]
     MissingColumn(&'static str),
     /// The table `Info` has a value that polybook cannot read.
-    #[error("its table Info has {name} = \"{value}\", which is not known: correct that row")]
+    #[error("the table Info contains the unknown value {name} = \"{value}\": correct this row")]
     UnknownInfo {
         /// The name of the row.
         name: &'static str,
@@ -34,7 +38,7 @@ pub enum ObsError {
     },
     /// A row has a number of games that is negative or too large.
     #[error(
-        "the row of \"{epd}\" \"{mv}\" has {games} games, which cannot be: correct or delete it"
+        "the row of \"{epd}\" \"{mv}\" has {games} games, which is impossible: correct or delete the row"
     )]
     ImpossibleGames {
         /// The position.
@@ -46,8 +50,8 @@ pub enum ObsError {
     },
     /// A row to be written would have more games of one result than readers accept.
     #[error(
-        "the row of \"{epd}\" \"{mv}\" would have {games} games of one result, and a database takes {most} at most: \
-         write counts (--counts), which take more, or databases of fewer games"
+        "the row of \"{epd}\" \"{mv}\" would have {games} games with one result, but a database holds at most {most}: \
+         write counts with --counts, or databases of fewer games"
     )]
     TooManyGames {
         /// The position.
@@ -60,17 +64,20 @@ pub enum ObsError {
         most: u64,
     },
     /// A cell of a row does not fit its column.
-    #[error("{0}: correct or delete the row")]
+    #[error("the database has a bad row: {0}; correct or delete the row")]
     MalformedRow(String),
     /// The checksum does not match the rows.
     #[error(
-        "the checksum in its table Info differs, because it is damaged or another program changed it: make it again or \
-         take a copy; if it was changed on purpose, remove the checksum first: DELETE FROM Info WHERE Name = '{}'",
+        "the checksum in the table Info does not match the rows: make the database again or use an intact copy, or, if \
+         the change was intended, remove the checksum: DELETE FROM Info WHERE Name = '{}'",
         CHECKSUM
     )]
     Checksum,
     /// A database to merge is for another variant than the ones before it.
-    #[error("it is for {variant}, and the others are for {others}: merge databases of one variant")]
+    #[error(
+        "this database is for {variant}, but the other databases are for {others}: merge only databases of one \
+             variant"
+    )]
     OtherVariant {
         /// The variant of the database.
         variant: String,
@@ -78,10 +85,10 @@ pub enum ObsError {
         others: String,
     },
     /// There are no databases to merge.
-    #[error("no input databases")]
+    #[error("no database is named: name the databases to merge")]
     NoInput,
     /// The name leads to another file now, and all connections to the first file are in use.
-    #[error("another file has taken its place: open it again")]
+    #[error("another file has replaced this database while it was open: open the database again")]
     Replaced,
 }
 
@@ -103,7 +110,8 @@ impl<T> Sql<T> for rusqlite::Result<T> {
             let (doing, source) = match err.sqlite_error_code() {
                 // A query that sorts writes temporary files.
                 Some(ErrorCode::DiskFull) if doing == "read" => {
-                    let problem = "the disk for temporary files is full: free some space, or name another directory for them";
+                    let problem = "the disk for temporary files is full: free some space, or name another directory \
+                                   for temporary files";
                     let source = io::Error::new(io::ErrorKind::StorageFull, problem);
                     ("sort the rows of", source)
                 }
@@ -131,7 +139,7 @@ fn io_error(err: rusqlite::Error, path: &Path) -> io::Error {
         ),
         Some(ErrorCode::TooBig) => io::Error::new(
             io::ErrorKind::InvalidData,
-            "a row has more than a megabyte of text",
+            "a row of the database has more than a megabyte of text: correct or delete the row",
         ),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => io::Error::new(
             io::ErrorKind::ResourceBusy,
@@ -168,8 +176,8 @@ fn unfinished(err: &rusqlite::Error, path: &Path) -> Option<String> {
     let side_file = side_file(database.as_deref().unwrap_or(path), ending);
     let name = side_file.file_name().unwrap_or_default().display();
     Some(format!(
-        "{name} is next to it: another program is writing the database, or was interrupted while it wrote; wait until it has \
-         finished, or run sqlite3 FILE \"PRAGMA schema_version\", which {work}"
+        "the file {name} exists: another program is writing the database, or was interrupted; wait until that program \
+         has finished, or run sqlite3 FILE \"PRAGMA schema_version\", which {work}"
     ))
 }
 
@@ -208,10 +216,13 @@ mod tests {
             ffi::SQLITE_LOCKED,
         ] {
             let busy = said(extended);
-            assert!(busy.contains("wait until it has finished"), "{busy}");
+            assert!(
+                busy.contains("wait until that program has finished"),
+                "{busy}"
+            );
         }
         // A database that may not be written is not one that was left unfinished.
-        assert!(!said(ffi::SQLITE_READONLY).contains("next to it"));
+        assert!(!said(ffi::SQLITE_READONLY).contains("exists: another program"));
     }
 
     #[test]

@@ -295,7 +295,7 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRo
             }
             None => {
                 return Ok(malformed(format!(
-                    "\"{epd}\" \"{mv}\" has a count that is not a number"
+                    "the row of \"{epd}\" \"{mv}\" has a count that is not a number"
                 )));
             }
         };
@@ -303,7 +303,7 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRo
     let [wins, draws, losses] = numbers;
     let Some(active) = integer(row.get_ref(2)?, ObsRow::ACTIVE) else {
         return Ok(malformed(format!(
-            "\"{epd}\" \"{mv}\" has an Active that is not a number"
+            "the row of \"{epd}\" \"{mv}\" has a value of Active that is not a number"
         )));
     };
     Ok(Ok(ObsRow {

@@ -102,7 +102,8 @@ impl<R: Read> Cutter<R> {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
                     format!(
-                        "no {} in the {} MiB after byte {}: cut the damaged part out",
+                        "the file is damaged, because no {} in the {} MiB after byte {}: remove the damaged part of \
+                         the file",
                         self.lacks,
                         LONGEST_GAME >> 20,
                         self.offset

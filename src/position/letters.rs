@@ -48,7 +48,7 @@ pub enum PieceLetters {
 
 /// The error for a language code that is not one of [`PieceLetters::ALL`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("unknown language of piece letters: write en, de, nl, fr, es or it")]
+#[error("this language of piece letters is unknown: write en, de, nl, fr, es or it")]
 pub struct UnknownLetters;
 
 impl PieceLetters {
@@ -175,23 +175,26 @@ pub(crate) fn with_advice<P: Rules>(
 
 fn advice<P: Rules>(pos: &P, text: &[u8], letters: PieceLetters) -> Option<String> {
     if let Some(codes) = letters.languages_of(pos, text) {
-        return Some(format!("legal with make-book --piece-letters {codes}"));
+        return Some(format!(
+            "the move is legal with make-book --piece-letters {codes}"
+        ));
     }
     let crazyhouse = Variant::Crazyhouse;
     if text.contains(&b'@') && pos.rules() != crazyhouse {
         return Some(format!(
-            "only crazyhouse has drops: if the game is crazyhouse without a Variant tag, read it with --variant {crazyhouse} \
-             --untagged-variant {crazyhouse}"
+            "only crazyhouse has drops: if this is a crazyhouse game without a Variant tag, give --variant \
+             {crazyhouse} --untagged-variant {crazyhouse}"
         ));
     }
     if is_descriptive(text) {
         return Some(
-            "descriptive notation: convert the game to moves such as e4 and Nf3".to_owned(),
+            "the move is in descriptive notation: convert the game to moves such as e4 and Nf3"
+                .to_owned(),
         );
     }
     has_foreign_letters(text).then(|| {
-        "letters of no language that --piece-letters has: replace those of the pieces by K, Q, R, B and N, and those of the files \
-         by a to h"
+        "--piece-letters does not have the language of this move: write K, Q, R, B and N for the pieces, and a to h \
+         for the files"
             .to_owned()
     })
 }
@@ -259,7 +262,7 @@ mod tests {
         );
         assert_advice(
             &["Кf3", "Крe2", "е4", "Сxd5+", "Hf3", "Jf3", "Gg5", "e8=Ф"],
-            "replace those of the pieces",
+            "does not have the language",
         );
         assert_advice(&["@g7", "N@f3", "P@e4+"], "--untagged-variant crazyhouse");
         assert_advice(&["Sf3"], "--piece-letters de");

@@ -25,7 +25,7 @@ pub enum LineError {
     },
     /// The FEN has castling rights that are possible only in Chess960.
     #[error(
-        "FEN \"{}\": its castling rights are those of Chess960: read it with --variant {1} (in HTTP and Python: variant={1})",
+        "FEN \"{}\": the castling rights are those of Chess960: give --variant {1} (in HTTP and Python: variant={1})",
         cut(fen),
         Variant::Chess960
     )]
@@ -34,7 +34,7 @@ pub enum LineError {
         fen: String,
     },
     /// A move of the line is not a legal move.
-    #[error("move {number} of the line, \"{text}\": {reason} in {fen}")]
+    #[error("move {number} of the line, \"{text}\", cannot be played: {reason} in {fen}")]
     Move {
         /// The number of the half-move in the line, from 1.
         number: usize,
@@ -209,7 +209,8 @@ impl Variant {
         };
         if text.len() > LONGEST_POSITION {
             return Err(error(
-                "too long for a position: remove what follows it".to_owned(),
+                "the text is too long for a position: remove the text after the position"
+                    .to_owned(),
             ));
         }
         // UCI's word for the starting position.
@@ -256,9 +257,12 @@ impl Variant {
             let operations = operations.join(" ");
             if !are_operations(&operations) {
                 let reason = match are_operations(&format!("{operations};")) {
-                    false => format!("remove \"{operations}\" after the position"),
+                    false => {
+                        format!("the text \"{operations}\" follows the position: remove this text")
+                    }
                     true => format!(
-                        "remove \"{operations}\" after the position, or end it with a semicolon if it is an EPD operation"
+                        "the text \"{operations}\" follows the position: remove this text, or add a semicolon after \
+                         the position if this is an EPD operation"
                     ),
                 };
                 let fen = text.to_owned();

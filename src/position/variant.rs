@@ -45,7 +45,8 @@ pub enum Variant {
 /// The error for a name that is not the name of a supported variant.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
-    "unknown variant: write standard, fischerandom, crazyhouse, suicide, giveaway, atomic, 3check, horde, kingofthehill or racingkings"
+    "this variant is unknown: write standard, fischerandom, crazyhouse, suicide, giveaway, atomic, 3check, horde, \
+     kingofthehill or racingkings"
 )]
 pub struct UnknownVariant;
 

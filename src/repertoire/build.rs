@@ -78,7 +78,7 @@ pub(super) fn answer_of(
     by: OwnMoveRule,
 ) -> Result<Option<TreeMove>> {
     if by != OwnMoveRule::Weight && !source.has_results() {
-        let problem = "a book has weights and no results: choose its moves with --by weight";
+        let problem = "a book has weights but no results: choose the moves with --by weight";
         return Err(Error::file("--by", problem));
     }
     if let Some(best) = by.best(moves) {
@@ -176,7 +176,8 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
     if first.is_empty() {
         return Err(match *build.start == build.source.variant().start() {
             true => {
-                let problem = "has no game with a move in the initial position: start in a position of its games with --from";
+                let problem = "the source has no game with a move in the first position: name a position of the games \
+                               with --from";
                 Error::file("the source", problem)
             }
             false => {

@@ -218,7 +218,7 @@ pub fn check(
         let (names, meant) = (check.players.join("\" or \""), did_you_mean(&meant));
         let unknown = read.unknown_variants.in_error();
         let problem =
-            format!("no game to check has a player with \"{names}\" in the name{meant}{unknown}");
+            format!("no game has a player whose name contains \"{names}\"{meant}{unknown}");
         return Err(Error::file("--player", problem));
     }
     let summary = found.summary(read.games);

@@ -274,7 +274,7 @@ pub fn add_to_book(
 ) -> Result<EditSummary> {
     let variant = repertoire.variant();
     let out = out.file;
-    let problem = "a book is written of a book: end the name in .pgn";
+    let problem = "the output can be a book only if the repertoire is a book: end the name of the output in .pgn";
     let book = repertoire
         .into_book()
         .ok_or_else(|| Error::file(out.target(), problem))?;

@@ -127,7 +127,7 @@ impl MoveSource {
     /// Returns an error if the file cannot be read, or if it has another format.
     pub fn repertoire(path: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
         if is_directory(path)? {
-            let problem = "a directory: a repertoire is a PGN, a book (.bin) or an OOBS database";
+            let problem = "this is a directory, but a repertoire is a PGN file, a book (.bin) or an OOBS database: name a file";
             return Err(Error::file(path, problem));
         }
         match MoveSource::stored(path, options)? {
@@ -358,8 +358,7 @@ impl MoveSource {
         let choice = index.variant();
         let variant = options.variant.or(choice.only()).unwrap_or_default();
         if !index.kind().is_of_explorer() {
-            let problem =
-                "does not have the games of each move: make an index with make-book --explorer";
+            let problem = "this index does not store the games of each move: make an index with make-book --explorer";
             return Err(Error::file(path, problem));
         }
         drop(index);
@@ -376,9 +375,7 @@ impl MoveSource {
             starts: Vec::new(),
             warnings: [
                 pruned.map(|fewest| {
-                    format!(
-                        "the counts lack positions in which fewer than {fewest} moves were counted"
-                    )
+                    format!("the counts lack positions with fewer than {fewest} counted moves")
                 }),
                 end.map(|ply| format!("the counts end at half-move {ply}")),
             ]
@@ -451,7 +448,8 @@ impl MoveSource {
         let shared = own.find(|own| self.is_for(*own));
         let variant = shared.ok_or_else(|| {
             let variant = repertoire.variant();
-            let problem = format!("the source has no games of the repertoire's variant, {variant}");
+            let problem =
+                format!("the source has no games of {variant}, the variant of the repertoire");
             Error::file("--against", problem)
         })?;
         self.read_as(variant);
@@ -519,7 +517,9 @@ impl MoveSource {
             && let Some(header) = book.readable_header()?
             && header.comment.contains(&is_for)
         {
-            return Ok(Some(format!("the repertoire is for {other} by its header")));
+            return Ok(Some(format!(
+                "the header of the repertoire says that the repertoire is for {other}"
+            )));
         }
         let mut several = ByColor { white: 0, black: 0 };
         let meter = Meter::default();
@@ -548,7 +548,8 @@ impl MoveSource {
         let [own, replies] = [color, other].map(|color| *several.get(color));
         Ok((own > 3 + 4 * replies).then(|| {
             format!(
-                "the repertoire seems to be for {other}: it has several moves of {color} in {own} positions, of {other} in {replies}"
+                "the repertoire seems to be for {other}: it has several moves of {color} in {own} positions, but \
+                 several moves of {other} in {replies}"
             )
         }))
     }
@@ -672,7 +673,8 @@ impl OpenOptions<'_> {
 const WALKED: u64 = 10_000;
 
 /// The error message for a file whose games cannot be filtered.
-const NO_FILTER: &str = "not PGN: only games in PGN can be filtered here";
+const NO_FILTER: &str = "this file is not PGN, but the options filter games in PGN files: remove the filters, or name \
+                         a PGN file";
 
 /// Returns the variants of the games that were counted according to `report`. Returns standard chess if no game was
 /// counted.
@@ -687,7 +689,8 @@ fn variants_of(report: &Report) -> BTreeSet<Variant> {
 fn warnings(report: &Report) -> Vec<String> {
     let rejected = report.totals.games.rejected;
     let first = report.rejected.first();
-    let first = first.map(|first| format!("{rejected} rejected, the first: {first}"));
+    let first =
+        first.map(|first| format!("{rejected} rejected; the first rejected game is {first}"));
     report.warnings.iter().cloned().chain(first).collect()
 }
 

@@ -93,7 +93,7 @@ impl Drop for StoredFile {
 fn refuse_changed(file: &File, expected: FileStamp) -> io::Result<()> {
     match stamp(&file.metadata()?) == expected {
         true => Ok(()),
-        false => Err(io::Error::other("it was changed while it was read")),
+        false => Err(io::Error::other("the file was changed while it was read")),
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
             .unwrap();
         for file in &files {
             let err = read(file).unwrap_err();
-            assert_eq!(err.to_string(), "it was changed while it was read");
+            assert_eq!(err.to_string(), "the file was changed while it was read");
         }
     }
 
@@ -202,6 +202,6 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::write(&path, "newer").unwrap();
         let err = file.read_exact_at(&mut bytes, 1).unwrap_err();
-        assert_eq!(err.to_string(), "it was changed while it was read");
+        assert_eq!(err.to_string(), "the file was changed while it was read");
     }
 }

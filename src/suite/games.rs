@@ -160,21 +160,23 @@ impl LineCounts {
         } = self;
         let plies = counted(suite.plies as u64, "half-move");
         if *all == 0 {
-            format!("no game has {plies} from a start of the suite")
+            format!(
+                "no game has {plies} after a starting position of the suite: take fewer half-moves"
+            )
         } else if *most < min_game {
             let none = match format {
                 SuiteFormat::Pgn => format!("no line of {plies} was played by"),
                 SuiteFormat::Epd => format!("no position after {plies} was reached by"),
             };
             format!(
-                "{none} {min_game} games; the most is {most}: take fewer half-moves, or keep lines of fewer games \
-                 (--min-game)"
+                "{none} {min_game} games, and the largest number is {most}: take fewer half-moves, or give a smaller \
+                 --min-game"
             )
         } else if *over > 0 && suite.ranges().is_empty() {
             over_everywhere(suite.plies)
         } else {
             let (ranges, unknown) = (suite.ranges(), without_evaluation(*unevaluated));
-            format!("no line of {plies} is within {ranges}{unknown}")
+            format!("no line of {plies} is within {ranges}{unknown}: widen the range")
         }
     }
 }

@@ -180,7 +180,7 @@ impl Suite {
                 "no move of the starting position is kept: start where the source has moves (--from){or_more}"
             ),
             longest if longest < plies => format!(
-                "no line has {}; the longest has {longest}: take fewer half-moves{or_more}",
+                "no line has {}, and the longest line has {longest}: take fewer half-moves{or_more}",
                 counted(plies as u64, "half-move")
             ),
             _ if over > 0 && self.ranges().is_empty() => over_everywhere(plies),

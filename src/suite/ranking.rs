@@ -197,7 +197,7 @@ impl<'a> Ranking<'a> {
 fn too_many(path: &Path, suite: &Suite) -> Error {
     let plies = suite.plies;
     let problem = format!(
-        "would have more than {MOST} lines of {plies} half-moves: choose fewer half-moves, or take the most played \
+        "the suite would have more than {MOST} lines of {plies} half-moves: choose fewer half-moves, or take the most played \
          lines by --limit"
     );
     Error::too_large(path, problem)

@@ -104,7 +104,8 @@ impl SuiteFile {
     /// binary data.
     pub fn read(path: &Path, text: String, variant: Variant) -> Result<SuiteFile> {
         if text.contains('\0') {
-            let problem = "Polyglot book or other binary data, not a suite: polybook convert makes a suite of a book";
+            let problem = "this is a Polyglot book or other binary data, not a suite: polybook convert makes a suite \
+                           from a book";
             return Err(Error::file(path, problem));
         }
         let format = SuiteFormat::of_text(&text);
@@ -126,7 +127,10 @@ impl SuiteFile {
             suite.add(found);
         }
         if suite.entries.is_empty() {
-            return Err(Error::file(path, "has no line and no position"));
+            return Err(Error::file(
+                path,
+                "this suite has no line and no position: name another file",
+            ));
         }
         suite.text = text;
         Ok(suite)
@@ -243,7 +247,7 @@ impl SuiteFile {
             && let Some(input) = games.inputs.first()
         {
             let problem = format!(
-                "none of {} belongs to an exit of the suite{}",
+                "none of {} reached an exit of the suite, the end of one of its openings{}",
                 counted(read.games, "game"),
                 read.unknown_variants.in_error()
             );
@@ -322,7 +326,7 @@ impl SuiteFile {
         if kept.is_empty() {
             return Err(Error::empty(
                 &path,
-                "would be empty: all exits are one-sided",
+                "the suite would be empty, because all exits are one-sided",
             ));
         }
         for entry in &kept {

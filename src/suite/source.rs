@@ -167,8 +167,8 @@ impl<S: Source> SourceSuite<'_, S> {
             false => ", or take the most played lines by --limit alone",
         };
         let problem = format!(
-            "of {MOST_LOOKED_AT} lines, the longest has {longest} of {plies} half-moves without a repeated position, and \
-             there are more lines: choose fewer half-moves, or {fewer}{other}"
+            "of the first {MOST_LOOKED_AT} lines, none has {plies} half-moves without a repeated position, and the \
+             longest has {longest}: choose fewer half-moves, or {fewer}{other}"
         );
         Error::too_large(path, problem)
     }

@@ -112,7 +112,8 @@ impl Source for crate::index::Index {
             if self.games_of(pos)?.is_empty() {
                 return Ok(Vec::new());
             }
-            let problem = "has no statistics: make it again with --index-stats, or make an index with make-book --explorer";
+            let problem = "this index has no statistics: make it again with --index-stats, or make an index with \
+                           make-book --explorer";
             return Err(Error::file(self.path(), problem));
         };
         let mut moves = Vec::new();

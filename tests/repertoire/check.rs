@@ -346,10 +346,10 @@ fn an_error_names_the_player_without_games() {
     let none = |name: &str| fails(dir, &format!("{line} {name}"), 1);
     assert_eq!(
         none("carlsn").trim(),
-        "polybook: --player: no game to check has a player with \"carlsn\" in the name: did you mean \"Carlsen,M\"?"
+        "polybook: --player: no game has a player whose name contains \"carlsn\": did you mean \"Carlsen,M\"?"
     );
-    assert!(none("x --exact").contains("has a player with \"x\" in the name"));
-    assert!(none("x --json").contains("has a player with \"x\" in the name"));
+    assert!(none("x --exact").contains("has a player whose name contains \"x\""));
+    assert!(none("x --json").contains("has a player whose name contains \"x\""));
     // Nobody played.
     write(dir, "games.pgn", "");
     ok(dir, &format!("{line} carlsen"));
@@ -427,7 +427,7 @@ fn an_error_says_that_the_repertoire_is_for_the_other_color() {
         (
             "mine.bin",
             "black",
-            Some("warning: the repertoire is for white by its header"),
+            Some("warning: the header of the repertoire says that the repertoire is for white"),
         ),
     ] {
         for line in [

@@ -308,7 +308,7 @@ fn a_source_without_games_is_an_error_that_names_the_filter() {
         1,
     );
     assert!(
-        error.contains("in the initial position: start in"),
+        error.contains("in the first position: name a position"),
         "{error}"
     );
 }
@@ -384,7 +384,7 @@ fn gaps_are_those_of_the_variant() {
     assert!(ok(dir, line).contains("[Variant \"Atomic\"]"));
     write(dir, "standard.pgn", "1. Nf3 f6 *");
     let line = "repertoire gaps mine.pgn --against standard.pgn --color white";
-    assert!(fails(dir, line, 1).contains("no games of the repertoire's variant"));
+    assert!(fails(dir, line, 1).contains("the variant of the repertoire"));
     let start = "[Variant \"Chess960\"]\n[FEN \"bnrkqrnb/pppppppp/8/8/8/8/PPPPPPPP/BNRKQRNB w KQkq - 0 1\"]\n\n";
     write(dir, "mine.pgn", &format!("{start}1. e4 e5 2. f4 *"));
     write(dir, "games.pgn", &format!("{start}1. e4 c5 2. f4 *"));
@@ -438,7 +438,7 @@ fn an_opponent_is_filtered_from_a_download() {
     assert_eq!(moves("--black giri"), ["e5"]);
     ok(dir, "make-book -q theirs.pgn --explorer theirs.idx");
     let line = "repertoire build theirs.idx --color white --black giri --out x.pgn";
-    assert!(fails(dir, line, 1).contains("only games in PGN"));
+    assert!(fails(dir, line, 1).contains("filter games in PGN files"));
 }
 
 /// Gaps of few games are left out, and replies to the last move of a line are marked.

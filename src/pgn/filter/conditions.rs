@@ -14,7 +14,7 @@ use crate::pgn::{Tags, tag_text};
 #[non_exhaustive]
 pub enum GameFilterError {
     /// The text of a condition cannot be parsed.
-    #[error("\"{text}\" is not {what}")]
+    #[error("cannot read \"{text}\": {what}")]
     Malformed {
         /// The text of the condition.
         text: String,
@@ -22,7 +22,7 @@ pub enum GameFilterError {
         what: &'static str,
     },
     /// The first day is after the last day, so no game would be admitted.
-    #[error("no game is played since {since} and until {until}: exchange the dates")]
+    #[error("no game can be played since {since} and until {until}: exchange the two dates")]
     Dates {
         /// The first day.
         since: Date,
@@ -30,7 +30,7 @@ pub enum GameFilterError {
         until: Date,
     },
     /// The lowest rating is above the highest rating, so no game would be admitted.
-    #[error("no rating is at least {min} and at most {max}: exchange the ratings")]
+    #[error("no rating can be at least {min} and at most {max}: exchange the two ratings")]
     Ratings {
         /// The lowest rating.
         min: u32,
@@ -79,7 +79,7 @@ impl FromStr for EcoRange {
     fn from_str(text: &str) -> Result<EcoRange, GameFilterError> {
         let error = || GameFilterError::Malformed {
             text: text.to_owned(),
-            what: "a range of ECO codes: write B20-B99, B2 for B20-B29, or B",
+            what: "write a range of ECO codes, such as B20-B99, B2 for B20-B29, or B",
         };
         let padded = |code: &str, filler: u8| {
             let code = code.trim().as_bytes();
@@ -137,7 +137,7 @@ impl FromStr for TimeControlRange {
     fn from_str(text: &str) -> Result<TimeControlRange, GameFilterError> {
         let error = || GameFilterError::Malformed {
             text: text.to_owned(),
-            what: "a range of seconds: write 180-480, 600- or -60",
+            what: "write a range of seconds, such as 180-480, 600- or -60",
         };
         let (min, max) = text.split_once('-').ok_or_else(error)?;
         let bound = |bound: &str, open: u64| match bound.trim() {
@@ -286,7 +286,7 @@ impl FromStr for TagText {
     fn from_str(text: &str) -> Result<TagText, GameFilterError> {
         let malformed = || GameFilterError::Malformed {
             text: text.to_owned(),
-            what: "a tag and a text: write NAME=TEXT, such as Event=blitz",
+            what: "write a tag and a text, such as Event=blitz",
         };
         let (name, value) = text.split_once('=').ok_or_else(malformed)?;
         let name = name.trim();
@@ -561,11 +561,13 @@ impl FromStr for Date {
             && known == [true, true, false]
             && parse_digits(day.trim().as_bytes()).is_some_and(|day| (1..=31).contains(&day))
         {
-            return Err(malformed("a day of the calendar"));
+            return Err(malformed(
+                "this day does not exist; write a day of the calendar",
+            ));
         }
         if parts.len() > 3 || known[..parts.len()].contains(&false) {
             return Err(malformed(
-                "a date: write YYYY, YYYY.MM or YYYY.MM.DD, the year with four digits",
+                "write a date as YYYY, YYYY.MM or YYYY.MM.DD, with four digits for the year",
             ));
         }
         Ok(date)

@@ -110,7 +110,7 @@ impl GameFilter {
         match names.find(|name| folded(name).is_empty()) {
             Some(name) => Err(GameFilterError::Malformed {
                 text: name.clone(),
-                what: "a name: write at least one letter of it",
+                what: "the name of a player or event is empty: write at least one letter",
             }),
             None => Ok(()),
         }

@@ -62,8 +62,8 @@ pub(super) fn check(target: &Path, old: &Path) -> io::Result<()> {
         if is_in_use {
             let name = side_file.file_name().unwrap_or_default().display();
             return Err(io::Error::other(format!(
-                "{name} is next to it: another program has it open or did not finish; open and close it there (if {name} \
-                 stays, remove the two together), or name another file"
+                "the file {name} exists, so another program has the database open or did not finish: open and close \
+                 the database there, or name another file (if {name} stays, remove both files)"
             )));
         }
     }
@@ -74,7 +74,7 @@ pub(super) fn check(target: &Path, old: &Path) -> io::Result<()> {
         }
         thread::sleep(BETWEEN_LOCK_CHECKS);
     }
-    let problem = "another program has it open: close it there, or name another file";
+    let problem = "another program has this file open: close the file there, or name another file";
     Err(io::Error::other(problem))
 }
 

@@ -112,7 +112,10 @@ impl AtomicFile {
         }
         let mut target = Target::resolve(path)?;
         if target.is_directory() {
-            return Err(Error::file(path, "a directory: name a file to write"));
+            return Err(Error::file(
+                path,
+                "this is a directory: name a file to write",
+            ));
         }
         if target.exists() {
             target.refuse_mounted_file()?;
@@ -554,7 +557,10 @@ mod tests {
                 theirs.set_modified(modified).unwrap();
             }
             let err = file.commit().unwrap_err().to_string();
-            assert!(err.contains("another program wrote it meanwhile"), "{err}");
+            assert!(
+                err.contains("another program wrote this output during the run"),
+                "{err}"
+            );
             assert_eq!(fs::read(&target).unwrap(), text.as_bytes());
         }
     }
@@ -572,7 +578,7 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(50));
         fs::write(target.join("CURRENT"), "own").unwrap();
         let err = made.commit().unwrap_err().to_string();
-        let expected = "another program wrote CURRENT into it meanwhile";
+        let expected = "another program wrote CURRENT into this output during the run";
         assert!(err.contains(expected), "{err}");
         assert_eq!(fs::read(target.join("CURRENT")).unwrap(), b"own");
     }
@@ -623,7 +629,9 @@ mod tests {
             meanwhile(move || fs::rename(theirs, to).unwrap());
             let err = file.commit().unwrap_err().to_string();
             assert!(
-                err.contains("another program wrote it meanwhile; the finished output is kept"),
+                err.contains(
+                    "another program wrote this output during the run; the finished output is kept"
+                ),
                 "{err}"
             );
             assert_eq!(fs::read(&target).unwrap(), b"theirs");
@@ -655,7 +663,7 @@ mod tests {
             let err = made.commit().unwrap_err().to_string();
             rename::staged::CANNOT_EXCHANGE.set(false);
             assert!(
-                err.contains("another program wrote thesis.txt into it meanwhile"),
+                err.contains("another program wrote thesis.txt into this output during the run"),
                 "{err}"
             );
             assert_eq!(names(&target), ["CURRENT", "thesis.txt"]);
@@ -916,7 +924,10 @@ mod tests {
         let outputs = ["a", "b"].map(|name| file_of(&at(name), b"new").finish().unwrap());
         fs::write(at("b"), "another's").unwrap();
         let err = commit_all(outputs.into()).unwrap_err().to_string();
-        assert!(err.contains("another program wrote it meanwhile"), "{err}");
+        assert!(
+            err.contains("another program wrote this output during the run"),
+            "{err}"
+        );
         assert_eq!(fs::read(at("a")).unwrap(), b"old");
         assert_eq!(fs::read(at("b")).unwrap(), b"another's");
         assert_eq!(fs::read(at("a.new")).unwrap(), b"new");
@@ -1001,7 +1012,7 @@ mod tests {
         fs::write(left.join("thesis.txt"), "mine").unwrap();
         let err = directory(&at("index")).unwrap_err().to_string();
         assert!(
-            err.contains("thesis.txt") && err.contains("move that away"),
+            err.contains("thesis.txt") && err.contains("move that file away"),
             "{err}"
         );
         assert_eq!(names(&left), ["CURRENT", "thesis.txt"]);
@@ -1027,7 +1038,7 @@ mod tests {
         let open = File::options().read(true).share_mode(1).open(&target);
         let err = file.commit().unwrap_err().to_string();
         drop(open.unwrap());
-        assert!(err.contains("another program has it open"), "{err}");
+        assert!(err.contains("another program has the"), "{err}");
         assert!(
             err.contains("book.bin.new") && !err.contains(r"\\?\"),
             "{err}"

@@ -146,7 +146,7 @@ impl Replaced {
         };
         let kept = is_changed.then(|| keep(&self.path, &target.path, ".old"))??;
         Some(format!(
-            "is in place; another program wrote into the old one, or it cannot be looked at: it is kept as {kept}"
+            "the new output is complete, but the old one may contain files of another program: it is kept as {kept}"
         ))
     }
 }
@@ -274,7 +274,10 @@ fn not_placed(
 ) -> Error {
     let mut kept: Vec<Kept> = failure.kept.into_iter().collect();
     kept.extend(rest.into_iter().filter_map(Finished::keep));
-    let mut problem = format!("cannot put it in place: {}", error::reason(&failure.reason));
+    let mut problem = format!(
+        "the finished output cannot be renamed: {}",
+        error::reason(&failure.reason)
+    );
     if !kept.is_empty() {
         problem.push_str(&format!(
             "; the finished output is kept as {}",
@@ -299,8 +302,8 @@ fn with_advice(err: io::Error) -> io::Error {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ResourceBusy
         );
     if is_held {
-        let reason = "another program has it open, or it is read-only; close that program and rename \
-                      the finished output";
+        let reason = "another program has the old output open, or the old output is read-only; close that program and \
+                      rename the finished output";
         return io::Error::other(reason);
     }
     err
@@ -412,7 +415,7 @@ mod tests {
         };
         let err = replaced.remove().unwrap();
         assert!(
-            err.contains("is in place") && err.contains("book.bin.old"),
+            err.contains("the new output is complete") && err.contains("book.bin.old"),
             "{err}"
         );
         let kept = dir.path().join("book.bin.old");

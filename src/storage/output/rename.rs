@@ -121,7 +121,9 @@ fn over_file(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
 fn put_back(reason: io::Error, back: impl FnOnce() -> io::Result<()>) -> io::Error {
     match back() {
         Ok(()) => reason,
-        Err(err) => io::Error::other(format!("{reason}; the old one cannot be put back: {err}")),
+        Err(err) => io::Error::other(format!(
+            "{reason}; the old output cannot be restored: {err}"
+        )),
     }
 }
 

@@ -130,7 +130,9 @@ impl Target {
             return Ok(());
         };
         if self.before.map(&aspect) != Some(aspect(now)) {
-            return Err(io::Error::other("another program wrote it meanwhile"));
+            return Err(io::Error::other(
+                "another program wrote this output during the run",
+            ));
         }
         if !now.is_directory {
             return Ok(());
@@ -139,7 +141,7 @@ impl Target {
             let name = entry?.file_name();
             if !self.has_unchanged(path, &name)? {
                 return Err(io::Error::other(format!(
-                    "another program wrote {} into it meanwhile",
+                    "another program wrote {} into this output during the run",
                     name.display()
                 )));
             }
@@ -174,7 +176,10 @@ impl Target {
                 }
                 Some(_) => match missing {
                     None => return Ok(()),
-                    Some(missing) => format!("make the directory {} first", missing.display()),
+                    Some(missing) => format!(
+                        "the directory {} does not exist: make it first",
+                        missing.display()
+                    ),
                 },
             };
             return Err(io::Error::new(io::ErrorKind::NotFound, problem)).at(&self.name, "write");
@@ -188,8 +193,8 @@ impl Target {
         if !is_mount_point(&self.path).at(&self.name, "open")? {
             return Ok(());
         }
-        let problem = "is mounted on its own, so it cannot be replaced: mount the directory that it is in, or name another \
-                       output";
+        let problem = "this file is a mount point, so it cannot be replaced: mount its directory instead, or name \
+                       another output";
         Err(Error::file(&self.name, problem))
     }
 
@@ -217,11 +222,11 @@ impl Target {
         use io::ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
         let problem = match fs::rename(&self.path, trial).map_err(|err| err.kind()) {
             Err(ResourceBusy) => {
-                "is a mount point, which cannot be replaced: name a directory in it"
+                "this directory is a mount point, so it cannot be replaced: name a directory inside it"
             }
             Err(CrossesDevices) => {
-                "is in a lower layer of its file system, where directories cannot be replaced: remove it first, or name \
-                 another directory"
+                "this directory is in a lower layer of its file system, where directories cannot be replaced: remove \
+                 it first, or name another directory"
             }
             Err(PermissionDenied) => FIXED,
             Err(_) => return Ok(()),
@@ -249,7 +254,7 @@ impl Target {
             } else {
                 path
             };
-            let problem = "is read-only: make it writable, or name another output";
+            let problem = "this file is read-only: make the file writable, or name another output";
             match is_read_only {
                 true => Err(Error::file(name, problem)),
                 false => Ok(()),
@@ -269,7 +274,7 @@ impl Target {
             Err(err) if err.raw_os_error() == Some(ERROR_SHARING_VIOLATION.cast_signed()) => {
                 Err(Error::changed(
                     &self.name,
-                    "another program has it open: close it there, or name another output",
+                    "another program has this output open: close it there, or name another output",
                 ))
             }
             // Other reasons why the file cannot be replaced now may no longer apply at the end of the run.
@@ -285,8 +290,8 @@ impl Target {
 }
 
 /// The error message for a file or directory that this user may not rename.
-const FIXED: &str = "the system does not let you replace it: it may only grow (chattr +a), or it belongs to another user and \
-                     is in a shared directory such as /tmp; name another output";
+const FIXED: &str = "the system does not let you replace this output: it may only grow (chattr +a), or it belongs to \
+                     another user in a shared directory such as /tmp; name another output";
 
 /// Returns the path to which `path` leads, with all symbolic links resolved. Nothing has to exist at the returned path.
 fn followed(path: &Path) -> io::Result<PathBuf> {
@@ -352,7 +357,7 @@ pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<(
     if start.is_empty() || line.is_some_and(|line| is_own(line.trim_ascii_end())) {
         return Ok(());
     }
-    let problem = "exists and may be yours: remove it or name another file";
+    let problem = "this file exists and may be yours: remove the file, or name another one";
     Err(Error::foreign(path, problem))
 }
 
@@ -369,22 +374,31 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
         let path = outputs[i];
         let is_stream = is_standard_output(path);
         if is_stream && outputs[..i].iter().any(|other| is_standard_output(other)) {
-            return Err(Error::file("standard output", "given for two outputs"));
+            return Err(Error::file(
+                "standard output",
+                "this name is given for two outputs",
+            ));
         }
         if path == Path::new("-") || is_null(output) {
             continue;
         }
         for other in &places[..i] {
             if other == output {
-                return Err(Error::file(path, "given for two outputs: name another"));
+                return Err(Error::file(
+                    path,
+                    "this name is given for two outputs: name another file",
+                ));
             }
             if output.starts_with(other) || other.starts_with(output) {
-                return Err(Error::file(path, "one output cannot lie in another"));
+                return Err(Error::file(
+                    path,
+                    "this output lies inside another output: name another directory",
+                ));
             }
         }
         let id = FileId::of(path).at(path, "open")?;
         if id.is_some() && !is_stream && is_file_of_standard_output(path) {
-            let problem = "standard output is written to this file: name another file";
+            let problem = "standard output is redirected to this file: name another file";
             return Err(Error::file(path, problem));
         }
         for input in inputs {
@@ -393,7 +407,7 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
             if is_same || resolved(input).starts_with(output) {
                 return Err(Error::file(
                     path,
-                    "both an input and an output: name another output",
+                    "this file is both an input and an output: name another output",
                 ));
             }
         }
@@ -489,7 +503,7 @@ pub(crate) fn refuse_append_only(directory: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, StatxAttributes};
     match has_attribute(directory, AtFlags::empty(), StatxAttributes::APPEND) {
         Ok(true) => Err(io::Error::other(format!(
-            "files in {} can be neither renamed nor removed: `chattr -a` allows it",
+            "files in {} can be neither renamed nor removed: run `chattr -a` on the directory",
             directory.display()
         ))),
         // Creating the file will report an error.
@@ -594,7 +608,7 @@ mod tests {
         for same in ["-", "/dev/stdout", "/dev/full"] {
             check([same, "/dev/null"]).unwrap();
             let err = check([same, same]).unwrap_err().to_string();
-            assert!(err.contains("given for two outputs"), "{err}");
+            assert!(err.contains("this name is given for two outputs"), "{err}");
         }
         assert!(check(["-", "/dev/fd/1"]).is_err());
     }
@@ -620,7 +634,10 @@ mod tests {
         for (name, said) in [
             (
                 "a/b/book.bin",
-                format!("make the directory {} first", at("a").display()),
+                format!(
+                    "the directory {} does not exist: make it first",
+                    at("a").display()
+                ),
             ),
             (
                 "file/book.bin",

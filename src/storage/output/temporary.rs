@@ -470,7 +470,7 @@ fn remove_abandoned_directory(target: &Target, path: &Path, is_own: IsOwnFile) -
     let is_own = |name: &OsStr| name == TRIAL || is_own(path, name);
     let mut names = own_files(path, is_own)?.map_err(|other| {
         let problem = format!(
-            "an interrupted run left {}, and another program put {} into it: move that away",
+            "an interrupted run left the directory {}, and another program put {} into it: move that file away",
             path.display(),
             other.display()
         );
