@@ -160,12 +160,12 @@ def test_sources_are_a_text_a_path_or_a_list_of_them(tmp_path):
     # An index without a name is named after its directory.
     assert polybook.Explorer([index]).answer(source="famous")["white"] > 0
     for call, problem in [
-        (lambda: polybook.make_book(3, bin="x.bin"), "inputs: expected a path or a list of paths, not int"),
-        (lambda: polybook.make_book([3], bin="x.bin"), "inputs: expected a path or a list of paths, not list"),
-        (lambda: polybook.positions(None), "pgn: expected a path or a list of paths, not NoneType"),
-        (lambda: polybook.Explorer(3), "sources: expected a path, or a list of paths or of pairs of a name and a path, not int"),
+        (lambda: polybook.make_book(3, bin="x.bin"), "inputs must be a path or a list of paths, not int"),
+        (lambda: polybook.make_book([3], bin="x.bin"), "inputs must be a path or a list of paths, not list"),
+        (lambda: polybook.positions(None), "pgn must be a path or a list of paths, not NoneType"),
+        (lambda: polybook.Explorer(3), "sources must be a path, or a list of paths or of pairs of a name and a path, not int"),
         (lambda: polybook.positions(FAMOUS, min_elo="high"), "min_elo: 'str' object cannot be interpreted as an integer"),
-        (lambda: polybook.positions(FAMOUS, player=3), "player: expected a text or a list of texts, not int"),
+        (lambda: polybook.positions(FAMOUS, player=3), "player must be a text or a list of texts, not int"),
     ]:
         with pytest.raises(TypeError) as error:
             call()

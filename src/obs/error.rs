@@ -68,8 +68,8 @@ pub enum ObsError {
     MalformedRow(String),
     /// The checksum does not match the rows.
     #[error(
-        "the checksum in the table Info does not match the rows: make the database again or use an intact copy, or, if \
-         the change was intended, remove the checksum: DELETE FROM Info WHERE Name = '{}'",
+        "the checksum in the table Info does not match the rows: the database is damaged, or another program changed it; \
+         use an intact copy, or remove the checksum with DELETE FROM Info WHERE Name = '{}'",
         CHECKSUM
     )]
     Checksum,

@@ -34,7 +34,7 @@ pub enum LineError {
         fen: String,
     },
     /// A move of the line is not a legal move.
-    #[error("move {number} of the line, \"{text}\", cannot be played: {reason} in {fen}")]
+    #[error("move {number} of the line, \"{text}\", is not possible: {reason} in {fen}")]
     Move {
         /// The number of the half-move in the line, from 1.
         number: usize,

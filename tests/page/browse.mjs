@@ -563,7 +563,7 @@ const tests = {
     assert.equal(await page.locator(".hands.above").count(), 1);
     await page.goto(new URL("/?play=e2e5", variants).href);
     await page.waitForSelector("#notice .banner");
-    assert.match(await text(page, "#notice"), /This line cannot be played: move 1 of the line, "e2e5", cannot be played: illegal move\./);
+    assert.match(await text(page, "#notice"), /This line cannot be played: move 1 of the line, "e2e5", is not possible: illegal move\./);
     assert.deepEqual(faults.filter((fault) => !fault.includes("400")), []);
     await context.close();
   },
