@@ -169,7 +169,7 @@ fn advice_works() {
         ),
         (
             "make-book en.pgn --min-game 1 --untagged-variant atomic --bin b.bin",
-            "--variant atomic counts it",
+            "--variant atomic counts these games",
             "make-book en.pgn --min-game 1 --untagged-variant atomic --bin b.bin --variant atomic",
         ),
         (
@@ -180,7 +180,7 @@ fn advice_works() {
         // The tag is removed in plain.pgn.
         (
             "make-book wild.pgn --min-game 1 --bin c.bin",
-            "\"wild/0\": 1 game filtered; if it is standard chess, remove the tag Variant",
+            "\"wild/0\" is unknown: 1 game filtered; if these games are standard chess, remove the tag Variant",
             "make-book plain.pgn --min-game 1 --bin c.bin",
         ),
         (

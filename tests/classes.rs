@@ -698,7 +698,7 @@ fn counts_without_the_classes_that_are_asked_for_are_refused() {
             (
                 "make-book none --counts x --by month",
                 1,
-                "none: counted by none, not by month",
+                "none: these counts are by none, not by month",
             ),
             (
                 "make-book all month --counts x --by speed,month",

@@ -319,7 +319,7 @@ fn counts_are_replaced_by_force_and_nothing_else_is() {
     fs::write(dir.path().join("famous.counts/thesis.txt"), "mine").unwrap();
     let err = fails(dir.path(), &format!("{line} --force"), 1);
     assert!(
-        err.contains("has thesis.txt in it, which counts.json does not list"),
+        err.contains("contains thesis.txt, which counts.json does not list"),
         "{err}"
     );
     assert!(dir.path().join("famous.counts/thesis.txt").exists());
@@ -351,7 +351,7 @@ fn games_are_not_chosen_in_counts() {
         ),
         (
             "0.counts 1.pgn --max-ply 10",
-            "0.counts: counted with the defaults, and the other",
+            "0.counts: these counts were made with the defaults, but the games",
         ),
         (
             "0.counts --variant crazyhouse",
@@ -616,7 +616,7 @@ fn rows_that_cannot_be_name_their_part() {
         (
             "wins",
             Some(long(&[None])),
-            "column \"wins\" has a null in row 0",
+            "column \"wins\" contains a null in row 0",
         ),
         (
             "wins",
@@ -641,23 +641,23 @@ fn rows_that_cannot_be_name_their_part() {
         (
             "move",
             Some(Column::Int(vec![65_536])),
-            "\"move\" is 65536, which cannot be",
+            "\"move\" is 65536, which is impossible",
         ),
         (
             "move",
             Some(Column::Int(vec![-1])),
-            "\"move\" is -1, which cannot be",
+            "\"move\" is -1, which is impossible",
         ),
         (
             "move",
             Some(Column::Int(vec![6 << 12 | 796])),
-            "\"move\" is 25372, which cannot be",
+            "\"move\" is 25372, which is impossible",
         ),
         ("draws", None, "no column \"draws\""),
         (
             "black",
             Some(Column::Int(vec![1])),
-            "column \"black\" is INT32, and has to be a boolean",
+            "column \"black\" has the type INT32, but must be a boolean",
         ),
         (
             "key",
@@ -994,7 +994,8 @@ fn counts_without_games_that_end_in_a_position_are_not_added_to_others() {
     for line in ["ends many --counts x", "many ends --explorer x", &pgn] {
         let err = fails(dir, &format!("make-book {line}"), 1);
         assert!(
-            err.contains("many: no \"move\" is 0") && !dir.join("x").exists(),
+            err.contains("many: these counts have no rows with the move 0")
+                && !dir.join("x").exists(),
             "{err}"
         );
     }
@@ -1155,7 +1156,7 @@ fn counts_are_named_as_such() {
             (
                 "serve c",
                 1,
-                "c: a directory of counts: make an index with polybook make-book c --explorer c.idx",
+                "c: this is a directory of counts: make an index with polybook make-book c --explorer c.idx",
             ),
             ("serve i.idx --book c", 1, counts),
             ("convert i.idx a.epd", 1, index),

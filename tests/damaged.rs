@@ -217,7 +217,8 @@ fn a_journal_of_an_interrupted_program_is_named_and_the_advice_works() {
     ] {
         let error = fails(killed.path(), command, 1);
         assert!(
-            error.contains("games.db3-journal is next to it") && error.contains("was interrupted"),
+            error.contains("the file games.db3-journal exists")
+                && error.contains("was interrupted"),
             "{command}: {error}"
         );
     }

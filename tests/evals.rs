@@ -236,7 +236,7 @@ fn only_standard_chess_is_evaluated() {
     fs::write(path("lines.epd"), format!("{SHUFFLED} ce 5;\n")).unwrap();
     let error = fails(dir.path(), "evals --out new.evals lines.epd", 1);
     assert!(
-        error.contains("no evaluation in 0 games and 1 line; rejected: lines.epd: line 1"),
+        error.contains("0 games and 1 line contain no evaluation; rejected: lines.epd: line 1"),
         "{error}"
     );
 }
@@ -266,11 +266,7 @@ fn what_cannot_be_read_or_replaced_is_refused() {
     refused(
         dir.path(),
         &[
-            (
-                "evals --out new.evals none.pgn",
-                1,
-                "no evaluation in 1 game",
-            ),
+            ("evals --out new.evals none.pgn", 1, "because 1 game and"),
             (
                 "evals --out new.evals missing.pgn",
                 1,

@@ -697,7 +697,10 @@ fn a_replaced_output_keeps_its_rights_and_a_read_only_one_is_refused() {
     ] {
         set(name, read_only);
         let error = fails(dir.path(), &make, 1);
-        assert!(error.contains(&format!("{name}: is read-only")), "{error}");
+        assert!(
+            error.contains(&format!("{name}: this file is read-only")),
+            "{error}"
+        );
         set(name, writable);
         assert!(contents(dir.path()) == before, "{name} was changed");
     }

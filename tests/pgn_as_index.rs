@@ -92,10 +92,7 @@ fn a_game_is_found_by_its_lichess_address() {
             "twiceAA1",
             "games.idx: no game or several games have the Lichess id twiceAA1",
         ),
-        (
-            "unknown1",
-            "polybook games --index games.idx lists the numbers",
-        ),
+        ("unknown1", "with polybook games --index games.idx"),
     ] {
         let error = fails(dir, args!["game", "--index", "games.idx", id], 1);
         assert!(error.contains(said), "{error}");

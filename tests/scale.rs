@@ -536,7 +536,7 @@ fn spark_counts_variants_and_names_what_fails() {
     args.push("--force".to_owned());
     let told = job(&python, dir.path(), "", &args).unwrap_err();
     assert!(
-        told.starts_with("polybook_spark: ") && told.contains("b.pgn: no game in it"),
+        told.starts_with("polybook_spark: ") && told.contains("b.pgn: this file contains no game"),
         "{told}"
     );
     assert_eq!(told.trim().lines().count(), 1, "{told}");

@@ -727,7 +727,7 @@ fn no_command_answers_from_another_variants_games() {
     for command in ["moves --leveldb auto.idx", "tree auto.idx"] {
         for variant in ["standard", "kingofthehill", "fischerandom"] {
             let error = fails(dir, &format!("{command} --variant {variant}"), 1);
-            let expected = "share keys: make an explorer's index";
+            let expected = "have the same key: make an explorer's index";
             assert!(error.contains(expected), "{command} {variant}: {error}");
         }
     }

@@ -406,11 +406,11 @@ mod tests {
         let order = |count| BookFault::Order(FaultyRecords { count, first: 7 }).to_string();
         assert_eq!(
             order(1),
-            "1 record has a smaller key than the one before, first record 7"
+            "record 7 has a smaller key than the record before it"
         );
         assert_eq!(
             order(2),
-            "2 records have smaller keys than the one before, first record 7"
+            "2 records, beginning with record 7, have smaller keys than the records before them"
         );
         assert_eq!(
             BookFault::Size { rest: 1 }.to_string(),

@@ -180,8 +180,8 @@ impl Explorer {
             .iter()
             .find(|source| source.counted.is_some())
         {
-            let problem = "has counts, in which games without a result are draws: make the counts with make-book --unfinished skip, and \
-                serve them without that option";
+            let problem = "this index has counts, in which games without a result are draws: make the counts with make-book --unfinished skip, and \
+                serve the counts without that option";
             return Err(Error::file(source.index.path(), problem));
         }
         self.sources.skip_unfinished = true;

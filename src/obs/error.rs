@@ -197,7 +197,7 @@ mod tests {
         };
         let journal = said(ffi::SQLITE_READONLY_ROLLBACK);
         assert!(
-            journal.starts_with("a.db3-journal is next to it"),
+            journal.starts_with("the file a.db3-journal exists"),
             "{journal}"
         );
         for extended in [
@@ -207,7 +207,7 @@ mod tests {
             ffi::SQLITE_CANTOPEN_DIRTYWAL,
         ] {
             let log = said(extended);
-            assert!(log.starts_with("a.db3-wal is next to it"), "{log}");
+            assert!(log.starts_with("the file a.db3-wal exists"), "{log}");
         }
         for extended in [
             ffi::SQLITE_BUSY,

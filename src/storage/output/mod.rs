@@ -598,13 +598,13 @@ mod tests {
         fs::write(&target, "SQLite format 3\0 and more").unwrap();
         fs::write(&write_ahead_log, "").unwrap();
         let err = AtomicFile::create(&target).unwrap_err().to_string();
-        assert!(err.contains("live.db3-wal is next to it"), "{err}");
+        assert!(err.contains("the file live.db3-wal exists"), "{err}");
         // The database is opened by another program after the run has begun.
         fs::remove_file(&write_ahead_log).unwrap();
         let file = file_of(&target, b"ours");
         fs::write(&write_ahead_log, "").unwrap();
         let err = file.commit().unwrap_err().to_string();
-        assert!(err.contains("live.db3-wal is next to it"), "{err}");
+        assert!(err.contains("the file live.db3-wal exists"), "{err}");
         assert!(fs::read(&target).unwrap().starts_with(b"SQLite"));
         assert_eq!(fs::read(dir.path().join("live.db3.new")).unwrap(), b"ours");
         // The name of another kind of file says nothing.
