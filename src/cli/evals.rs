@@ -240,7 +240,7 @@ pub fn losses(losses: Option<LossSummary>) -> String {
 pub fn left_out(unevaluated: Option<u64>) -> String {
     let count = unevaluated.filter(|count| *count > 0);
     count.map_or_else(String::new, |count| {
-        format!("; {count} left out because they have no evaluation")
+        format!("; {count} left out for lack of an evaluation")
     })
 }
 
