@@ -520,7 +520,7 @@ fn outputs(text: &mut String, report: &Report) {
     if report.totals.ambiguous_castling > 0 {
         *text += &format!(
             "the book leaves out {}, because an inner rook has castling rights, which the format of books cannot \
-             express\n\n",
+             express\n",
             counted(report.totals.ambiguous_castling, "half-move")
         );
     }
