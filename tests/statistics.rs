@@ -422,7 +422,7 @@ fn times_of_all_games_are_not_counted_beside_the_games() {
             known.repeat(10),
             "--clocks=4",
             true,
-            "mean times of the 4 newest of 10 games: --clocks=10 reads all",
+            "the mean times are those of the 4 newest of 10 games: --clocks=10 reads all games",
         ),
     ]
     .into_iter()

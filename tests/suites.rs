@@ -871,7 +871,10 @@ fn evaluations() {
             fs::remove_file(dir.join(out)).unwrap();
             let output = crate::common::run(dir, &*line);
             let said = String::from_utf8(output.stderr).unwrap();
-            assert!(said.contains("; 1 left out for lack of an evaluation"), "{said}");
+            assert!(
+                said.contains("; 1 left out for lack of an evaluation"),
+                "{said}"
+            );
             fs::remove_file(dir.join(out)).unwrap();
         }
         let line = format!("{command} --plies 1 --evals e.evals --eval 3..4");

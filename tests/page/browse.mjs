@@ -504,10 +504,10 @@ const tests = {
 
   async "a game that cannot be read is not a busy server"() {
     const { page, context } = await open(browser, url, "/");
-    await page.route("**/game/*", (route) => route.fulfill({ status: 503, body: "games.pgn: is not where it was" }));
+    await page.route("**/game/*", (route) => route.fulfill({ status: 503, body: "games.pgn: this file is no longer where it was" }));
     await page.goto(new URL(`/?game=${GAME}`, url).href);
     await page.waitForSelector("#notice .banner");
-    assert.match(await text(page, "#notice"), /^This cannot be shown: games\.pgn: is not where it was\./);
+    assert.match(await text(page, "#notice"), /^This cannot be shown: games\.pgn: this file is no longer where it was when the index was made: put the file back, or make the index again\./);
     await context.close();
   },
 
