@@ -73,7 +73,7 @@ pub fn rebuild_if_damaged(
     }
     let name = pgn.display();
     context.say(&format!(
-        "the index of {name} is damaged: making it again\n"
+        "the index of {name} is damaged, so polybook makes it again\n"
     ));
     index.remove_unless(|| index.is_sound())?;
     ensure_built(pgn, index, threads, context, running)
@@ -99,7 +99,7 @@ pub fn ensure_built(
                 if !has_said {
                     let pgn = pgn.display();
                     context.say(&format!(
-                        "another process makes the index of {pgn}: waiting for it\n"
+                        "another process is making the index of {pgn}, so polybook waits for that process\n"
                     ));
                 }
                 has_said = true;

@@ -224,7 +224,7 @@ impl MoveSource {
         drop(shown);
         if options.filter.is_some() && report.counts_nothing() {
             let reason = report.why_none_counts();
-            let problem = format!("{reason}: change the filters, or name another source");
+            let problem = format!("{reason}; change the filters, or name another source");
             return Err(Error::empty(name, problem));
         }
         let mut known = MoveSource::index(&index, options)?;
