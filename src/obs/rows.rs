@@ -83,7 +83,7 @@ pub struct SkippedRows {
 }
 
 /// The reason why a row is skipped whose move is not legal.
-pub(crate) const NOT_LEGAL: &str = "not a legal move there";
+pub(crate) const NOT_LEGAL: &str = "this is not a legal move in the position";
 
 impl SkippedRows {
     /// Counts a row that is skipped because of `reason`.
