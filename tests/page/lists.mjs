@@ -98,12 +98,17 @@ const tests = {
       assert.equal(await page.evaluate(() => scrollY), 0);
       const { y } = await page.locator("#heading").boundingBox();
       assert.ok(y > 0 && y < 844, `the heading of the game is at ${y}`);
+      // The list is that of the position in which the game was opened, although the board went on.
+      await page.click("#dock [data-act=forward]");
+      await page.waitForFunction(() => new URLSearchParams(location.search).get("play"));
+      await followed(page);
       if (closes === "back") await page.goBack();
       else await page.click(closes);
       await page.waitForSelector("#game-moves", { state: "hidden" });
       await followed(page);
+      await reaches(page, "");
       assert.equal(await page.evaluate(() => scrollY), before, closes);
-      assert.equal(await page.evaluate(() => document.activeElement.dataset.game), id);
+      assert.equal(await page.evaluate(() => document.activeElement.dataset.game), id, closes);
       assert.deepEqual(faults, []);
       await context.close();
     }

@@ -130,6 +130,25 @@ const tests = {
     await context.close();
   },
 
+  async "all suggested names are visible in the dialog"() {
+    const names = ["Anna", "Annabel", "Anne", "Annette", "Annika", "Anni"].map((name) => ({ name, games: 5, distance: 0 }));
+    for (const viewport of [{ width: 1440, height: 900 }, { width: 390, height: 844 }]) {
+      const { page, context, faults } = await open(browser, url, "/", { viewport, routes: { "**/suggest?*": (route) => route.fulfill({ json: names }) } });
+      await page.evaluate(() => document.activeElement.blur());
+      await page.keyboard.press("m");
+      await page.locator("#me input").fill("ann");
+      await page.locator("#me [role=option]").last().waitFor();
+      const seen = await page.locator("#me [role=option]").evaluateAll((all) => all.map((one) => {
+        const { left, top, bottom } = one.getBoundingClientRect();
+        return document.elementFromPoint(left + 20, (top + bottom) / 2)?.closest("[role=option]") === one;
+      }));
+      assert.deepEqual(seen, names.map(() => true));
+      assert.deepEqual(faults, []);
+      await page.unrouteAll({ behavior: "ignoreErrors" });
+      await context.close();
+    }
+  },
+
   async "stored texts that are not lists of names are ignored"() {
     for (const text of ['"Tal"', "{}", "[1]", "5", "true", "[null]", '["Carl", " "]', "[", "null"]) {
       const { page, context, faults } = await openWith(text, "/?player=Ann&color=white");

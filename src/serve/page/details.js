@@ -25,7 +25,7 @@ const games = new GamesList(
   byId("games"),
   byId("games-head"),
   (id) => {
-    leaveForGame();
+    leaveForGame(id, session.view.play);
     void go({ game: id }, { push: true, opens: true });
   },
   (sort) => changeShown({ sort }),

@@ -5,7 +5,7 @@
 
 import { byId } from "./dom.js";
 import { replaceNext } from "./history.js";
-import { close } from "./returning.js";
+import { close, lineBefore } from "./returning.js";
 import { servedVariant, session } from "./session.js";
 import { commonPlies, readView, sourceOnly, ucis, withoutFilters } from "./state.js";
 
@@ -119,9 +119,12 @@ export function backToGame() {
   if (session.opened) goInGame(commonPlies(session.view.play, ucis(session.opened.moves)));
 }
 
+/** Closes the open game, and returns to the position of the list from which it was opened. */
 export function closeGame() {
-  close(session.view.game);
-  void go({ game: "" }, { push: true });
+  const { game } = session.view;
+  const play = lineBefore(game);
+  close(game);
+  void go({ game: "", ...(play && { play }) }, { push: true });
 }
 
 /** Goes back to the open game if the line left it. Otherwise closes the game. */
