@@ -3,7 +3,7 @@
 
 import { ask, words } from "./api.js";
 import { byId, fill, p } from "./dom.js";
-import { sum } from "./format.js";
+import { drawn, sum } from "./format.js";
 import { GamesList } from "./games.js";
 import { changeShown } from "./history.js";
 import { go, listResult } from "./navigation.js";
@@ -40,6 +40,16 @@ const openings = new OpeningsTable(byId("openings"), {
 });
 
 /**
+ * Returns the number of games with a result in the counts of a position.
+ * @param {Answer} counts
+ * @param {string} result
+ */
+function gamesWith(counts, result) {
+  const { white, black, wins, losses } = counts;
+  return /** @type {Record<string, number | undefined>} */ ({ "1-0": white, "0-1": black, win: wins, loss: losses })[result] ?? drawn(counts);
+}
+
+/**
  * Requests and shows the details of a position.
  * @param {Answer} counts
  * @param {AbortSignal} signal
@@ -53,7 +63,7 @@ export async function showDetails(counts, signal) {
   const hasGames = !hasOnlyCounts();
   const result = filtered ? "" : view.list;
   const list = result ? put(new URLSearchParams(of), { result }) : of;
-  const counted = hasCounts() ? undefined : sum(tabled);
+  const counted = hasCounts() ? undefined : result ? gamesWith(tabled, result) : sum(tabled);
   if (session.prepared) return showPreparedGames("theirs", sans);
   const listed = games.show({ question: list, hasGames, sans, player, whose: undefined, open: view.game, sort: view.sort, result, choosesResult: !filtered && !opened, counted }).then(() => {
     if (!signal.aborted && !session.opened) comeBack(table.buttons()[0]);

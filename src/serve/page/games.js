@@ -16,7 +16,7 @@ import { namesIn, put } from "./state.js";
  * @property {boolean} hasGames Whether a source contains games, instead of only counts. Otherwise the list is empty.
  * @property {string} result The result of the listed games, or an empty string for all.
  * @property {boolean} choosesResult Whether the list offers the results: not if a filter chooses one.
- * @property {number | undefined} counted The number of games in the counts of the position, if the same sources have them.
+ * @property {number | undefined} counted The number of games with the result in the counts of the position, if the same sources have them.
  * @property {Map<string, string>} sans The moves of the position in SAN, by their UCI notation.
  * @property {string} player The names of the player whose results are shown, one on each line, or an empty string.
  * @property {{ chosen: string, theirs: number, yours: number, choose: (whose: string) => void } | undefined} whose In a preparation,
@@ -137,10 +137,10 @@ export class GamesList {
     const copies = this.#games.reduce((all, game) => all + (game.copies ?? 0), 0);
     const shown = `${number(this.#games.length)} of ${number(this.#total)}${copies ? ` · ${counted(copies, "duplicate")} hidden` : ""}`;
     // The list and the counts of the moves may differ by a few games, which looks like an error.
-    const all = listed.result ? undefined : listed.counted;
+    const all = listed.counted;
     const duplicates = listed.question.get("duplicates") === "once" ? "" : "counts duplicates, and ";
     const isSame = all === undefined || all === this.#total || (all === this.#total + copies && this.#next === null);
-    const foot = p("foot", span("", shown, ...(isSame ? [] : [" ", small(`The table of moves has ${counted(all)}. It ${duplicates}leaves out games that end here.`)])));
+    const foot = p("foot", span("", shown, ...(isSame ? [] : [" ", small(`The ${listed.result ? "bar" : "table of moves"} has ${counted(all)}. It ${duplicates}leaves out games that end here.`)])));
     if (this.#next !== null) foot.append(button({ "data-focus": "more-games" }, ["Show more"], () => void this.#more(listed)));
     fill(this.#place, div("card games", list, foot));
   }
