@@ -23,7 +23,6 @@ use super::{
     input::{check_output, file_of, in_memory, output_name, pgn_inputs},
     progress::Bar,
     resources::ResourceArgs,
-    signals,
     usage::Usage,
 };
 
@@ -284,13 +283,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         None => "reading evaluations",
     };
     let bar = Bar::of_phase(phase, &make.meter, context);
-    let advice = |journal: &Path| {
-        let journal = journal.display();
-        format!("{journal} keeps the evaluations: repeat the command to continue")
-    };
-    signals::set_advice(claimed.journal().map(advice));
     let report = claimed.finish(&positions)?;
-    signals::set_advice(None);
     drop(bar);
     let mut document = serde_json::to_value(&report)?;
     document["path"] = output_name(&args.out).into();

@@ -14,16 +14,16 @@ use std::{
     time::Duration,
 };
 
-use polybook::{evals::end_engines, storage::output::discard_all};
+use polybook::{
+    evals::{end_engines, kept_journal},
+    storage::output::discard_all,
+};
 
 /// Whether a signal is ending the program.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// A function that is called before a signal ends the program, for example to complete the requests of the server.
 static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
-
-/// The end of the message if a signal ends the program: how the user can continue the command.
-static ADVICE: Mutex<Option<String>> = Mutex::new(None);
 
 type Farewell = Box<dyn FnOnce() + Send>;
 
@@ -87,8 +87,10 @@ fn end(status: i32) -> ! {
     for step in [say_farewell, end_engines, discard_all] {
         let _ = panic::catch_unwind(step);
     }
-    let advice = ADVICE.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));
+    let advice = kept_journal().map_or_else(String::new, |journal| {
+        let journal = journal.display();
+        format!("; {journal} keeps the evaluations: repeat the command to continue")
+    });
     // A terminal that does not accept text must not delay the end, so another thread prints the line.
     let (sender, receiver) = mpsc::channel();
     let say = move || {
@@ -118,11 +120,6 @@ pub fn give_way() {
     while ENDING.load(Ordering::SeqCst) {
         thread::park();
     }
-}
-
-/// Sets the end of the message that is printed if a signal ends the program. `None` removes it.
-pub fn set_advice(advice: Option<String>) {
-    *ADVICE.lock().unwrap_or_else(PoisonError::into_inner) = advice;
 }
 
 /// Sets the function that is called when a signal ends the program, before unfinished files are removed. The function

@@ -83,11 +83,6 @@ impl Analyst<'_> {
         })
     }
 
-    /// Returns the path of the journal.
-    pub(super) fn journal(&self) -> &Path {
-        self.journal.path()
-    }
-
     /// Evaluates positions on several threads. Skips positions that the journal or the store `before` already evaluates
     /// with enough nodes. `meter` shows the progress. Returns the evaluations and the journal that contains them.
     ///

@@ -10,6 +10,7 @@ use std::{
     fs::{self, File, TryLockError},
     io::{self, BufRead, BufReader, Read, Seek, Write},
     path::{Path, PathBuf},
+    sync::Mutex,
 };
 
 use serde::Serialize;
@@ -18,6 +19,7 @@ use super::layout::{EvalRecord, RECORD};
 use crate::{
     error::{At, Error, Result, reason},
     storage::output::{FileId, RemovedAtEnd, parent, refuse_append_only, shortened},
+    task,
 };
 
 /// The size in bytes of the head of a journal entry: the length of its content and a checksum.
@@ -25,6 +27,16 @@ const HEAD: usize = 8;
 
 /// The maximum number of bytes of the engine's settings, which are the first entry of a journal.
 const LONGEST_SETTINGS: usize = 1 << 20;
+
+/// The journal of this process and the identity of its file, if the journal contains evaluations.
+static KEPT: Mutex<Option<(PathBuf, FileId)>> = Mutex::new(None);
+
+/// Returns the path of the journal from which the next run can continue if this process ends now. Returns `None` if this
+/// process has no journal that contains evaluations, or if another program has moved or replaced the journal.
+pub fn kept_journal() -> Option<PathBuf> {
+    let (path, id) = task::lock(&KEPT).clone()?;
+    (FileId::of(&path).ok()? == Some(id)).then_some(path)
+}
 
 /// The name and the settings of an engine. They are stored in a journal, which can only be continued with equal
 /// settings.
@@ -112,8 +124,9 @@ impl Journal {
             return Ok((journal, records));
         }
         journal.end = whole as u64;
-        if records.is_empty() {
-            journal.mark_as_empty()?;
+        match records.is_empty() {
+            true => journal.mark_as_empty()?,
+            false => journal.set_kept(),
         }
         Ok((journal, records))
     }
@@ -141,12 +154,13 @@ impl Journal {
         self.removed_at_end = None;
     }
 
-    /// Clears the journal and writes `first`, the settings of the engine, as its first entry.
-    /// Returns the path of the journal.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// Stores that [`kept_journal`] returns the journal.
+    fn set_kept(&self) {
+        let id = FileId::of_open(&self.file).ok();
+        *task::lock(&KEPT) = id.map(|id| (self.path.clone(), id));
     }
 
+    /// Clears the journal and writes `first`, the settings of the engine, as its first entry.
     fn begin(&mut self, first: &[u8]) -> Result<()> {
         self.end = 0;
         self.mark_as_empty()?;
@@ -161,10 +175,15 @@ impl Journal {
 
     /// Appends an evaluation to the journal.
     pub(super) fn push(&mut self, record: &EvalRecord) -> Result<()> {
-        if self.is_empty {
+        let is_first = self.is_empty;
+        if is_first {
             self.mark_as_used();
         }
-        self.append(&record.to_bytes())
+        self.append(&record.to_bytes())?;
+        if is_first {
+            self.set_kept();
+        }
+        Ok(())
     }
 
     /// Appends an entry to the journal. First truncates the file after the last complete entry, because an earlier
@@ -223,6 +242,7 @@ impl Drop for Journal {
             // If this fails, the next run reads the journal, which contains no evaluations.
             let _ = fs::remove_file(&self.path);
         }
+        *task::lock(&KEPT) = None;
         // If unlocking fails, closing the file releases the lock.
         let _ = self.file.unlock();
     }

@@ -259,12 +259,6 @@ pub struct ClaimedEvals<'a> {
 }
 
 impl ClaimedEvals<'_> {
-    /// Returns the path of the journal, which keeps the engine's evaluations until the output is complete. Returns `None`
-    /// if no engine is set.
-    pub fn journal(&self) -> Option<&Path> {
-        self.analyst.as_ref().map(Analyst::journal)
-    }
-
     /// Reads the inputs, lets the engine evaluate `positions`, and writes the output, which replaces the target only
     /// when it is complete. The engine skips positions that the output already evaluates with at least as many nodes.
     ///

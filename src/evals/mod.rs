@@ -38,6 +38,7 @@ use serde::Serialize;
 pub(crate) use self::{analysis::check_room, games::evaluation};
 pub use self::{
     analysis::{EngineOptions, Positions, read_positions},
+    journal::kept_journal,
     layout::{Eval, Score, eval_key},
     loss::MaxLoss,
     maker::{ClaimedEvals, EvalsFormat, MakeEvals},
