@@ -473,16 +473,11 @@ done
     until("the engine thinks", || dir.join("slow").exists());
     // Another run keeps off the journal.
     let error = fails(dir, line, 1);
-<<<<<<< HEAD
     assert!(
         error.contains("another run of polybook is writing this output"),
         "{error}"
     );
-    run.ends_by(SIGNALS[0]);
-=======
-    assert!(error.contains("another run is writing it"), "{error}");
     run.ends_with_advice(SIGNALS[0], advice);
->>>>>>> f3a9b819 (Name the journal when an evaluation run is interrupted)
     fs::write(dir.join("fast"), "").unwrap();
     let report = crate::common::ok_json(dir, &*format!("{line} --json"));
     let numbers = ["evaluated", "known"].map(|fact| report["engine"][fact].as_u64().unwrap());

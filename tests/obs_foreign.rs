@@ -696,7 +696,10 @@ fn every_command_that_reads_all_rows_names_those_that_it_cannot_use() {
     ok(at, "verify odd.db3");
     insert(&format!("('{START}', 'e2e5', 1, 3, 0, 0)"));
     let error = fails(at, "verify odd.db3", 1);
-    assert!(error.contains("this is not a legal move in the position"), "{error}");
+    assert!(
+        error.contains("this is not a legal move in the position"),
+        "{error}"
+    );
     let output = run(at, "repertoire gaps odd.db3 --color white --against e4.pgn");
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("1 row skipped"), "{error}");
