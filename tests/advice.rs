@@ -420,27 +420,27 @@ fn advice_of_the_server_works() {
     for (request, advice, followed) in [
         (
             "/book.bin?minGame=1&player=Ann&opponent=Bob&source=duel",
-            "opponent: choose the color of the player too",
+            "add the parameter color",
             "/book.bin?minGame=1&player=Ann&opponent=Bob&color=white&source=duel",
         ),
         (
             "/book.bin?minGame=1&player=Ann&result=win&source=duel",
-            "result: choose the color of the player too",
+            "add the parameter color",
             "/book.bin?minGame=1&player=Ann&result=win&color=white&source=duel",
         ),
         (
             "/book.bin?minGame=1&event=x&source=duel",
-            "make-book has no such filter; remove it",
+            "a book cannot be made with this filter: remove the parameter",
             "/book.bin?minGame=1&source=duel",
         ),
         (
             "/book.bin?minGame=1&speeds=bullet,rapid&source=duel",
-            "choose adjacent speeds",
+            "name adjacent speeds",
             "/book.bin?minGame=1&speeds=bullet,blitz,rapid&source=duel",
         ),
         (
             "/book.bin?minGame=1&speeds=classical&source=duel",
-            "make-book filters ultraBullet to rapid only",
+            "only by the speeds from ultraBullet to rapid",
             "/book.bin?minGame=1&speeds=blitz&source=duel",
         ),
         (
@@ -450,53 +450,53 @@ fn advice_of_the_server_works() {
         ),
         (
             "/prepare?player=Ann&me=Bob&color=white&edits=e2e4&source=duel",
-            "name it with repertoire",
+            "name the repertoire with the parameter repertoire",
             "/prepare?player=Bob&me=Ann&color=black&edits=e2e4&repertoire=mine&source=duel",
         ),
-        ("/scores", "by: missing; write rating", "/scores?by=rating"),
+        ("/scores", "write by=rating", "/scores?by=rating"),
         (
             "/player?player=Ann",
-            "color: missing; write white, black or both",
+            "the parameter color is missing: write white, black or both",
             "/player?player=Ann&color=both&source=duel",
         ),
         (
             "/lichess?opponentRating=2000-&source=duel",
-            "name a player",
+            "add the parameter player",
             "/lichess?opponentRating=2000-&player=Ann&source=duel",
         ),
         (
             "/lichess?result=win&source=duel",
-            "name one",
+            "add the parameter player",
             "/lichess?result=win&player=Ann&source=duel",
         ),
         (
             "/lichess?color=white&opponent=Bob&source=duel",
-            "name a player too, or leave it out",
+            "add the parameter player, or remove color",
             "/lichess?color=white&opponent=Bob&player=Ann&source=duel",
         ),
         (
             "/lichess?player=",
-            "empty; write a name",
+            "is empty: write a name",
             "/lichess?player=Ann&source=duel",
         ),
         (
             "/lichess?since=x",
-            "since: write YYYY-MM or YYYY",
+            "write a date as YYYY-MM or YYYY",
             "/lichess?since=2020-01",
         ),
         (
             "/lichess?player=Ann",
-            "leave it out, or ask another source",
+            "choose another source",
             "/lichess?player=Ann&source=duel",
         ),
         (
             "/games?source=li",
-            "ask another source",
+            "choose another source",
             "/games?source=duel",
         ),
         (
             "/suggest",
-            "field: missing; write player, event or opening",
+            "the parameter field is missing: write player, event or opening",
             "/suggest?field=player",
         ),
     ] {
@@ -801,7 +801,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "tree s.bin --out a5.pgn.gz",
-            "name it without .gz",
+            "choose a name without .gz",
             "tree s.bin --out a5.pgn",
         ),
         (
@@ -811,17 +811,17 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "prepare --index duel.idx --player Ann --opponent Bob",
-            "prepare needs --color white or --color black",
+            "give --color white or --color black",
             "prepare --index duel.idx --player Ann --opponent Bob --color white",
         ),
         (
             "prepare --index duel.idx --player Ann --color white",
-            "prepare needs --opponent NAME and --player NAME",
+            "give the opponent's name with --opponent and your name with --player",
             "prepare --index duel.idx --player Ann --opponent Bob --color white",
         ),
         (
             "prepare --index duel.idx --player Ann --opponent Bob --color white --lines 0 --out a7.pgn",
-            "leave one of the two out",
+            "remove one of the two options",
             "prepare --index duel.idx --player Ann --opponent Bob --color white --lines 0 && prepare --index duel.idx --player Ann --opponent Bob --color white --out a7.pgn",
         ),
         (
@@ -831,12 +831,12 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "repertoire build duel.pgn --color white --player Ann --white Bob --out a9.pgn --min-game 1",
-            "give all names with one of them",
+            "give all names with one of these options",
             "repertoire build duel.pgn --color white --player Ann --player Bob --out a9.pgn --min-game 1",
         ),
         (
             "repertoire new duel.pgn --reference duel.pgn",
-            "--earlier compares each with those before it",
+            "--earlier compares each game only with earlier games",
             "repertoire new duel.pgn --reference duel.pgn --earlier",
         ),
         (
@@ -856,7 +856,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "verify twice.epd",
-            "leave these entries out",
+            "remove these entries",
             "verify once.epd",
         ),
         (
@@ -866,37 +866,37 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "moves --index full.idx --player A --opponent-rating x",
-            "write 2000-2199, 2000- or -2199",
+            "such as 2000-2199, 2000- or -2199",
             "moves --index full.idx --player A --opponent-rating -2199",
         ),
         (
             "moves --index li.idx --player A",
-            "needs games, and this source has only counts: ask another source",
+            "has only counts, but games are needed for player: choose another source",
             "moves --index full.idx --player A",
         ),
         (
             "moves --index big.idx --clocks",
-            "unpack it and index it again",
+            "unpack the file and make the index again",
             "make-book big.pgn --explorer big2.idx && moves --index big2.idx --clocks",
         ),
         (
             "merge-index full.idx plain.idx --out a13.idx",
-            "make one of them again",
+            "make one of the two again",
             "merge-index full.idx duel.idx --out a13.idx",
         ),
         (
             "merge-index li.idx full.idx --out a14.idx",
-            "add up the counts with make-book, and make an index of the sum",
+            "add up the counts with make-book, and make an index from the sum",
             "make-book li.counts li.counts --explorer a14.idx",
         ),
         (
             "make-book a.7z --bin a15.bin",
-            "unpack it and name the files in it",
+            "unpack the archive and name the files in it",
             "make-book en.pgn --min-game 1 --bin a15.bin",
         ),
         (
             "make-book none.counts atomic.counts --counts a16.counts",
-            "add up those of one variant",
+            "add up only counts of one variant",
             "make-book none.counts none.counts --counts a16.counts",
         ),
         (
@@ -906,12 +906,12 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "merge-book s.obs.db3 atomic.obs.db3 --out a18.obs.db3",
-            "merge databases of one variant",
+            "merge only databases of one variant",
             "merge-book s.obs.db3 s.obs.db3 --out a18.obs.db3",
         ),
         (
             "make-book cut.pgn.gz --min-game 1 --bin a19.bin",
-            "unpack or download it again",
+            "unpack or download the file again",
             "make-book en.pgn.gz --min-game 1 --bin a19.bin",
         ),
         (
@@ -931,22 +931,22 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "prepare --index li.idx --player A --opponent B --color white",
-            "ask another source",
+            "choose another source",
             "prepare --index duel.idx --player Ann --opponent Bob --color white",
         ),
         (
             "openings --index li.idx --player A",
-            "ask another source",
+            "choose another source",
             "openings --index full.idx --player A",
         ),
         (
             "games --index li.idx",
-            "ask another source",
+            "choose another source",
             "games --index full.idx",
         ),
         (
             "moves --index li.idx --unfinished skip",
-            "ask another source",
+            "choose another source",
             "moves --index full.idx --unfinished skip",
         ),
     ] {

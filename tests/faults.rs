@@ -902,7 +902,7 @@ fn an_error_of_the_system_is_not_called_damage() {
                 let error = String::from_utf8_lossy(&outcome.output.stderr);
                 let is_as_before = outcome.output.stderr == sound.output.stderr;
                 // An old output that cannot be examined is kept.
-                let is_in_place = error.contains("or it cannot be looked at: it is kept as");
+                let is_in_place = error.contains("or cannot be examined: it is kept as");
                 assert!(
                     outcome.output.status.success()
                         || is_as_before

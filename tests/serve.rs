@@ -164,7 +164,8 @@ fn a_name_that_no_game_has_is_answered_with_names_like_it() {
     ] {
         let refused = served.get(path);
         assert_eq!(refused.status, 400, "{path}");
-        let problem = "no player has the whole name \"Morfy, Paul\": did you mean \"Morphy, Paul\"";
+        let problem =
+            "no player has exactly the name \"Morfy, Paul\": did you mean \"Morphy, Paul\"";
         assert!(refused.text().starts_with(problem), "{refused:?}");
     }
     for path in [
@@ -191,7 +192,7 @@ fn a_name_of_the_user_that_no_game_has_is_warned_of() {
             },
         );
         let log = fs::read_to_string(dir.path().join("log")).unwrap();
-        let warning = "warning: --me: no player has the whole name \"Morfy, Paul\": did you mean \"Morphy, Paul\"";
+        let warning = "warning: --me: no player has exactly the name \"Morfy, Paul\": did you mean \"Morphy, Paul\"";
         assert_eq!(log.contains(warning), warned, "{log}");
     }
 }
@@ -1468,7 +1469,9 @@ fn a_second_server_waits_until_the_first_has_made_the_index() {
     let mut second = start("second");
     let third = start("third");
     for log in ["second", "third"] {
-        until("it waits", || says(log, "another process makes the index"));
+        until("it waits", || {
+            says(log, "another process is making the index")
+        });
     }
     // A waiting server exits on a signal.
     assert_eq!(end(third), Some(143));

@@ -146,7 +146,7 @@ impl Replaced {
         };
         let kept = is_changed.then(|| keep(&self.path, &target.path, ".old"))??;
         Some(format!(
-            "the new output is complete, but the old one may contain files of another program: it is kept as {kept}"
+            "the new output is complete, but the old one was changed by another program or cannot be examined: it is kept as {kept}"
         ))
     }
 }
