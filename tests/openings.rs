@@ -236,7 +236,7 @@ fn tables_of_openings() {
         "{output:?}"
     );
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said, "1 more: --limit 3 lists them\n");
+    assert_eq!(said, "1 more: --limit 3 lists all of them\n");
     let limited = ok_json(dir.path(), "openings --index idx --json -q --limit 2");
     assert_eq!(limited["openings"].as_array().unwrap().len(), 2);
     assert_eq!(limited["games"], 4);

@@ -124,7 +124,8 @@ fn what_cannot_be_indexed_is_named() {
             "{error}"
         );
         let error = fails(dir, &*format!("{command} --index - {last}"), 2);
-        let said = "games from standard input are not kept: write them to a file";
+        let said =
+            "an index of games from standard input cannot be kept: write the games to a file";
         assert!(error.contains(said), "{error}");
         #[cfg(unix)]
         {
@@ -132,7 +133,7 @@ fn what_cannot_be_indexed_is_named() {
             let _ = fs::remove_file(dir.join("pipe"));
             crate::common::make_fifo(&dir.join("pipe"));
             let error = fails(dir, &*format!("{command} --index pipe {last}"), 2);
-            let said = "games from pipe, a pipe or a device, are not kept";
+            let said = "an index of games from pipe, a pipe or a device, cannot be kept";
             assert!(error.contains(said), "{error}");
         }
     }

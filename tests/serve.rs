@@ -201,42 +201,33 @@ fn a_name_of_the_user_that_no_game_has_is_warned_of() {
 fn numbers_out_of_range_are_refused() {
     let (_dir, served) = famous();
     for (path, range) in [
-        ("/games?skip=10001", "skip: write a number from 0 to 10000"),
-        ("/games?limit=201", "limit: write a number from 0 to 200"),
-        (
-            "/games?minPly=65536",
-            "minPly: write a number from 0 to 65535",
-        ),
-        (
-            "/lichess?minPly=65536",
-            "minPly: write a number from 0 to 65535",
-        ),
+        ("/games?skip=10001", "write a number from 0 to 10000"),
+        ("/games?limit=201", "write a number from 0 to 200"),
+        ("/games?minPly=65536", "write a number from 0 to 65535"),
+        ("/lichess?minPly=65536", "write a number from 0 to 65535"),
         (
             "/prepare?player=x&color=white&me=y&lines=51",
-            "lines: write a number from 0 to 50",
+            "write a number from 0 to 50",
         ),
-        ("/book.bin?depth=0", "depth: write a number from 1 to 600"),
-        ("/book.bin?depth=601", "depth: write a number from 1 to 600"),
-        (
-            "/book.bin?minGame=0",
-            "minGame: write a number from 1 to 1000000",
-        ),
+        ("/book.bin?depth=0", "write a number from 1 to 600"),
+        ("/book.bin?depth=601", "write a number from 1 to 600"),
+        ("/book.bin?minGame=0", "write a number from 1 to 1000000"),
         (
             "/repertoire.pgn?side=white&reach=10001",
-            "reach: write a number from 1 to 10000",
+            "write a number from 1 to 10000",
         ),
         (
             "/gaps?side=white&repertoire=x&limit=10001",
-            "limit: write a number from 0 to 10000",
+            "write a number from 0 to 10000",
         ),
         (
             "/suggest?field=player&text=m&limit=51",
-            "limit: write a number from 0 to 50",
+            "write a number from 0 to 50",
         ),
     ] {
         let refused = served.get(path);
         assert_eq!(refused.status, 400, "{path}");
-        assert!(refused.text().starts_with(range), "{path}: {refused:?}");
+        assert!(refused.text().contains(range), "{path}: {refused:?}");
     }
     // Lichess's API shortens these lists.
     let answer = served.json("/lichess?moves=99999&topGames=99&recentGames=99");

@@ -108,7 +108,10 @@ fn suggested_players_count_duplicates_once_and_their_games_against_others() {
     let refusal = served.get("/suggest?field=event&text=b&with=Ann");
     assert_eq!(
         (refusal.status, refusal.text().trim_end()),
-        (400, "duplicates, with: only of players; write field=player")
+        (
+            400,
+            "the parameters duplicates and with apply only to players: write field=player"
+        )
     );
 }
 
@@ -515,7 +518,7 @@ fn a_list_that_is_longer_than_the_limit_of_skip_says_so() {
     assert!(
         refused
             .text()
-            .starts_with("skip: write a number from 0 to 10000")
+            .contains("\"10001\": write a number from 0 to 10000")
     );
     assert_eq!(served.json("/games?skip=9990")["next"], Value::Null);
 }

@@ -55,7 +55,7 @@ fn game_id(text: &str) -> Result<GameId, String> {
             Ok(GameId::Lichess(id[..8].to_owned()))
         }
         8 | 12 if path.is_some() && !is_page => Err(
-            "an index does not contain ids of digits alone: write the number of the game that polybook games lists"
+            "a Lichess id that consists only of digits cannot be looked up: write the number of the game that polybook games lists"
                 .to_owned(),
         ),
         _ => Err(
@@ -125,7 +125,7 @@ mod tests {
         // Ids at Lichess are random, so one may be a word.
         assert_eq!(game_id("analysis"), id("analysis"));
         let of_digits = game_id("https://lichess.org/12345678/white").unwrap_err();
-        assert!(of_digits.contains("ids of digits alone"), "{of_digits}");
+        assert!(of_digits.contains("consists only of digits"), "{of_digits}");
         for wrong in [
             "-1",
             "",

@@ -131,7 +131,7 @@ pub fn refuse_stream(argument: &Path) -> Result<(), Usage> {
         false => format!("{}, a pipe or a device,", argument.display()),
     };
     Err(Usage(format!(
-        "games from {stream} are not kept: write them to a file, or make an index with make-book"
+        "an index of games from {stream} cannot be kept: write the games to a file, or make an index with make-book"
     )))
 }
 

@@ -140,7 +140,7 @@ fn truncate<T>(rows: &mut Vec<T>, args: &Args, context: Context) {
     rows.truncate(limit);
     if more > 0 {
         let all = limit + more;
-        context.say(&format!("{more} more: --limit {all} lists them\n"));
+        context.say(&format!("{more} more: --limit {all} lists all of them\n"));
     }
 }
 

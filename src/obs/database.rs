@@ -331,7 +331,7 @@ pub enum DatabaseFault {
     Checksum,
     /// Rows have values that cannot be used: an EPD that is no position, a move that is not legal, or a number that is
     /// not one of games.
-    #[error("{} cannot be used, the first: {}", counted(.0.rows, "row"), .0.example.as_deref().unwrap_or_default())]
+    #[error("{} cannot be used; the first of these rows is {}", counted(.0.rows, "row"), .0.example.as_deref().unwrap_or_default())]
     UnusableRows(SkippedRows),
 }
 

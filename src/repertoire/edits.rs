@@ -41,7 +41,7 @@ impl Edits {
             }
             let pos = &line.positions()[before.len()];
             if pos.turn() != color {
-                let problem = "the last move is not one of the repertoire's side";
+                let problem = "the last move does not belong to the side of the repertoire";
                 return Err(format!("{edit}: {problem}"));
             }
             let mut cut = RemovedMoves::default();
@@ -119,7 +119,7 @@ mod tests {
             ("-", "a line is empty"),
             (
                 "-e2e4,c7c5",
-                "-e2e4,c7c5: the last move is not one of the repertoire's side",
+                "-e2e4,c7c5: the last move does not belong to the side of the repertoire",
             ),
         ] {
             let refused = Edits::parse(text, Variant::Standard, Color::White).unwrap_err();

@@ -305,7 +305,8 @@ impl MoveSource {
     pub fn without(&self, removed: &RemovedMoves, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let path = options.directory.join("edited.pgn");
         let Some(pgn) = &self.pgn else {
-            let problem = "the repertoire is not a PGN file: moves are removed from PGN only";
+            let problem =
+                "the repertoire is not a PGN file, but moves can be removed only from PGN";
             return Err(Error::file(&path, problem));
         };
         let out = RepertoireFile::create(&path, true)?;

@@ -159,7 +159,8 @@ impl ServedRepertoire {
     pub(super) fn pgn_file(&self) -> Result<&RepertoirePgn, Refusal> {
         self.known.pgn().ok_or_else(|| {
             let name = &self.name;
-            let problem = format!("repertoire: {name} is not a PGN file, and only PGN is edited");
+            let problem =
+                format!("the repertoire {name} is not a PGN file, but only PGN can be edited");
             Refusal::bad(problem)
         })
     }

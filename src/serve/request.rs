@@ -628,7 +628,11 @@ impl Parameters {
         };
         let number = digits(text).filter(|number| range.contains(number));
         let (first, last) = (range.start(), range.end());
-        let problem = || format!("{name}: write a number from {first} to {last}, not \"{text}\"");
+        let problem = || {
+            format!(
+                "the parameter {name} has the value \"{text}\": write a number from {first} to {last}"
+            )
+        };
         number.map(Some).ok_or_else(|| Refusal::bad(problem()))
     }
 
@@ -874,23 +878,23 @@ mod tests {
         for (query, problem) in [
             (
                 "skip=10001",
-                "skip: write a number from 0 to 10000, not \"10001\"; narrow the games with filters",
+                "the parameter skip has the value \"10001\": write a number from 0 to 10000; narrow the games with filters",
             ),
             (
                 "limit=201",
-                "limit: write a number from 0 to 200, not \"201\"",
+                "the parameter limit has the value \"201\": write a number from 0 to 200",
             ),
             (
                 "limit=99999999999",
-                "limit: write a number from 0 to 200, not \"99999999999\"",
+                "the parameter limit has the value \"99999999999\": write a number from 0 to 200",
             ),
             (
                 "limit=-1",
-                "limit: write a number from 0 to 200, not \"-1\"",
+                "the parameter limit has the value \"-1\": write a number from 0 to 200",
             ),
             (
                 "ratings=9999",
-                "ratings: unknown value \"9999\"; write ratings from 0 to 4000, or unknown",
+                "the parameter ratings has the unknown value \"9999\"; write ratings from 0 to 4000, or unknown",
             ),
         ] {
             let refusal = Request::parse(Route::Games, query).unwrap_err();

@@ -300,7 +300,8 @@ impl AppState {
             return self.cached(key, Content::json(&found)?);
         }
         if field != Some(SuggestField::Player) {
-            let problem = "duplicates, with: only of players; write field=player";
+            let problem =
+                "the parameters duplicates and with apply only to players: write field=player";
             return Err(Refusal::bad(problem));
         }
         let counted = found.into_iter().map(|suggestion| {
