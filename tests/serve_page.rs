@@ -1001,11 +1001,11 @@ fn moves_that_a_user_adds_belong_to_the_repertoire() {
         ),
         (
             &*format!("{mine}&edits=e2e5"),
-            "the parameter edits contains a line",
+            "the parameter edits cannot be read: ",
         ),
         (
             &*format!("{mine}&edits=e2e4;"),
-            "the parameter edits contains an empty line",
+            "the parameter edits cannot be read: a line is empty",
         ),
     ] {
         for route in ["/repertoire", "/gaps", "/repertoire.pgn"] {
@@ -1115,21 +1115,24 @@ fn a_move_that_a_user_removes_leaves_the_repertoire_with_its_subtree() {
     assert_eq!(refusal.status, 400);
     assert_eq!(
         refusal.text().trim_end(),
-        "repertoire: mine has no move in the first position"
+        "the repertoire mine has no move in the first position"
     );
     // The file stays as it is, and other requests get it unchanged.
     assert_eq!(fs::read_to_string(dir.join("mine.pgn")).unwrap(), pgn);
     assert_eq!(served.get(&format!("/repertoire.pgn?{mine}")).text(), pgn);
 
     for (wrong, why) in [
-        ("side=white&edits=-", "edits: a line is empty"),
+        (
+            "side=white&edits=-",
+            "the parameter edits cannot be read: a line is empty",
+        ),
         (
             "side=white&edits=-e2e4,c7c5",
-            "edits: -e2e4,c7c5: the last move is not",
+            "the parameter edits cannot be read: -e2e4,c7c5: the last move does not",
         ),
         (
             "side=black&edits=-e2e4,c7c5",
-            "repertoire: mine is not a PGN file",
+            "the repertoire mine is not a PGN file",
         ),
     ] {
         for route in ["/repertoire", "/gaps", "/repertoire.pgn"] {
