@@ -329,7 +329,7 @@ fn advice_works() {
         // Suites that would be empty.
         (
             "convert s.bin e1.epd --plies 9",
-            "no line has 9 half-moves; the longest has 1: take fewer half-moves\n",
+            "no line has 9 half-moves, and the longest line has 1: take fewer half-moves\n",
             "convert s.bin e1.epd --plies 1",
         ),
         (
@@ -349,7 +349,7 @@ fn advice_works() {
         ),
         (
             "make-book en.pgn --suite e5.epd --plies 1",
-            "keep lines of fewer games (--min-game)",
+            "give a smaller --min-game",
             "make-book en.pgn --suite e5.epd --plies 1 --min-game 1",
         ),
         (
@@ -969,7 +969,7 @@ fn advice_about_a_fen_leads_to_a_position() {
         ),
         (
             "4k3/8/8/8/8/8/8/4K2R w K - 0 1 moves e1g1",
-            "remove \"moves e1g1\"",
+            "the text \"moves e1g1\" follows the position: remove this text",
             "4k3/8/8/8/8/8/8/4K2R w K - 0 1",
         ),
     ] {

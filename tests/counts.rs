@@ -662,12 +662,12 @@ fn rows_that_cannot_be_name_their_part() {
         (
             "key",
             Some(Column::Bool(vec![true])),
-            "column \"key\" is BOOLEAN",
+            "column \"key\" has the type BOOLEAN",
         ),
         (
             "wins twice",
             Some(long(&[Some(5)])),
-            "several columns \"wins\"",
+            "several columns named \"wins\"",
         ),
     ];
     for (i, (name, column, told)) in cases.into_iter().enumerate() {

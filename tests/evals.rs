@@ -1428,7 +1428,10 @@ fn an_engine_is_asked_without_the_clocks_of_games() {
     let line =
         "evals -q --out my.evals --engine ./engine.sh --nodes 1000 --jobs 1 --positions games.pgn";
     let error = fails(dir.path(), &*format!("{line} --option Hsah=64"), 1);
-    assert!(error.contains("has no option Hsah; it has Hash"), "{error}");
+    assert!(
+        error.contains("has no option Hsah: name one of Hash"),
+        "{error}"
+    );
     let report = ok_json(dir.path(), &*format!("{line} --json --option hash=1"));
     assert_eq!(report["engine"]["variations"], 2, "{report}");
     let asked = fs::read_to_string(dir.path().join("asked")).unwrap();

@@ -591,7 +591,7 @@ fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
         1,
     );
     assert!(
-        error.contains("no line has 9 half-moves; the longest has 5"),
+        error.contains("no line has 9 half-moves, and the longest line has 5"),
         "{error}"
     );
     let error = fails(
