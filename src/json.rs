@@ -65,7 +65,7 @@ mod tests {
         ];
         assert_eq!(
             to_string(&numbers).unwrap(),
-            "[2.4,33.333333,-0.3,70.0,1e-9,1e300,0.0]"
+            "[2.4,33.333333,-0.3,70.0,1e-9,1e+300,0.0]"
         );
         let document = serde_json::json!({"share": 1.0 / 3.0, "text": "a\"b", "games": 7});
         assert_eq!(

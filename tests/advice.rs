@@ -9,6 +9,7 @@ const ENDGAME: &str = "4k3/8/8/8/8/8/8/4K2R w K -";
 
 /// Two games between two players, each with one color in each.
 const DUEL: &str = "\
+[Event \"Cup\"]
 [White \"Ann\"]
 [Black \"Bob\"]
 [Date \"2020.01.01\"]
@@ -333,7 +334,7 @@ fn advice_works() {
             "convert s.bin e1.epd --plies 1",
         ),
         (
-            "convert s.bin e2.epd --plies 1 --from frc.epd --variant fischerandom",
+            "convert s.bin e2.epd --plies 1 --from once.epd",
             "start where the source has moves (--from)\n",
             "convert s.bin e2.epd --plies 1 --from start.epd",
         ),
@@ -386,10 +387,6 @@ fn advice_about_sources_of_the_server_works() {
 
     let dir = files();
     let dir = dir.path();
-    ok(
-        dir,
-        "make-book -q en.pgn --counts li.counts --by speed,rating,month",
-    );
     advised(
         dir,
         &["serve", "li.counts"],
@@ -429,7 +426,7 @@ fn advice_of_the_server_works() {
             "/book.bin?minGame=1&player=Ann&result=win&color=white&source=duel",
         ),
         (
-            "/book.bin?minGame=1&event=x&source=duel",
+            "/book.bin?minGame=1&event=Cup&source=duel",
             "a book cannot be made with this filter: remove the parameter",
             "/book.bin?minGame=1&source=duel",
         ),
@@ -486,12 +483,12 @@ fn advice_of_the_server_works() {
         ),
         (
             "/lichess?player=Ann",
-            "choose another source",
+            "choose an index that make-book --explorer made of games",
             "/lichess?player=Ann&source=duel",
         ),
         (
             "/games?source=li",
-            "choose another source",
+            "choose an index that make-book --explorer made of games",
             "/games?source=duel",
         ),
         (
@@ -826,7 +823,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "prepare --index duel.idx --player Ann --opponent Bob --color white --out -",
-            "name a file for the output",
+            "name a file for --out",
             "prepare --index duel.idx --player Ann --opponent Bob --color white --out a8.pgn",
         ),
         (
@@ -871,7 +868,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "moves --index li.idx --player A",
-            "has only counts, but games are needed for player: choose another source",
+            "has only counts, but games are needed for player: choose an index",
             "moves --index full.idx --player A",
         ),
         (
@@ -931,22 +928,22 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "prepare --index li.idx --player A --opponent B --color white",
-            "choose another source",
+            "choose an index that make-book --explorer made of games",
             "prepare --index duel.idx --player Ann --opponent Bob --color white",
         ),
         (
             "openings --index li.idx --player A",
-            "choose another source",
+            "choose an index that make-book --explorer made of games",
             "openings --index full.idx --player A",
         ),
         (
             "games --index li.idx",
-            "choose another source",
+            "choose an index that make-book --explorer made of games",
             "games --index full.idx",
         ),
         (
             "moves --index li.idx --unfinished skip",
-            "choose another source",
+            "choose an index that make-book --explorer made of games",
             "moves --index full.idx --unfinished skip",
         ),
     ] {

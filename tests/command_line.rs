@@ -627,6 +627,38 @@ fn names_of_any_bytes() {
     ok(dir, args!["info-book", old_spelling]);
 }
 
+/// `--index` also names the index in commands whose index is an argument without an option, or the value of another
+/// option.
+#[test]
+fn every_command_that_reads_an_index_has_the_option_index() {
+    let dir = made();
+    let dir = dir.path();
+    for line in [
+        "verify --index games.idx",
+        "verify --leveldb=fork.idx --json",
+        "tree --index games.idx --max-ply 2",
+        "tree --max-ply 2 --leveldb fork.idx",
+        "merge-index --index games.idx --index=games.idx --out merged.idx",
+        "repertoire build --index games.idx --color white --out mine.pgn",
+        "repertoire gaps mine.pgn --color white --index games.idx",
+        "repertoire new famous.pgn --leveldb games.idx",
+    ] {
+        ok(dir, line);
+    }
+}
+
+/// An index made by `make-book --leveldb` has no ratings, and its moves are listed in one order.
+#[test]
+fn moves_of_a_fork_index_are_not_sorted() {
+    let dir = made();
+    let dir = dir.path();
+    for order in ["score", "rating", "uci"] {
+        let error = fails(dir, &*format!("moves --index fork.idx --sort {order}"), 2);
+        assert!(error.contains("make-book --explorer"), "{error}");
+    }
+    ok(dir, "moves --index fork.idx --sort games");
+}
+
 #[test]
 fn what_is_no_book_is_named() {
     let dir = made();

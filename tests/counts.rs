@@ -231,7 +231,7 @@ fn pages_that_would_fill_the_memory_are_refused() {
     write_part_with(&path, &columns, properties.build());
     let err = fails(dir.path(), "make-book large --bin book.bin", 1);
     assert!(
-        err.contains("large/data.parquet: a page of 8")
+        err.contains("large/data.parquet: a page of this Parquet file has 8")
             && err.contains("write the file with smaller pages"),
         "{err}"
     );
@@ -708,7 +708,7 @@ fn rows_that_cannot_be_name_their_part() {
         1,
     );
     assert!(
-        err.contains("case0/data.parquet: no column \"identity\""),
+        err.contains("case0/data.parquet: this Parquet file has no column \"identity\""),
         "{err}"
     );
 }
@@ -949,7 +949,7 @@ fn rows_by_class_that_do_not_fit_those_of_other_inputs_are_refused() {
     for by in ["", "--by none"] {
         let err = fails(dir, &format!("make-book identity {by} --counts x"), 1);
         assert!(
-            err.contains("identity/data.parquet: a column \"identity\"")
+            err.contains("identity/data.parquet: this Parquet file has a column \"identity\"")
                 && err.contains("--variant"),
             "{err}"
         );

@@ -57,6 +57,36 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     modern
 }
 
+/// The commands that take indexes as arguments without an option.
+const WITH_PLAIN_INDEXES: [&str; 5] = ["tree", "verify", "merge-index", "serve", "build"];
+
+/// Returns the arguments with `--index DIR` and `--leveldb DIR` written as `DIR`, if the command is in
+/// [`WITH_PLAIN_INDEXES`]. Users of `polybook moves --index DIR` can therefore write `polybook tree --index DIR` too.
+pub fn with_plain_indexes(mut args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
+    let is_listed = |name: &OsStr| WITH_PLAIN_INDEXES.iter().any(|listed| name == *listed);
+    let is_plain = command(&args, cli).is_some_and(|command| match command.get_name() {
+        "repertoire" => args.iter().any(|arg| arg == "build"),
+        name => is_listed(name.as_ref()),
+    });
+    if !is_plain {
+        return args;
+    }
+    let end = args.iter().position(|arg| arg == "--");
+    let rest = args.split_off(end.unwrap_or(args.len()));
+    args.retain(|arg| arg != "--index" && arg != "--leveldb");
+    for arg in &mut args {
+        let index = arg.to_str().and_then(|arg| {
+            let value = arg.strip_prefix("--index=");
+            value.or_else(|| arg.strip_prefix("--leveldb="))
+        });
+        if let Some(index) = index {
+            *arg = index.into();
+        }
+    }
+    args.extend(rest);
+    args
+}
+
 /// Returns the subcommand that the arguments of the program name, or `None` if they name none. `cli` is the definition
 /// of the command line.
 pub fn command<'a>(args: &[OsString], cli: &'a Command) -> Option<&'a Command> {

@@ -107,8 +107,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         Some(index) => {
             let clocks = args.clocks.map(|_| "--clocks");
             let skip = (args.unfinished == UnfinishedGames::Skip).then_some("--unfinished skip");
+            let sort = (args.sort != MoveOrder::Games).then_some("--sort");
             Usage::refuse(
-                clocks.or(skip),
+                clocks.or(skip).or(sort),
                 "needs an explorer's index: make one with make-book --explorer",
             )?;
             run_plain(args, &index)?;

@@ -113,6 +113,10 @@ mod tests {
         for wrong in ["", "MiB", "-1", "99999999999TiB", "1x", "lots"] {
             assert_eq!(memory(wrong), Err("write a size such as 64MiB or 4GiB"));
         }
-        assert!(memory("65535").unwrap_err().starts_with("at least 64KiB"));
+        assert!(
+            memory("65535")
+                .unwrap_err()
+                .starts_with("the size must be at least 64KiB")
+        );
     }
 }

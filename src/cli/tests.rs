@@ -94,7 +94,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("write tables", "0", MERGE_INDEX),
     ("rows", "0", MERGE_OBS),
     ("last rows", "1", MERGE_OBS),
-    ("merge only books", "3", MERGE_BOOK),
+    ("merge books", "3", MERGE_BOOK),
     ("rows", "0", CONVERT),
     ("count rows", "0", CONVERT),
     ("write book", "0", CONVERT),

@@ -155,12 +155,25 @@ fn split_epd(line: &str) -> Result<(Chess, &str), String> {
         .find_map(|words| {
             let (position, operations) = after_words(line, words);
             let operations = without_counters(operations).trim_start();
-            let are_operations =
-                operations.is_empty() || operations.starts_with(|c: char| c.is_ascii_alphabetic());
+            if position.contains(';') || !are_operations(operations) {
+                return None;
+            }
             let pos = from_text(Some(position), None).ok()?;
-            are_operations.then_some((pos, operations))
+            Some((pos, operations))
         })
         .ok_or_else(|| problem_of(problem))
+}
+
+/// Returns `true` if `text` is empty, or if it can be the operations of an EPD that follow fewer than four fields: it ends
+/// with a semicolon, and its first word has at least two characters, in lower case, and is not a misspelled square.
+fn are_operations(text: &str) -> bool {
+    let opcode = text.split_whitespace().next().unwrap_or_default();
+    let is_opcode = match opcode.as_bytes() {
+        [letter, digit] if digit.is_ascii_digit() => b"cv".contains(letter),
+        [letter, _, ..] => letter.is_ascii_lowercase(),
+        _ => false,
+    };
+    text.is_empty() || (is_opcode && text.ends_with(';'))
 }
 
 /// Removes the half-move clock and the move number, the last two fields of a FEN, from the start of `operations`.

@@ -238,7 +238,7 @@ pub struct NeedsGames {
 impl NeedsGames {
     fn problem(&self) -> String {
         format!(
-            "this source has only counts, but games are needed for {}: choose another source",
+            "this index has only counts, but games are needed for {}: choose an index that make-book --explorer made of games",
             self.what
         )
     }
@@ -249,7 +249,8 @@ impl fmt::Display for NeedsGames {
         let NeedsGames { what, source } = self;
         write!(
             f,
-            "the source \"{source}\" has only counts, but games are needed for {what}: choose another source"
+            "the source \"{source}\" has only counts, but games are needed for {what}: choose an index that make-book \
+             --explorer made of games"
         )
     }
 }

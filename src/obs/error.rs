@@ -216,10 +216,7 @@ mod tests {
             ffi::SQLITE_LOCKED,
         ] {
             let busy = said(extended);
-            assert!(
-                busy.contains("wait until that program has finished"),
-                "{busy}"
-            );
+            assert!(busy.contains("wait until it has finished"), "{busy}");
         }
         // A database that may not be written is not one that was left unfinished.
         assert!(!said(ffi::SQLITE_READONLY).contains("exists: another program"));

@@ -313,7 +313,7 @@ mod tests {
         let text = vec![b'x'; LONGEST_GAME + 2];
         let err = Cutter::of_lines(&*text, 1 << 19).next_batch().unwrap_err();
         assert!(
-            err.to_string().starts_with("no line ends in the 16 MiB"),
+            err.to_string().contains("no line ends in the 16 MiB"),
             "{err}"
         );
     }

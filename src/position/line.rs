@@ -371,13 +371,17 @@ impl Variant {
 fn with_blanks(text: &str) -> Cow<'_, str> {
     let is_odd =
         |c: char| !c.is_ascii() && (c.is_whitespace() || matches!(c, '\u{200b}' | '\u{feff}'));
-    let text = text.trim_ascii();
-    if text.contains(is_odd) {
-        return text.replace(is_odd, " ").into();
-    }
-    match text.contains('_') && !text.contains(|c: char| c.is_ascii_whitespace()) {
-        true => text.replace('_', " ").into(),
+    let text = match text.contains(is_odd) {
+        true => Cow::from(text.replace(is_odd, " ")),
         false => text.into(),
+    };
+    match text.contains('_')
+        && !text
+            .trim_ascii()
+            .contains(|c: char| c.is_ascii_whitespace())
+    {
+        true => text.replace('_', " ").into(),
+        false => text,
     }
 }
 

@@ -399,7 +399,7 @@ mod tests {
             ),
             (
                 "1. e4 c5 (1... e5 2. Nf3 (2. f4 {x}) d6) *",
-                "1. e4 c5 (1... e5 2. f4 {x} ) *",
+                "1. e4 c5 (1... e5 2. f4 {x}) *",
             ),
             // Another order of moves leads to the position; in other positions the move stays.
             (

@@ -826,9 +826,13 @@ mod tests {
         parsed(Route::Lichess, "color=white");
         parsed(Route::Book, "play=e2e4&source=x");
         for (route, query, named) in [
-            (Route::Book, "player=&tint=red", "player, tint: "),
-            (Route::Games, "moves=5", "moves: "),
-            (Route::Games, "skip=1&topGames=3", "topGames: "),
+            (
+                Route::Book,
+                "player=&tint=red",
+                "the parameter player, tint,",
+            ),
+            (Route::Games, "moves=5", "the parameter moves,"),
+            (Route::Games, "skip=1&topGames=3", "the parameter topGames,"),
         ] {
             let refusal = Request::parse(route, query).unwrap_err();
             assert_eq!(refusal.status(), 400);

@@ -46,7 +46,7 @@ pub struct Args {
     repertoire: PathBuf,
 
     /// Take the opponents' moves from this source: PGN, an index, counts, an OOBS database or a book
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, aliases = ["index", "leveldb"], value_name = "SOURCE")]
     against: PathBuf,
 
     /// The side of the repertoire

@@ -48,7 +48,7 @@ pub struct Args {
 
     /// The reference: PGN, an index, counts, an OOBS database or a book. A position is known if the reference contains
     /// it
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, aliases = ["index", "leveldb"], value_name = "SOURCE")]
     reference: PathBuf,
 
     /// Compare each game only with games of the reference that were certainly played before it. A game without a year

@@ -11,7 +11,8 @@
 //! | a position | g(d) its number minus the previous number minus 1 (for the first position, its last bits); g(0) the number of moves minus 1, or [`INLINE`] for a position with separate periods; the moves, or g(10) the number of games of a position with separate periods |
 //! | a [period](super::periods) | g(0) the number of moves minus 1; the moves, with a single month |
 //!
-//! d is chosen so that the code is short if the positions of a page are evenly distributed. [`results`](super::results)
+//! d is the number of bits in which the keys of a page differ, minus the base-2 logarithm of the number of positions in the
+//! page, rounded down. [`results`](super::results)
 //! describes the encoding of moves and months.
 //!
 //! `CountPageBuilder` turns sorted rows into pages and periods.
@@ -36,7 +37,7 @@ pub const INLINE: usize = if cfg!(test) { 32 } else { 1 << 10 };
 /// It says that the results of this position are in entries of their own.
 const SEPARATE: u64 = INLINE as u64 + 1;
 
-/// Returns the order of a Golomb code. The code stores the keys of the `count` positions in a page (an entry with
+/// Returns the order of an exponential Golomb code. The code stores the keys of the `count` positions in a page (an entry with
 /// several positions), as differences between consecutive keys. The order is chosen for evenly distributed keys.
 fn order_of_gaps(paging: Paging, count: u64) -> u32 {
     (u64::BITS - paging.bits()).saturating_sub(count.ilog2())
@@ -323,7 +324,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        super::results::{Class, Month, middle_of, strategies::results},
+        super::results::{Class, Month, strategies::results, usual_rating},
         *,
     };
     use crate::pgn::Speed;
@@ -401,7 +402,7 @@ mod tests {
                 month: Month::new(2013 + (number % 12) as u16, 1 + (number % 7) as u8).unwrap(),
                 games: [u64::from(number % 9 == 0), u64::from(number % 9 > 0), 0, 0],
                 rated: 1,
-                ratings: middle_of(class) + number,
+                ratings: usual_rating(class) + number,
                 game: None,
             };
             page.push(ListKey(number * 0x5f_ffff_ffff), &[row]);

@@ -8,11 +8,12 @@
 //! | a move, ascending | 13 bits: the squares, and whether 4 bits of the promotion follow; g(0) the number of rows minus 1; the rows |
 //! | a row, ascending | g(e) its number minus the previous number minus 1, where the number is class times months, plus 0 for an unknown month or the month minus the first month plus 1 |
 //! | then | g(0) the number of games minus 1; White's wins in the bits of the games; Black's wins in the bits of the other games; only in an index of games, games without a result in the bits of the others |
-//! | then | a bit that is 1 if all players who moved have a rating, otherwise followed by their number in the bits of the games; g(f) the zigzag code of the sum of the ratings minus their number times the middle of the rating group |
+//! | then | a bit that is 1 if all players who moved have a rating, otherwise followed by their number in the bits of the games; g(f) the zigzag code of the sum of the ratings minus their number times 100 more than the lowest rating of their rating group (times 0 if the rating group is unknown) |
 //! | then, only in an index of games, for a row of one game | g(20) the id of the game |
 //!
-//! e is chosen so that the code is short if the rows of a move are evenly distributed. f is 7 plus half the number of bits
-//! of the number of ratings. A month is 13 times the year plus the month, which is 0 if unknown.
+//! e is the base-2 logarithm of the number of possible rows (months times classes) divided by the rows of the move, both
+//! rounded down, and 0 if the move has more rows. f is 7 plus half the base-2 logarithm of the number of ratings, rounded
+//! down. A month is 13 times the year plus the month, which is 0 if unknown.
 
 use super::bits::{BitReader, BitWriter, bits_of};
 use crate::{
@@ -294,7 +295,7 @@ impl Months {
         is_month.then_some((class, Month(month)))
     }
 
-    /// Returns the order of the Golomb code (a divisor of 2 to the power of the order) for the `rows` rows of one move.
+    /// Returns the order of the exponential Golomb code for the `rows` rows of one move.
     /// The code stores the differences between the [numbers](Months::number) of consecutive rows, which combine month,
     /// speed and rating group. The order suits numbers that are evenly distributed.
     fn order(self, rows: u64) -> u32 {
@@ -344,7 +345,7 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
         out.put(row.rated, bits_of(total));
     }
     if row.rated > 0 {
-        let usual = row.rated * middle_of(row.class);
+        let usual = row.rated * usual_rating(row.class);
         let more = row.ratings.wrapping_sub(usual).cast_signed();
         out.put_golomb(
             (more << 1 ^ more >> 63).cast_unsigned(),
@@ -359,9 +360,8 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
 /// The order of the Golomb code for a game id.
 const ORDER_OF_IDS: u32 = 20;
 
-/// Returns the order of the Golomb code (a divisor of 2 to the power of the order) that stores the sum of the ratings
-/// of `rated` players. The code stores the difference of the sum from the
-/// expected sum. This difference grows with the square root of `rated`, and the order grows with it.
+/// Returns the order of the exponential Golomb code that stores the sum of the ratings of `rated` players. The code
+/// stores the difference of the sum from the expected sum. This difference grows with the square root of `rated`, and the order grows with it.
 fn order_of_ratings(rated: u64) -> u32 {
     7 + rated.ilog2() / 2
 }
@@ -429,7 +429,7 @@ fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> 
     if row.rated > 0 {
         let doubled = bits.take_golomb(order_of_ratings(row.rated))?;
         let more = (doubled >> 1).cast_signed() ^ -((doubled & 1).cast_signed());
-        row.ratings = (row.rated * middle_of(row.class)).checked_add_signed(more)?;
+        row.ratings = (row.rated * usual_rating(row.class)).checked_add_signed(more)?;
     }
     if of_games && total == 1 {
         row.game = Some(u32::try_from(bits.take_golomb(ORDER_OF_IDS)?).ok()?);
@@ -437,9 +437,9 @@ fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> 
     row.is_possible().then_some(())
 }
 
-/// Returns the middle of the rating group of `class` (a speed and a rating group), as an estimate for the mean rating
-/// of its players. Returns 0 if the ratings of the class are unknown.
-pub(super) fn middle_of(class: Class) -> u64 {
+/// Returns an estimate for the mean rating of the players in `class` (a speed and a rating group): 100 more than the
+/// lowest rating of the group. Returns 0 if the ratings of the class are unknown.
+pub(super) fn usual_rating(class: Class) -> u64 {
     let group = RatingGroup::all().nth(class.group());
     group.map_or(0, |group| u64::from(group.floor()) + 100)
 }

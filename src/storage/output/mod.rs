@@ -826,10 +826,10 @@ mod tests {
         fs::write(at("index/CURRENT"), "old").unwrap();
         set("book.bin", 0o444);
         let err = AtomicFile::create(at("book.bin")).unwrap_err().to_string();
-        assert!(err.contains("book.bin: is read-only"), "{err}");
+        assert!(err.contains("book.bin: this file is read-only"), "{err}");
         set("index/CURRENT", 0o444);
         let err = directory(&at("index")).unwrap_err().to_string();
-        assert!(err.contains("CURRENT: is read-only"), "{err}");
+        assert!(err.contains("CURRENT: this file is read-only"), "{err}");
         set("index/CURRENT", 0o644);
         set("index", 0o555);
         let err = directory(&at("index")).unwrap_err().to_string();
