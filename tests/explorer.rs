@@ -643,7 +643,7 @@ fn the_answer_has_its_keys_in_order() {
     assert_eq!(
         text(&query),
         format!(
-            r#"{{"white":1,"draws":0,"black":0,"moves":[{{"uci":"d2d4","san":"d4","averageRating":0,"white":1,"draws":0,"black":0,"game":{{{game}}},"opening":{{"eco":"C41","name":"Philidor Defense"}}}}],"recentGames":[],"topGames":[{{"uci":"d2d4",{game}}}],"opening":{{"eco":"C41","name":"Philidor Defense"}},"queuePosition":0,"history":[]}}"#
+            r#"{{"white":1,"draws":0,"black":0,"moves":[{{"uci":"d2d4","san":"d4","averageRating":0,"white":1,"draws":0,"black":0,"game":{{{game}}},"opening":{{"eco":"C41","name":"Philidor Defense"}}}}],"recentGames":[],"topGames":[{{"uci":"d2d4",{game}}}],"opening":{{"eco":"C41","name":"Philidor Defense"}},"queuePosition":0,"history":[],"unknownMonths":1}}"#
         )
     );
     query.view = View::Masters;
