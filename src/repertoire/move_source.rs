@@ -311,14 +311,9 @@ impl MoveSource {
         };
         let out = RepertoireFile::create(&path, true)?;
         let start = self.variant().start();
-        add_to_pgn(
-            pgn,
-            &Added::default(),
-            removed,
-            &start,
-            out,
-            &options.memory,
-        )?;
+        // A game without moves, because a file without games is an error.
+        let game = Added::from_lines(&start, [[].as_slice()]);
+        add_to_pgn(pgn, &game, removed, &start, out, &options.memory)?;
         MoveSource::repertoire(&path, options)
     }
 
