@@ -6,9 +6,9 @@ use std::{
     path::Path,
 };
 
-use shakmaty::{Color, Position, variant::VariantPosition};
+use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
-use super::{MoveSource, RemovedMoves, RepertoirePgn, gaps::Added};
+use super::{MoveSource, OpenOptions, RemovedMoves, RepertoirePgn, gaps::Added};
 use crate::{
     book::{
         BookMaker, Change, EditSummary, Factors, NewWeight, PositionEdit, Weights, begin_book_over,
@@ -252,6 +252,31 @@ pub fn add_to_pgn(
         let read = part.len();
         text.consume(read);
     }
+}
+
+/// Reads the PGN file of a repertoire again, without the moves in `removed` and without the moves after each of them.
+/// `options` must be those with which the file was opened.
+///
+/// # Errors
+///
+/// Returns an error if the repertoire is not a PGN file, if the file has changed since it was opened, or if it cannot be
+/// read.
+pub fn without_moves(
+    repertoire: &MoveSource,
+    removed: &RemovedMoves,
+    options: &OpenOptions<'_>,
+) -> Result<MoveSource> {
+    let path = options.directory.join("edited.pgn");
+    let Some(pgn) = repertoire.pgn() else {
+        let problem = "the repertoire is not a PGN file, but moves can be removed only from PGN";
+        return Err(Error::file(&path, problem));
+    };
+    let out = RepertoireFile::create(&path, true)?;
+    let start = repertoire.variant().start();
+    // A game without moves, because a file without games is an error.
+    let game = Added::from_lines(&start, [&[] as &[Move]]);
+    add_to_pgn(pgn, &game, removed, &start, out, &options.memory)?;
+    MoveSource::repertoire(&path, options)
 }
 
 /// The approximate size in bytes of a batch of games from which moves are removed at a time.

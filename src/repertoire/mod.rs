@@ -62,7 +62,10 @@ pub use self::{
     build::{Build, BuildSummary, Built, CommentDetail, OwnMoveRule, build},
     check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
     edits::Edits,
-    file::{RepertoireFile, RepertoireFormat, Writing, add_to_book, add_to_pgn, write_prepared},
+    file::{
+        RepertoireFile, RepertoireFormat, Writing, add_to_book, add_to_pgn, without_moves,
+        write_prepared,
+    },
     gaps::{Added, FindGaps, Gap, Gaps, SeveralMoves, SourceEnd, gaps, several_moves},
     line_report::{KnownMove, LineGap, LineMove, LineReport, Predecessors, along},
     move_source::{MoveSource, OpenOptions, RepertoirePgn},

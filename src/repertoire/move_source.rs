@@ -9,7 +9,7 @@ use std::{any::Any, cmp::Reverse, collections::BTreeSet, path::Path, sync::Arc};
 use rustc_hash::{FxHashMap, FxHashSet};
 use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
-use super::{Added, Edits, RemovedMoves, RepertoireFile, add_to_pgn};
+use super::Edits;
 use crate::{
     book::{Book, is_book_or_empty},
     counts::{FindableCounts, Tally, Wdl},
@@ -273,7 +273,8 @@ impl MoveSource {
     }
 
     /// Returns a repertoire for the side `color`, to which the moves of this side in the added lines of `edits` are
-    /// added. Does not apply the removals of `edits`; see [`without`](MoveSource::without).
+    /// added. Does not apply the removals of `edits`; see
+    /// [`without_moves`](super::without_moves).
     pub fn extended(repertoire: &Arc<MoveSource>, color: Color, edits: &Edits) -> MoveSource {
         let mut added: FxHashMap<u64, Vec<TreeMove>> = FxHashMap::default();
         for line in edits.added() {
@@ -293,28 +294,6 @@ impl MoveSource {
             starts: repertoire.starts.clone(),
             ..MoveSource::without_file(extended, repertoire.variants.clone())
         }
-    }
-
-    /// Reads this repertoire, a PGN file, again without the moves in `removed` and without the moves after each of
-    /// them. `options` must be those with which the file was opened.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the repertoire is not a PGN file, if the file has changed since it was opened, or if it
-    /// cannot be read.
-    pub fn without(&self, removed: &RemovedMoves, options: &OpenOptions<'_>) -> Result<MoveSource> {
-        let path = options.directory.join("edited.pgn");
-        let Some(pgn) = &self.pgn else {
-            let problem =
-                "the repertoire is not a PGN file, but moves can be removed only from PGN";
-            return Err(Error::file(&path, problem));
-        };
-        let out = RepertoireFile::create(&path, true)?;
-        let start = self.variant().start();
-        // A game without moves, because a file without games is an error.
-        let game = Added::from_lines(&start, [[].as_slice()]);
-        add_to_pgn(pgn, &game, removed, &start, out, &options.memory)?;
-        MoveSource::repertoire(&path, options)
     }
 
     /// Returns the moves of [`own_moves`](MoveSource::own_moves) that only the lines added by

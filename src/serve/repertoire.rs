@@ -13,7 +13,9 @@ use shakmaty::Color;
 use super::{Parameters, books::source_name, hash, refusal::Refusal};
 use crate::{
     error::Result,
-    repertoire::{Edits, MoveSource, OpenOptions, Predecessors, RemovedMoves, RepertoirePgn},
+    repertoire::{
+        Edits, MoveSource, OpenOptions, Predecessors, RemovedMoves, RepertoirePgn, without_moves,
+    },
     storage::{output::TemporaryDir, sort::Memory},
     task,
 };
@@ -148,7 +150,7 @@ impl ServedRepertoire {
             directory,
             counting: &|_| Box::new(()),
         };
-        Ok(self.known.without(removed, &options)?)
+        Ok(without_moves(&self.known, removed, &options)?)
     }
 
     /// Returns the PGN file of the repertoire.

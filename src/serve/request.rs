@@ -504,8 +504,8 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
 /// The parameters that can be given several times. All values of one parameter are names of one player.
 const REPEATED: [&str; 4] = ["player", "opponent", "me", "with"];
 
-/// The parameters of a request, with their texts. Each name occurs at most once, except `player`, `opponent`
-/// and `me`.
+/// The parameters of a request, with their texts. Each name occurs at most once, except `player`, `opponent`, `me` and
+/// `with`.
 ///
 /// ```
 /// use polybook::serve::Parameters;

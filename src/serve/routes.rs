@@ -329,7 +329,7 @@ impl AppState {
                 },
             })
         });
-        let counted: Vec<CountedSuggestion> = counted.collect::<crate::Result<_>>()?;
+        let counted: Vec<CountedSuggestion> = counted.collect::<crate::error::Result<_>>()?;
         self.cached(key, Content::json(&counted)?)
     }
 
