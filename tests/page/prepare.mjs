@@ -254,6 +254,20 @@ const tests = {
     }
   },
 
+  async "a preparation uses the width of the window"() {
+    for (const width of [1000, 1100, 1440, 1920]) {
+      const { page, context, faults } = await open(browser, url, "/?player=Carl&color=black&view=prepare&me=Ann", { viewport: { width, height: 900 } });
+      await followed(page);
+      const box = (selector) => page.locator(selector).first().boundingBox();
+      const [card, name, act] = await Promise.all([".prep", ".prep .body .name", ".prep .body .act"].map(box));
+      assert.ok(name.width > 80, `${width}: a name has ${name.width}`);
+      assert.ok(card.x + card.width - act.x < 110, `${width}: the answers are at ${act.x} of ${card.x + card.width}`);
+      assert.ok(width - card.x - card.width < 40, `${width}: the table ends at ${card.x + card.width}`);
+      assert.deepEqual(faults, []);
+      await context.close();
+    }
+  },
+
   async "a preparation fits a phone"() {
     for (const width of [320, 390]) {
       const { page, context, faults } = await open(browser, url, "/?player=Carl&color=black&view=prepare&me=Ann", { viewport: { width, height: 844 }, hasTouch: true, isMobile: true });
