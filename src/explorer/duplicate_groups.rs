@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rustc_hash::FxHashMap;
 
-use super::sources::OpenIndex;
+use super::open_index::OpenIndex;
 use crate::{error::Result, index::store::ListKey, pgn::folded};
 
 /// The number of games whose keys are compared in one pass. Their keys take about 16 MiB of memory.

@@ -13,8 +13,9 @@ use super::{
     fold::{AcceptedRows, Collector, PassingGames, fold, fold_games},
     games::{GameSummary, UNRATED},
     line::Line,
+    open_index::OpenIndex,
     query::Filters,
-    sources::{OpenIndex, Sources},
+    sources::Sources,
     tally::{ResultSum, is_zero},
 };
 use crate::{

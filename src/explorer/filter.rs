@@ -10,12 +10,15 @@ use super::{
     dates::DateRange,
     duplicate_groups::DuplicateGroups,
     games::{AskedTraits, GameColumns, Traits},
+    open_index::OpenIndex,
     query::{Filters, RatingRange},
-    sources::OpenIndex,
 };
 use crate::{
     error::Result,
-    index::store::{EcoNumber, ListKey, ListLocation},
+    index::{
+        store::ListLocation,
+        store::{EcoNumber, ListKey},
+    },
     openings::OpeningFilter,
     pgn::{GameResult, NameMatch, folded},
 };

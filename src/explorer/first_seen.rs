@@ -9,8 +9,9 @@ use super::{
     dates::earliest,
     filter::{SourceFilter, SourceFilters},
     fold::{Collector, PassingGames, fold},
+    open_index::OpenIndex,
     query::Filters,
-    sources::{OpenIndex, Sources},
+    sources::Sources,
     tally::{Rank, by_date},
 };
 use crate::{

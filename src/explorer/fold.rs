@@ -11,7 +11,7 @@ use super::{
     class_filter::{ClassFilter, Split},
     filter::{SourceFilter, SourceFilters, stretches},
     games::GameSummary,
-    sources::OpenIndex,
+    open_index::OpenIndex,
 };
 use crate::{
     error::Result,

@@ -11,8 +11,9 @@ use super::{
     filter::{SourceFilter, SourceFilters},
     fold::{Collector, PassingGames, fold},
     game_info::{PlayedGame, played_games},
+    open_index::OpenIndex,
     query::{Page, Query, Sort},
-    sources::{OpenIndex, Sources},
+    sources::Sources,
     tally::{Rank, by_date, by_rating},
 };
 use crate::{error::Result, index::store::Best, position::BookMove};

@@ -48,6 +48,7 @@ mod game_info;
 mod games;
 mod line;
 mod list;
+mod open_index;
 mod opening_table;
 mod overview;
 mod prepare;
@@ -68,28 +69,6 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
     time::SystemTime,
-};
-
-use self::{
-    answer::answer,
-    filter::SourceFilter,
-    game_info::{game_info, is_number},
-    opening_table::opening_table,
-    overview::source_overview,
-    prepare::prepare,
-    sources::{OpenIndex, Sources},
-    suggest::Suggestions,
-    tally::count_games,
-    times::times,
-    unknown_name::{unknown_name, unknown_names},
-};
-use crate::{
-    error::{Error, Result},
-    index::{
-        GameHeader,
-        store::{ListKey, SiteId},
-    },
-    task,
 };
 
 pub use self::{
@@ -120,6 +99,29 @@ pub use crate::{
     openings::{Opening, OpeningFilter},
     pgn::{Date, EcoRange, GameResult, Mode, NameMatch, RatingGroup, Speed},
     position::Variant,
+};
+
+use self::{
+    answer::answer,
+    filter::SourceFilter,
+    game_info::{game_info, is_number},
+    open_index::OpenIndex,
+    opening_table::opening_table,
+    overview::source_overview,
+    prepare::prepare,
+    sources::Sources,
+    suggest::Suggestions,
+    tally::count_games,
+    times::times,
+    unknown_name::{unknown_name, unknown_names},
+};
+use crate::{
+    error::{Error, Result},
+    index::{
+        GameHeader,
+        store::{ListKey, SiteId},
+    },
+    task,
 };
 
 /// The greatest number of positions of a line for which [`Explorer::reached`] counts games.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{sources::OpenIndex, tally::is_zero};
+use super::{open_index::OpenIndex, tally::is_zero};
 use crate::position::Variant;
 
 /// A description of an explorer: its sources (the indexes that it opened) and their total size.

@@ -12,8 +12,9 @@ use super::{
     fold::{Collector, PassingGames, fold, fold_games},
     games::GameSummary,
     line::Line,
+    open_index::OpenIndex,
     query::Filters,
-    sources::{OpenIndex, Sources},
+    sources::Sources,
     tally::{GameResults, PlayerTally, ResultSum},
 };
 use crate::{

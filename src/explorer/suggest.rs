@@ -11,14 +11,15 @@ use super::{
     duplicate_groups::hash_names,
     filter::SourceFilters,
     line::Line,
+    open_index::OpenIndex,
     query::{Query, View},
-    sources::{OpenIndex, Sources},
+    sources::Sources,
     tally::PositionTally,
     words::{MOST_ERRORS, WordIndex, Words, hash_of, words},
 };
 use crate::{
     error::Result,
-    index::store::{Best, game_rows::date_number},
+    index::{store::Best, store::game_rows::date_number},
     openings,
     pgn::Date,
     position::{BookMove, Variant},

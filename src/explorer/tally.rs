@@ -11,14 +11,14 @@ use super::{
     fold::{AcceptedRows, Collector, PassingGames, fold},
     games::GameSummary,
     line::Line,
+    open_index::OpenIndex,
     query::Query,
-    sources::OpenIndex,
 };
 use crate::{
     error::Result,
-    index::store::{
-        Best,
-        results::{Month, Period, ResultRow},
+    index::{
+        store::Best,
+        store::results::{Month, Period, ResultRow},
     },
     position::BookMove,
 };

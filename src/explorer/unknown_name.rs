@@ -4,10 +4,7 @@ use std::{cell::OnceCell, cmp::Reverse, fmt};
 
 use rustc_hash::FxHashSet;
 
-use super::{
-    query::Filters,
-    sources::{OpenIndex, Sources},
-};
+use super::{open_index::OpenIndex, query::Filters, sources::Sources};
 use crate::{
     error::{Error, Result},
     pgn::{NameMatch, folded},

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{entry_batches::Entries, layout};
+use super::{entries::Entries, layout};
 use crate::{
     error::Result,
     storage::sort::{ByteReader, ByteRun},
@@ -111,7 +111,7 @@ impl GameWalk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::entry_batches::Value;
+    use crate::index::entries::Value;
 
     #[test]
     fn records_leave_in_the_order_of_their_keys() {

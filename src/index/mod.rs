@@ -30,6 +30,7 @@
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+mod entries;
 mod entry_batches;
 mod games;
 pub mod layout;

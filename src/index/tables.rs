@@ -12,7 +12,8 @@ use std::{
 };
 
 use super::{
-    entry_batches::{Entries, EntryBatch, Value, WaitingStats, write_due},
+    entries::{Entries, Value},
+    entry_batches::{EntryBatch, WaitingStats, write_due},
     layout,
 };
 use crate::leveldb::{FIRST_TABLE, TableBuilder, TableFile};

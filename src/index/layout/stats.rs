@@ -1,7 +1,7 @@
 //! The statistics of a position: the entries that `make-book --index-stats` adds to an index.
 
 use super::put_number;
-use crate::{index::entry_batches::Entries, position::BookMove};
+use crate::{index::entries::Entries, position::BookMove};
 
 /// The statistics of a position: the number of games, the results and the moves. An index contains them only if it was
 /// made with `--index-stats`.
@@ -146,7 +146,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::index::entry_batches::Value;
+    use crate::index::entries::Value;
 
     /// Returns the encoded entries of a position.
     fn written(stats: &PositionStats, key: u64) -> Vec<(Vec<u8>, Vec<u8>)> {

@@ -2,15 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::MergePlan;
+use super::plan::MergePlan;
 use crate::{
     error::{Error, Result},
     index::{
         GameRecords,
         layout::game_id,
-        store::{
-            ListKey, ListRecord, StoredGames, game_details::DETAILED, game_rows::ROWS, rows_key,
-        },
+        store::{ListKey, game_details::DETAILED, game_rows::ROWS, rows_key},
+        store::{ListRecord, StoredGames},
     },
     storage::sort::{ByteRun, Memory, Record, SHARDS, Sealed, Shards},
 };

@@ -5,19 +5,23 @@
 
 use std::{collections::VecDeque, mem, ops::Range};
 
-use super::{KeyRange, LONGEST_HELD, MergeInput, MergePlan, games::MergedGames};
+use super::{
+    games::MergedGames,
+    plan::{KeyRange, LONGEST_HELD, MergeInput, MergePlan},
+};
 use crate::{
     error::Result,
     index::{
         Index,
         entry_batches::EntryBatch,
         store::{
-            Contents, LISTS, ListBuilder, ListEntry, ListKey, ListRecord, Paging, list_entry,
+            Contents, LISTS, ListEntry, ListKey, Paging, list_entry,
             list_record::NAMED,
             list_subject,
             lists::{ChunkedList, List, for_each_list},
             subject_start,
         },
+        store::{ListBuilder, ListRecord},
     },
     leveldb::{TableValue, TablesCursor},
     task,

@@ -8,6 +8,7 @@
 
 mod games;
 mod lists;
+mod plan;
 mod positions;
 
 use std::{
@@ -19,6 +20,7 @@ use std::{
 use self::{
     games::{MergedGames, merged_records},
     lists::ListMerge,
+    plan::{KeyRange, MergePlan},
 };
 use super::{
     Index, IndexedFile,
@@ -27,13 +29,7 @@ use super::{
     write::{IndexWriter, MergedIndex},
 };
 use crate::{
-    error::{Error, Result},
-    index::{IndexKind, tables::TABLE_SIZE},
-    leveldb::{TableFile, TablesCursor},
-    position::VariantChoice,
-    progress::Meter,
-    storage::{output::Finished, sort::Memory},
-    task,
+    error::Result, progress::Meter, storage::output::Finished, storage::sort::Memory, task,
 };
 
 /// A merge of several indexes of one [kind](super::IndexKind) into a new index. The new index is byte-identical to the
@@ -196,204 +192,4 @@ fn merged_contents(contents: &[Contents], merge: &MergedGames) -> Contents {
     let items = items.saturating_sub(names.sum()) + u64::from(merged);
     let max_ply = contents.first().and_then(|contents| contents.max_ply);
     Contents::new(items, merged, max_ply)
-}
-
-/// The size in bytes up to which a block is held in memory with all its values. If a block is larger, its last value is
-/// streamed.
-const LONGEST_HELD: usize = 256 << 10;
-
-/// The minimum number of LevelDB tables whose first keys lie in one key range. A merge is divided into key ranges,
-/// which are processed one by one.
-const FEWEST_TABLES: usize = 2;
-/// The maximum of the number of LevelDB tables that begin in one key range. A merge of `n` indexes is divided into key
-/// ranges in which about `n` tables begin, but at least [`FEWEST_TABLES`] and at most this number.
-const MOST_TABLES: usize = 8;
-
-/// The plan of a merge: the indexes to be merged, and the properties that they share.
-struct MergePlan<'a> {
-    pub inputs: Vec<MergeInput<'a>>,
-    /// The number of games in all inputs.
-    pub games: u64,
-    pub variant: VariantChoice,
-    /// The index in `inputs` of the base input: the one with the first games, which keep their ids.
-    pub base: usize,
-    /// The descriptions of the inputs if they are explorer's indexes, or `None` for indexes of the fork.
-    pub contents: Option<Vec<Contents>>,
-    /// The directory to which values are spilled that are too long to be held in memory.
-    pub temp_dir: &'a Path,
-}
-
-/// An index that is an input of a merge.
-struct MergeInput<'a> {
-    pub index: &'a Index,
-    /// The new id of the input's first game.
-    pub first_id: u32,
-    /// The tables, sorted by key.
-    tables: Vec<&'a TableFile>,
-}
-
-impl<'a> MergeInput<'a> {
-    /// Returns a cursor at the first entry whose key is at least `start`. The cursor reaches all entries whose keys are
-    /// less than `end`, and possibly further ones.
-    ///
-    /// If a block has more than `longest` bytes and ends with a long value, the cursor returns the location of this
-    /// value instead of its bytes.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a table cannot be read or is damaged.
-    fn cursor(&self, start: &[u8], end: &[u8], longest: usize) -> Result<TablesCursor<'a>> {
-        let first = self
-            .tables
-            .partition_point(|table| table.last_key[..] < *start);
-        let tables = self.tables[first..].iter();
-        let tables = tables
-            .take_while(|table| table.first_key[..] < *end)
-            .copied();
-        let tables = tables.collect();
-        let database = self.index.database();
-        let mut cursor = database.tables_cursor(tables, start, longest)?;
-        cursor.pass_without_value()?;
-        while cursor.key_before(start).is_some() {
-            cursor.advance()?;
-        }
-        Ok(cursor)
-    }
-}
-
-/// A half-open range of LevelDB keys that one thread merges.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct KeyRange {
-    pub start: Vec<u8>,
-    pub end: Vec<u8>,
-    /// The total size in bytes of the tables that begin in the range.
-    pub size: u64,
-}
-
-impl<'a> MergePlan<'a> {
-    /// Checks that `indexes` can be merged, and plans their merge. `out` is the path of the merged index, which errors
-    /// name. Long values are spilled to `temp_dir`.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if `indexes` is empty, if an index has another kind, variant or options than the first one, if
-    /// it contains counts instead of games, if another program has written to it, or if all indexes together have more
-    /// games than an index can contain.
-    fn new(indexes: &'a [Index], out: &Path, temp_dir: &'a Path) -> Result<MergePlan<'a>> {
-        let Some(first) = indexes.first() else {
-            return Err(Error::file(
-                out,
-                "no index is named: name the indexes to merge",
-            ));
-        };
-        let mut plan = MergePlan {
-            inputs: Vec::new(),
-            games: 0,
-            variant: first.variant(),
-            base: 0,
-            contents: None,
-            temp_dir,
-        };
-        let mut contents = Vec::new();
-        let mut stats = None;
-        for index in indexes {
-            let other = |what: &str| {
-                let problem = format!(
-                    "this index {what} than {}: make one of the two again",
-                    first.path().display()
-                );
-                Error::file(index.path(), problem)
-            };
-            if index.kind() == IndexKind::Counts {
-                let problem = "this index has counts instead of games: add up the counts with make-book, and make an \
-                               index from the sum";
-                return Err(Error::file(index.path(), problem));
-            }
-            if index.kind() != first.kind() {
-                return Err(other("is of another kind"));
-            }
-            if index.variant() != plan.variant {
-                return Err(other("has games of another variant"));
-            }
-            let input = MergeInput {
-                index,
-                first_id: plan.games as u32,
-                tables: index.database().tables_in_order()?,
-            };
-            let has_stats = input.has_stats()?;
-            if has_stats.is_some_and(|has| stats.is_some_and(|others| has != others)) {
-                return Err(other("was made with another choice of --index-stats"));
-            }
-            stats = stats.or(has_stats);
-            contents.extend(index.contents());
-            if contents.last().map(|last| last.max_ply)
-                != contents.first().map(|first| first.max_ply)
-            {
-                return Err(other("was made with another --max-ply"));
-            }
-            if plan.games == 0 {
-                plan.base = plan.inputs.len();
-            }
-            plan.inputs.push(input);
-            plan.games += index.game_count();
-            if plan.games > u64::from(u32::MAX) {
-                return Err(Error::too_large(
-                    out,
-                    "the indexes have more than 4294967295 games, the most that one index can hold: merge fewer indexes",
-                ));
-            }
-        }
-        plan.contents = (first.kind() == IndexKind::Explorer).then_some(contents);
-        Ok(plan)
-    }
-
-    /// Divides the keys from `start` up to but excluding `end` into ranges of a few megabytes. A range begins near the
-    /// first key of a table. `align` receives this first key, and returns the greatest key up to it at which a range
-    /// may begin, or `None` if no range may begin there.
-    fn ranges(
-        &self,
-        start: &[u8],
-        end: &[u8],
-        align: impl Fn(&[u8]) -> Option<Vec<u8>>,
-    ) -> Vec<KeyRange> {
-        let inputs = self.inputs.iter().flat_map(|input| &input.tables);
-        let mut tables: Vec<&TableFile> = inputs
-            .filter(|table| table.last_key[..] >= *start && table.first_key[..] < *end)
-            .copied()
-            .collect();
-        tables.sort_by(|a, b| a.first_key.cmp(&b.first_key));
-        let mut ranges: Vec<KeyRange> = Vec::new();
-        for some in tables.chunks(self.tables_in_range()) {
-            let size = some.iter().map(|table| table.size).sum();
-            let mut range = KeyRange {
-                start: start.to_vec(),
-                end: end.to_vec(),
-                size,
-            };
-            if let Some(last) = ranges.last_mut() {
-                let cut = align(&some[0].first_key).filter(|cut| *cut > last.start);
-                let Some(cut) = cut else {
-                    last.size += size;
-                    continue;
-                };
-                last.end.clone_from(&cut);
-                range.start = cut;
-            }
-            ranges.push(range);
-        }
-        ranges
-    }
-
-    /// Returns the number of ranges to merge in parallel, if the entries of these ranges may take `bytes` bytes of
-    /// memory in total.
-    fn ranges_at_once(&self, bytes: usize) -> usize {
-        let ranges = bytes / (self.tables_in_range() * TABLE_SIZE);
-        ranges.clamp(1, 2 * rayon::current_num_threads())
-    }
-
-    /// Returns the number of input tables after which the plan begins a new key range. The number equals the
-    /// number of inputs, but is at least [`FEWEST_TABLES`] and at most [`MOST_TABLES`].
-    fn tables_in_range(&self) -> usize {
-        self.inputs.len().clamp(FEWEST_TABLES, MOST_TABLES)
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::{iter, path::Path};
 
-use super::{KeyRange, LONGEST_HELD, MergeInput, MergePlan};
+use super::plan::{KeyRange, LONGEST_HELD, MergeInput, MergePlan};
 use crate::{
     error::Result,
     index::{

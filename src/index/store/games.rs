@@ -9,7 +9,7 @@ use super::list_record::ListRecord;
 use crate::{
     error::{Error, Result},
     index::{
-        entry_batches::Entries,
+        entries::Entries,
         layout::{self, GamePlace},
         store::{
             self, EcoNumber, GameRow, ListKey, SiteId,

@@ -507,7 +507,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        index::entry_batches::{Entries, Value},
+        index::entries::{Entries, Value},
         storage::sort::{Memory, Record, Shards},
     };
 

@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    index::entry_batches::Entries,
+    index::entries::Entries,
     leveldb::{put_varint, take_size, take_varint},
     position::BookMove,
 };
@@ -489,7 +489,7 @@ mod tests {
     use super::{super::results::strategies::results, *};
     use crate::{
         index::{
-            entry_batches::Value,
+            entries::Value,
             store::{
                 EcoNumber,
                 list_record::{LISTED, NAMED},

@@ -1,0 +1,194 @@
+//! A source of the explorer: an open index. Its games are in memory; its names and lists are read when they are needed.
+
+use std::{fs, path::Path, time::SystemTime};
+
+use super::games::{GameColumns, GameSummary};
+use crate::{
+    error::{Error, Result},
+    index::{
+        Index,
+        store::{
+            Contents, CountedContents, ListKey, count_pages::CountedList, game_rows::ROWS,
+            lists::List,
+        },
+        store::{ListLocation, StoredPart},
+    },
+    pgn::{NameMatch, folded},
+};
+
+/// A source of an explorer: an open index, with the data of its games in memory (34 bytes each). An index of counts has
+/// no games.
+#[derive(Debug)]
+pub(super) struct OpenIndex {
+    pub name: String,
+    pub index: Index,
+    pub contents: Contents,
+    /// The description of the counts, if this is an index of counts.
+    pub counted: Option<CountedContents>,
+    /// The modification time of the directory, if the file system has one.
+    pub changed: Option<SystemTime>,
+    /// The number of the first game: the sum of the games of the sources before it.
+    pub first: u64,
+    pub rows: GameColumns,
+}
+
+impl OpenIndex {
+    pub(super) fn open(name: String, path: &Path, first: u64) -> Result<OpenIndex> {
+        let index = Index::open(path)?;
+        let counted = index.counted()?;
+        let contents = match &counted {
+            Some(counted) => Some(Contents {
+                paging: counted.paging(),
+                positions: counted.positions,
+                items: counted.rows,
+                names: 0,
+                max_ply: counted.max_ply,
+            }),
+            None => index.contents(),
+        };
+        let contents = contents.ok_or_else(|| {
+            Error::file(
+                path,
+                "this index was made with --leveldb for front-ends: make an explorer's index with make-book --explorer",
+            )
+        })?;
+        // Bounds the allocation, because a damaged index may claim any number of games.
+        let likely = (index.game_count() as usize).min(1 << 24);
+        let mut rows = GameColumns::with_capacity(likely);
+        for number in 0..index.game_count().div_ceil(ROWS) {
+            for row in index.row_entry(number)? {
+                rows.push(&row);
+            }
+        }
+        Ok(OpenIndex {
+            name,
+            contents,
+            counted,
+            changed: fs::metadata(path).and_then(|data| data.modified()).ok(),
+            first,
+            rows,
+            index,
+        })
+    }
+
+    /// Returns the number of games from which the index was made, including games whose positions are not indexed.
+    /// Returns `None` if it has counts of another program that do not state the number.
+    pub(super) fn counted_games(&self) -> Option<u64> {
+        match &self.counted {
+            Some(counted) => counted.games,
+            None => Some(self.games()),
+        }
+    }
+
+    /// Returns the number of games whose positions are not indexed, because the games were rejected or did not pass a
+    /// filter.
+    pub(super) fn not_counted(&self) -> u64 {
+        let ids = 0..self.games() as u32;
+        ids.filter(|id| !self.game(*id).traits.counts()).count() as u64
+    }
+
+    /// Returns the minimum number of counted moves in a position: positions with fewer moves were removed from the
+    /// counts. Returns `None` if no position was removed.
+    pub(super) fn min_game(&self) -> Option<u64> {
+        let counted = self.counted.as_ref()?;
+        Some(counted.min_game).filter(|fewest| *fewest > 1)
+    }
+
+    /// Returns the number of half-moves after which counting stopped in each game. Returns `None` if all half-moves
+    /// were counted.
+    pub(super) fn max_ply(&self) -> Option<usize> {
+        self.contents.max_ply
+    }
+
+    /// Returns the number of games in the index, which is 0 for an index of counts.
+    pub(super) fn games(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    /// Returns the data of game `id`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no game of the index has this id.
+    #[inline]
+    pub(super) fn game(&self, id: u32) -> GameSummary {
+        self.rows.get(id).expect("the source has the game")
+    }
+
+    /// Returns the player or event name with the number `number`.
+    pub(super) fn name(&self, number: u32) -> Result<String> {
+        self.index.name(number).map(String::from)
+    }
+
+    /// Returns the numbers of all player and event names that match `name`, in ascending order. `how` says whether a
+    /// name must match as a whole, or only in part.
+    pub(super) fn numbers_of(&self, name: &str, how: NameMatch) -> Result<Vec<u32>> {
+        let wanted = folded(name);
+        if how == NameMatch::Part {
+            let mut numbers = Vec::new();
+            self.for_each_name(|number, name| {
+                if how.matches(&folded(name), &wanted) {
+                    numbers.push(number);
+                }
+            })?;
+            return Ok(numbers);
+        }
+        let mut numbers = Vec::new();
+        for number in self.listed(ListKey::name(&wanted))? {
+            // The list may contain another name with the same hash.
+            if folded(&self.name(number)?) == wanted {
+                numbers.push(number);
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// Calls `f` with the number and the text of every player and event name, in ascending order of numbers.
+    pub(super) fn for_each_name(&self, f: impl FnMut(u32, &str)) -> Result<()> {
+        self.index.for_each_name(f)
+    }
+
+    /// Returns the results of the moves in the position with the key `subject`. Returns `None` if the index does not
+    /// contain the position, or if it is an index of games, which stores games instead of results.
+    pub(super) fn counts(&self, subject: ListKey) -> Result<Option<CountedList>> {
+        match &self.counted {
+            Some(counted) => self.index.counted_list(counted.paging(), subject),
+            None => Ok(None),
+        }
+    }
+
+    /// Finds the location of a list in the index. The key `subject` identifies the list: the games of a position,
+    /// player or Lichess id, or the numbers of a name.
+    pub(super) fn find_list(&self, subject: ListKey) -> Result<ListLocation> {
+        self.index.find_list(self.contents.paging, subject)
+    }
+
+    /// Calls `f` with the key and the list of each list in a page, in ascending order of keys. A page is an entry of
+    /// the index that contains several lists. `any` is any key that belongs to the page.
+    pub(super) fn for_each_list(
+        &self,
+        any: ListKey,
+        f: impl FnMut(ListKey, List<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.index.for_each_list(self.contents.paging, any, f)
+    }
+
+    /// Reads the list of games with the key `subject`, and returns its parts. `location` is the location of the list,
+    /// which [`find_list`](OpenIndex::find_list) returned.
+    pub(super) fn list(&self, subject: ListKey, location: ListLocation) -> Result<Vec<StoredPart>> {
+        self.index.list(subject, location)
+    }
+
+    /// Returns the ids of the games in the list with the key `subject`, such as the list of a player or of a position,
+    /// in ascending order. Returns no ids if the index has no such list.
+    pub(super) fn listed(&self, subject: ListKey) -> Result<Vec<u32>> {
+        self.index.listed(self.contents.paging, subject)
+    }
+
+    pub(super) fn damaged(&self, problem: &str) -> Error {
+        Error::damaged(
+            self.index.path(),
+            format!("the index is damaged: {problem}; make the index again"),
+        )
+    }
+}
