@@ -26,8 +26,8 @@ use crate::{
     evals::{Score, evaluation},
     make_book::{BatchSink, CountedGame, MakeBook, Rejection, Unfinished, replay_games},
     pgn::{
-        Batch, Cutter, GameFilter, GameReader, GameResult, Input, Stream, StreamOptions, TimeSaid,
-        Token,
+        Batch, CommentTimes, Cutter, GameFilter, GameReader, GameResult, Input, Stream,
+        StreamOptions, Token,
     },
     provenance::GameCounts,
     task,
@@ -242,7 +242,7 @@ impl PlyColumns<'_> {
             return;
         }
         for ply in 0..=plies {
-            let mut time = TimeSaid::default();
+            let mut time = CommentTimes::default();
             let mut score = None;
             let token = game.next_token_after(|comment| {
                 time.read(comment);

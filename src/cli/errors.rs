@@ -60,7 +60,7 @@ pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
         }
     }));
     let ended = panic::catch_unwind(AssertUnwindSafe(command));
-    signals::give_way();
+    signals::wait_if_ending();
     discard_all();
     match ended {
         Ok(Ok(())) => SUCCESS,
@@ -319,7 +319,7 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
         && wrong(ContextKind::InvalidArg) == Some("--explorer <DIR>")
     {
         EXPLORER_DIR.to_owned()
-    } else if let Some((option, meant)) = option.zip(command).and_then(meant) {
+    } else if let Some((option, meant)) = option.zip(command).and_then(intended_option) {
         format!("unexpected argument '{option}' (did you mean '{meant}'?)")
     } else if err.kind() == ClapErrorKind::MissingSubcommand {
         "no command given".to_owned()
@@ -374,7 +374,7 @@ fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
 /// Finds the option of polybook for an option that the user knows from another program, such as polyglot. `option` is
 /// the unknown option that the user wrote, and `command` is the command. Returns `option` and the option of `command`
 /// that means the same, or `None` if the table [`MEANT`] contains no such option.
-fn meant<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'static str)> {
+fn intended_option<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'static str)> {
     let has = |long: &str| {
         let mut options = command.get_arguments();
         options.any(|arg| arg.get_long() == Some(long))
@@ -471,7 +471,7 @@ mod tests {
     use crate::cli::parsed;
 
     #[track_caller]
-    fn said(command_line: &str) -> String {
+    fn message_of(command_line: &str) -> String {
         let args: Vec<OsString> = command_line.split(' ').map(OsString::from).collect();
         let err = parsed(&args)
             .and_then(|matches| Cli::from_arg_matches(&matches).map(drop))
@@ -482,35 +482,38 @@ mod tests {
     #[test]
     fn one_line_with_the_tip() {
         assert_eq!(
-            said("polybook make-book --maxply 3"),
+            message_of("polybook make-book --maxply 3"),
             "unexpected argument '--maxply' (did you mean '--max-ply'?); see polybook make-book --help"
         );
         assert_eq!(
-            said("polybook make-book -maxply 3"),
+            message_of("polybook make-book -maxply 3"),
             "unexpected argument '-maxply' (did you mean '--max-ply'?); see polybook make-book --help"
         );
         assert_eq!(
-            said("polybook make-book --max-ply -1"),
+            message_of("polybook make-book --max-ply -1"),
             "invalid value '-1' for '--max-ply <N>': write a whole number, 0 or larger; see polybook make-book --help"
         );
         assert_eq!(
-            said("polybook make-book --scale x"),
+            message_of("polybook make-book --scale x"),
             "invalid value 'x' for '--scale <SCALE>' [possible values: global, position]; see polybook make-book --help"
         );
         assert_eq!(
-            said("polybook make-boko"),
+            message_of("polybook make-boko"),
             "unrecognized subcommand 'make-boko' (did you mean 'make-book'?); see polybook --help"
         );
         assert_eq!(
-            said("polybook make-book a.pgn --leveldb a.idx --explorer"),
+            message_of("polybook make-book a.pgn --leveldb a.idx --explorer"),
             format!("{EXPLORER_DIR}; see polybook make-book --help")
         );
         assert_eq!(
-            said("polybook game"),
+            message_of("polybook game"),
             "missing: --index <INDEX>, <GAME>...; see polybook game --help"
         );
-        assert_eq!(said("polybook -q"), "no command given; see polybook --help");
-        assert!(!said("polybook show a.bin --fen a --moves").contains('\n'));
+        assert_eq!(
+            message_of("polybook -q"),
+            "no command given; see polybook --help"
+        );
+        assert!(!message_of("polybook show a.bin --fen a --moves").contains('\n'));
     }
 
     #[test]

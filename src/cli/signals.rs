@@ -116,7 +116,7 @@ fn say_farewell() {
 ///
 /// A command calls this before it reports an error, because removing unfinished files causes further errors, which must
 /// neither be printed nor determine the exit status.
-pub fn give_way() {
+pub fn wait_if_ending() {
     while ENDING.load(Ordering::SeqCst) {
         thread::park();
     }

@@ -161,7 +161,7 @@ fn become_command() {
             let _directory = polybook::storage::output::TemporaryDir::new_in(&env::temp_dir())?;
             signal_hook::low_level::raise(signal_hook::consts::SIGTERM)?;
             loop {
-                super::signals::give_way();
+                super::signals::wait_if_ending();
             }
         }),
         _ => super::run(["polybook"].iter().chain(&args).map(OsString::from)),

@@ -490,7 +490,7 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
     let source = EvalsSource::new(input)?;
     let mut variations = 0;
     if let Some(evals) = source.store() {
-        check_room(evals.len() as usize, memory, input.path())?;
+        check_memory(evals.len() as usize, memory, input.path())?;
         let positions = evals.positions()?;
         return Ok(Positions {
             positions,
@@ -511,7 +511,7 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
             while games.next_game() {
                 let end = end_of(&mut games, &mut variations);
                 positions.push(end.map_err(|reason| refused("game", number, reason))?);
-                check_room(positions.len(), memory, input.path())?;
+                check_memory(positions.len(), memory, input.path())?;
                 number += 1;
             }
             continue;
@@ -527,7 +527,7 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
             }
             let read = position_of(format, line);
             positions.push(read.map_err(|reason| refused("line", number, reason))?);
-            check_room(positions.len(), memory, input.path())?;
+            check_memory(positions.len(), memory, input.path())?;
         }
     }
     Ok(Positions {
@@ -541,7 +541,7 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
 /// # Errors
 ///
 /// Returns an error that names the file `path` if they do not fit.
-pub(crate) fn check_room(positions: usize, memory: &Memory, path: &Path) -> Result<()> {
+pub(crate) fn check_memory(positions: usize, memory: &Memory, path: &Path) -> Result<()> {
     let most = memory.bytes / BYTES;
     if positions <= most {
         return Ok(());

@@ -35,7 +35,7 @@ use std::{fmt, path::PathBuf};
 
 use serde::Serialize;
 
-pub(crate) use self::{analysis::check_room, games::evaluation};
+pub(crate) use self::{analysis::check_memory, games::evaluation};
 pub use self::{
     analysis::{EngineOptions, Positions, read_positions},
     journal::kept_journal,

@@ -9,7 +9,7 @@ use super::{
     class_filter::ClassFilter,
     dates::DateRange,
     duplicate_groups::DuplicateGroups,
-    games::{AskedTraits, GameColumns, Traits},
+    games::{GameColumns, TraitValues, Traits},
     open_index::OpenIndex,
     query::{Filters, RatingRange},
 };
@@ -581,7 +581,7 @@ fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     }
     let mut pass = Box::new([false; Traits::COUNT]);
     for (passes, traits) in pass.iter_mut().zip(Traits::all()) {
-        let Some(AskedTraits {
+        let Some(TraitValues {
             result,
             speed,
             mode,

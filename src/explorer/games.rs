@@ -25,7 +25,7 @@ pub(super) struct GameSummary {
 pub(super) const UNRATED: usize = RatingGroup::COUNT;
 
 /// The traits of a game that filters test: result, speed, mode and rating group.
-pub(super) struct AskedTraits {
+pub(super) struct TraitValues {
     pub result: GameResult,
     pub speed: Speed,
     pub mode: Mode,
@@ -63,7 +63,7 @@ impl Traits {
 
     /// Returns an iterator over the traits that each number below [`COUNT`](Traits::COUNT) encodes, in ascending order
     /// of numbers. The item is `None` if a number encodes no traits.
-    pub(super) fn all() -> impl Iterator<Item = Option<AskedTraits>> {
+    pub(super) fn all() -> impl Iterator<Item = Option<TraitValues>> {
         (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
     }
 
@@ -110,12 +110,12 @@ impl Traits {
         }
     }
 
-    fn parts(self) -> Option<AskedTraits> {
+    fn parts(self) -> Option<TraitValues> {
         let group = match self.group() {
             UNRATED => None,
             number => Some(RatingGroup::all().nth(number)?),
         };
-        Some(AskedTraits {
+        Some(TraitValues {
             result: GameResult::ALL[self.result()],
             speed: *Speed::ALL.get(self.speed())?,
             mode: Mode::ALL[usize::from(self.0 >> 5 & 1)],

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    pgn::{Clocks, GameReader, TimeSaid, Token, start_of},
+    pgn::{Clocks, CommentTimes, GameReader, Token, start_of},
     position::{Keyed, Variant, identity, read_move, uci},
 };
 
@@ -91,7 +91,7 @@ fn time_in(text: &[u8], variant: Variant, identity: u64) -> Option<(String, f64)
     // The move before the current comments: its side, and its notation if it was played in the position.
     let mut last = None;
     loop {
-        let mut said = TimeSaid::default();
+        let mut said = CommentTimes::default();
         let token = game.next_token_after(|comment| said.read(comment));
         if let Some((side, mv)) = last.take() {
             let seconds = clocks.next(side, said);

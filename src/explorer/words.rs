@@ -191,7 +191,7 @@ impl WordIndex {
     fn begun_with(&self, letters: &str) -> Vec<u8> {
         let end = [letters.as_bytes(), &[0xff]].concat();
         let mut of_word = vec![NO_MATCH; self.count];
-        for text in &self.texts[self.place(letters.as_bytes())..self.place(&end)] {
+        for text in &self.texts[self.first_offset(letters.as_bytes())..self.first_offset(&end)] {
             of_word[*text as usize] = 0;
         }
         of_word
@@ -199,7 +199,7 @@ impl WordIndex {
 
     /// Finds the first indexed word that is not less than `letters`. Returns the offset in `texts` of the texts that
     /// contain this word.
-    fn place(&self, letters: &[u8]) -> usize {
+    fn first_offset(&self, letters: &[u8]) -> usize {
         let mut from = self.words.range().ge(letters).into_stream();
         match from.next() {
             Some((_, number)) => self.starts[number as usize] as usize,

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     entry_batches::IndexedFile,
-    layout::{self, GameHeader, GamePlace, PositionStats},
+    layout::{self, GameHeader, GameOffset, PositionStats},
     replace::holds_database,
     store::{self, Contents, ListKey, NameReader, names::NAMES},
 };
@@ -333,12 +333,12 @@ impl Index {
 
     /// Returns the offset at which game `id` begins in its PGN file. Returns `None` if it is unknown: an index made by
     /// `make-book --leveldb` does not store it for a game without tags.
-    pub(super) fn place_of_game(&self, id: u32) -> Result<Option<GamePlace>> {
+    pub(super) fn offset_of_game(&self, id: u32) -> Result<Option<GameOffset>> {
         if self.kind() == IndexKind::Explorer {
             self.check_id(id)?;
             return self.details(id, |details| details.place).map(Some);
         }
-        Ok(self.header(id)?.place())
+        Ok(self.header(id)?.offset_of_text())
     }
 
     /// Checks that `id` is the id of a game in the index.

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use super::{layout::GamePlace, read::Index};
+use super::{layout::GameOffset, read::Index};
 use crate::{
     error::{At, Error, Result},
     pgn::{Cutter, GameReader, Input, StreamOptions},
@@ -48,7 +48,7 @@ impl Index {
                 "the games were read from standard input, so their text is not available: make the index from a file",
             ));
         }
-        let place = self.place(id, first, goes_on)?;
+        let place = self.range_of_game(id, first, goes_on)?;
         let changed = || {
             Error::changed(
                 path,
@@ -76,7 +76,7 @@ impl Index {
         let header = self.header(id)?;
         // The game must begin exactly at its offset and have the tags that were indexed. A game without tags has
         // nothing to compare.
-        if header.place().is_some() && (start != 0 || !header.is_of(&text)) {
+        if header.offset_of_text().is_some() && (start != 0 || !header.is_of(&text)) {
             return Err(changed());
         }
         Ok(text)
@@ -98,9 +98,14 @@ impl Index {
 
     /// Returns the range of the PGN file that contains game `id`. `first` is the id of the first game in this file. The
     /// search is cancelled if `goes_on` returns `false`.
-    fn place(&self, id: u32, first: u64, goes_on: &dyn Fn() -> bool) -> Result<GameStretch> {
+    fn range_of_game(
+        &self,
+        id: u32,
+        first: u64,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<GameStretch> {
         let start_of = |id: u64| match goes_on() {
-            true => Ok(self.place_of_game(id as u32)?.map(GamePlace::start)),
+            true => Ok(self.offset_of_game(id as u32)?.map(GameOffset::start)),
             false => Err(Error::Interrupted),
         };
         // Only the explorer's index stores the offset of a game without tags. Otherwise the search begins at the

@@ -29,17 +29,17 @@ pub(crate) struct Clocks {
 
 /// The clock times that the comments after one move contain, in seconds.
 #[derive(Copy, Clone, Default, Debug)]
-pub(crate) struct TimeSaid {
+pub(crate) struct CommentTimes {
     pub left: Option<f64>,
     taken: Option<f64>,
 }
 
-impl TimeSaid {
+impl CommentTimes {
     /// Reads the clock times in a comment, such as `[%clk 0:02:59]`. Ignores times that do not consist of hours,
     /// minutes and seconds.
     pub fn read(&mut self, comment: &[u8]) {
-        self.left = said(comment, b"[%clk ").or(self.left);
-        self.taken = said(comment, b"[%emt ").or(self.taken);
+        self.left = time_after(comment, b"[%clk ").or(self.left);
+        self.taken = time_after(comment, b"[%emt ").or(self.taken);
     }
 }
 
@@ -58,7 +58,7 @@ impl Clocks {
 
     /// Updates the clock of `side` after its next move. `said` contains the times in the comments after the move.
     /// Returns the time that the move took, in seconds, or `None` if it is unknown.
-    pub fn next(&mut self, side: Color, said: TimeSaid) -> Option<f64> {
+    pub fn next(&mut self, side: Color, said: CommentTimes) -> Option<f64> {
         let side = usize::from(side.is_black());
         let before = std::mem::replace(&mut self.left[side], said.left);
         let is_first = !std::mem::replace(&mut self.has_moved[side], true);
@@ -92,7 +92,7 @@ fn is_digits(text: &str) -> bool {
 
 /// Finds a command such as `[%clk ` in a comment, and returns the time after it in seconds. Returns `None` if the
 /// comment does not contain the command, or if the time is malformed.
-fn said(comment: &[u8], command: &[u8]) -> Option<f64> {
+fn time_after(comment: &[u8], command: &[u8]) -> Option<f64> {
     let rest = &comment[memmem::find(comment, command)? + command.len()..];
     let end = memchr::memchr(b']', rest)?;
     seconds(std::str::from_utf8(&rest[..end]).ok()?.trim())
@@ -128,7 +128,7 @@ mod tests {
         let mut clocks = Clocks::new(game.tags());
         let sides = [Color::White, Color::Black].into_iter().cycle();
         let next = |(comment, side): (&&str, _)| {
-            let mut said = TimeSaid::default();
+            let mut said = CommentTimes::default();
             said.read(comment.as_bytes());
             clocks.next(side, said)
         };
@@ -227,7 +227,7 @@ mod tests {
             "[%clock 0:00:01]",
             "clk 0:00:01",
         ] {
-            assert_eq!(said(comment.as_bytes(), b"[%clk "), None, "{comment}");
+            assert_eq!(time_after(comment.as_bytes(), b"[%clk "), None, "{comment}");
         }
     }
 }

@@ -45,7 +45,7 @@ mod word;
 
 pub(crate) use self::{
     class::doubled_mean,
-    clock::{Clocks, TimeSaid},
+    clock::{Clocks, CommentTimes},
     filter::{HIGHEST_RATING, folded, rating},
     play::{NO_GAME, commented, play, play_from_start, start_of},
     skipped::{NAMED_VARIANTS, SkippedParts, UnknownVariants, unknown_variant},

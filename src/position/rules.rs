@@ -120,7 +120,7 @@ impl Rules for Chess {
         let role = board.role_at(from)?;
         // Castling goes to an own piece, or further than a king reaches: both are left to the slower code.
         let capture = if board.occupied().contains(to) {
-            Some(taken(self, to)?)
+            Some(captured(self, to)?)
         } else {
             None
         };
@@ -206,7 +206,7 @@ fn pawn_move(pos: &Chess, word: Word) -> Option<Move> {
                 return None;
             }
             // A capture on an empty square is en passant, or a mistake: the slower code decides.
-            (from, Some(taken(pos, to)?))
+            (from, Some(captured(pos, to)?))
         }
         _ => return None,
     };
@@ -243,7 +243,7 @@ fn piece_move(pos: &Chess, role: Role, word: Word) -> Option<Move> {
         return None;
     }
     let capture = if is_capture {
-        Some(taken(pos, to)?)
+        Some(captured(pos, to)?)
     } else {
         None
     };
@@ -266,7 +266,7 @@ fn piece_move(pos: &Chess, role: Role, word: Word) -> Option<Move> {
 
 /// Returns the kind of the opponent's piece on a square, or `None` if there is none.
 #[inline]
-fn taken(pos: &Chess, square: Square) -> Option<Role> {
+fn captured(pos: &Chess, square: Square) -> Option<Role> {
     if pos.them().contains(square) {
         pos.board().role_at(square)
     } else {

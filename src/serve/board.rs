@@ -11,7 +11,7 @@ use crate::{
     error::Error,
     evals::{Eval, Evals, Score, evaluation},
     explorer::{Answer, Explorer, Line, MoveTime, Times, UnknownName},
-    pgn::{GameReader, TimeSaid, Token, tag_text},
+    pgn::{CommentTimes, GameReader, Token, tag_text},
     position::{BookMove, Variant, fen_of, read_move, san, uci},
     tree::move_number,
 };
@@ -454,7 +454,7 @@ impl Annotations {
         if depth > 0 {
             return;
         }
-        let mut time = TimeSaid::default();
+        let mut time = CommentTimes::default();
         time.read(comment);
         self.clk = time.left.or(self.clk);
         let score = evaluation(comment).flatten().map(|(score, _)| score);

@@ -61,8 +61,8 @@ impl AppState {
         let by = by.unwrap_or(OwnMoveRule::Score);
         let one_in = parameters.number("reach", 1..=MOST_REACH)?.unwrap_or(200);
         let depth = depth(&parameters)?;
-        let of = self.made_of(key, &query.filters, &parameters)?;
-        if !only_counts && let Some(content) = self.take_made(&of) {
+        let of = self.content_identity(key, &query.filters, &parameters)?;
+        if !only_counts && let Some(content) = self.take_content(&of) {
             return Ok(content);
         }
         let mut words = OptionWords::default();
@@ -71,7 +71,7 @@ impl AppState {
         let variant = counting.variant;
 
         let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
-        let (source, games) = counted(counting, "repertoire", directory.path(), stop)?;
+        let (source, games) = count_games(counting, "repertoire", directory.path(), stop)?;
         let (start, meter) = (variant.start(), Meter::stopped_by(stop));
         let built = build(&Build {
             start: &start,
@@ -110,7 +110,7 @@ impl AppState {
             false => Content::book(bytes),
         };
         if only_counts {
-            self.keep_made(of, content);
+            self.keep_content(of, content);
             let by = if by == OwnMoveRule::Games {
                 " --by games"
             } else {
@@ -292,7 +292,7 @@ fn memory(directory: &Path) -> Memory {
 /// Executes the run of `counting` and writes the counts to a subdirectory of `directory`. Returns the counts as a
 /// source of moves, and the number of counted games. `what` is the word for the output in error messages, such as
 /// `repertoire`. Setting `stop` cancels the run.
-fn counted(
+fn count_games(
     mut counting: Counting,
     what: &str,
     directory: &Path,

@@ -118,12 +118,12 @@ pub(super) const GAPS: Product = Product {
 
 /// Returns the route that answers requests for the product `making`, such as a book.
 pub(super) fn route(making: Product) -> MethodRouter<Arc<AppState>> {
-    get(async move |state, client, request| made(state, client, request, making).await)
+    get(async move |state, client, request| answer_product(state, client, request, making).await)
 }
 
 /// Answers a request for a product, such as a book. Waits until no other product is being made, then makes the product
 /// on a worker thread. Cancels the work if the client disconnects or the time limit is exceeded.
-async fn made(
+async fn answer_product(
     State(app): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
     request: extract::Request,
@@ -239,8 +239,8 @@ impl AppState {
         } = self.request(key, Route::Make)?;
         let only_counts = parameters.flag("count")?.unwrap_or(false);
         let plan = self.plan(&query.filters, &parameters, key.path.ends_with(".pgn"))?;
-        let of = self.made_of(key, &query.filters, &parameters)?;
-        if !only_counts && let Some(content) = self.take_made(&of) {
+        let of = self.content_identity(key, &query.filters, &parameters)?;
+        if !only_counts && let Some(content) = self.take_content(&of) {
             return Ok(content);
         }
         let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
@@ -269,7 +269,7 @@ impl AppState {
             return Ok(content);
         }
         if entries > 0 {
-            self.keep_made(of, content);
+            self.keep_content(of, content);
         }
         Content::json(&json!({
             "games": report.totals.games.counted,

@@ -682,7 +682,7 @@ impl Parameters {
         parse: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<T>, Refusal> {
         let text = self.text(name);
-        text.map(|text| known(name, text, parse)).transpose()
+        text.map(|text| parse_value(name, text, parse)).transpose()
     }
 
     /// Parses the parameter `name` as a list of values that are separated by commas. `parse` parses one value. Returns
@@ -701,7 +701,7 @@ impl Parameters {
         };
         let values = text.split(',').filter(|value| !value.is_empty());
         values
-            .map(|value| known(name, value, &parse))
+            .map(|value| parse_value(name, value, &parse))
             .collect::<Result<_, _>>()
             .map(Some)
     }
@@ -709,7 +709,7 @@ impl Parameters {
 
 /// Parses `text`, a value of the parameter `name`, with `parse`. If `parse` returns `None`, returns a refusal that
 /// names the parameter and the value.
-fn known<T>(name: &str, text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Refusal> {
+fn parse_value<T>(name: &str, text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Refusal> {
     parse(text).ok_or_else(|| {
         Refusal::bad(format!(
             "the parameter {name} has the unknown value \"{text}\""

@@ -27,7 +27,7 @@ use super::{
     guard::Origin,
     make, page,
     request::{counts_once, names},
-    state::{AppState, GoesOn, Thread, made},
+    state::{AppState, GoesOn, Thread, catch_panics},
 };
 use crate::explorer::{Filters, SuggestField, Suggestion};
 
@@ -223,7 +223,7 @@ async fn answered(
             let state = Arc::clone(&app);
             let work = move || answer(&state, &key);
             match thread {
-                Thread::OfConnection => client.to_be_sent(made(work)?).await?,
+                Thread::OfConnection => client.to_be_sent(catch_panics(work)?).await?,
                 Thread::Worker => app.counters.content(&client, work).await?,
             }
         }

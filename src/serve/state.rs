@@ -53,7 +53,7 @@ pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
 /// The identity of a book or repertoire that was made. It consists of the path and the parameters of the request,
 /// except `count`, and of the states of the files that contain the games.
 #[derive(PartialEq)]
-pub(super) struct MadeOf {
+pub(super) struct ContentIdentity {
     path: String,
     parameters: Parameters,
     files: FileStates,
@@ -129,7 +129,7 @@ pub(super) struct AppState {
     /// The thread that makes books, one at a time.
     pub(super) makers: Workers,
     /// The last book or repertoire whose size was requested, kept for its download.
-    last_made: Mutex<Option<(MadeOf, Content)>>,
+    last_content: Mutex<Option<(ContentIdentity, Content)>>,
     /// The states of the files of the sources when the server started.
     files: FileStates,
     /// The maximum number of games in the files for which books are made.
@@ -189,7 +189,9 @@ fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
 }
 
 /// Computes a response by calling `work`. If `work` panics, returns a refusal, so that only this request fails.
-pub(super) fn made(work: impl FnOnce() -> Result<Content, Refusal>) -> Result<Content, Refusal> {
+pub(super) fn catch_panics(
+    work: impl FnOnce() -> Result<Content, Refusal>,
+) -> Result<Content, Refusal> {
     task::caught(|| Ok(work())).unwrap_or_else(|err| Err(err.into()))
 }
 
@@ -246,7 +248,7 @@ impl Workers {
         let (sender, receiver) = oneshot::channel();
         let (idle, again) = (Arc::clone(&self.idle), worker.clone());
         let job = move || {
-            let made = made(work);
+            let made = catch_panics(work);
             task::lock(&idle).push(again);
             // Sending fails if the client has gone, which does no harm.
             let _ = sender.send((made, permit));
@@ -307,7 +309,7 @@ impl AppState {
             counters: Workers::start(threads)?,
             readers: Workers::start(READERS)?,
             makers: Workers::start(1)?,
-            last_made: Mutex::default(),
+            last_content: Mutex::default(),
             book_games,
             names,
         })
@@ -501,13 +503,13 @@ impl AppState {
     /// # Errors
     ///
     /// Returns a refusal if a file of the selected sources cannot be examined, or has changed since it was indexed.
-    pub(super) fn made_of(
+    pub(super) fn content_identity(
         &self,
         key: &CacheKey,
         filters: &Filters,
         parameters: &Parameters,
-    ) -> Result<MadeOf, Refusal> {
-        Ok(MadeOf {
+    ) -> Result<ContentIdentity, Refusal> {
+        Ok(ContentIdentity {
             path: key.path.clone(),
             parameters: parameters.without("count"),
             files: self.checked_files(filters)?,
@@ -534,16 +536,16 @@ impl AppState {
 
     /// Takes the stored content of an earlier request. If the content was not made for the request `of`, discards it
     /// and returns `None`.
-    pub(super) fn take_made(&self, of: &MadeOf) -> Option<Content> {
-        let last = task::lock(&self.last_made).take();
-        last.filter(|(made_of, _)| made_of == of)
+    pub(super) fn take_content(&self, of: &ContentIdentity) -> Option<Content> {
+        let last = task::lock(&self.last_content).take();
+        last.filter(|(content_identity, _)| content_identity == of)
             .map(|(_, content)| content)
     }
 
     /// Stores a content with the identity `of`, so that a later request can download it. Replaces the content that was
     /// stored before.
-    pub(super) fn keep_made(&self, of: MadeOf, content: Content) {
-        *task::lock(&self.last_made) = Some((of, content));
+    pub(super) fn keep_content(&self, of: ContentIdentity, content: Content) {
+        *task::lock(&self.last_content) = Some((of, content));
     }
 
     /// Returns the response `answer` as JSON with keys in camel case, and stores it in the cache. If the names in

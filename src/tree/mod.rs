@@ -33,7 +33,7 @@ use crate::{
     book::{Book, each_move_once},
     counts::Wdl,
     error::{Error, Result},
-    evals::check_room,
+    evals::check_memory,
     explorer::{Explorer, Filters, Line, Query, View},
     index::PositionStats,
     position::{Keyed, Variant, restored, stored},
@@ -370,7 +370,7 @@ pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec
                 && reached.insert_key(pos.key())?
             {
                 positions.push(chess.clone());
-                check_room(positions.len(), memory, book.path())?;
+                check_memory(positions.len(), memory, book.path())?;
             }
         }
         Ok(true)

@@ -12,18 +12,18 @@ const NO_OFFSET: i64 = -1;
 
 /// The offset in bytes at which a game begins in the decompressed PGN text.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum GamePlace {
+pub enum GameOffset {
     /// The offset of the bracket of its first tag.
     Tags(u64),
     /// The offset of the first move or move number, for a game without tags.
     Moves(u64),
 }
 
-impl GamePlace {
+impl GameOffset {
     /// Returns the offset in bytes at which the game begins in the decompressed PGN text.
     pub fn start(self) -> u64 {
         match self {
-            GamePlace::Tags(start) | GamePlace::Moves(start) => start,
+            GameOffset::Tags(start) | GameOffset::Moves(start) => start,
         }
     }
 
@@ -32,8 +32,8 @@ impl GamePlace {
     pub(in crate::index) fn put_field(self, out: &mut Vec<u8>) {
         match self {
             // The format stores the offset of the byte after the bracket.
-            GamePlace::Tags(bracket) => put_number(out, bracket + 1),
-            GamePlace::Moves(_) => put_number(out, NO_OFFSET),
+            GameOffset::Tags(bracket) => put_number(out, bracket + 1),
+            GameOffset::Moves(_) => put_number(out, NO_OFFSET),
         }
     }
 }
@@ -62,7 +62,7 @@ pub(in crate::index) const FEN_FIELD: usize = 10;
 
 /// Appends the record of a game: the values of 13 tags and the offset of the game, separated by vertical bars. A
 /// missing tag is written as `*`, except that a missing `FEN` tag is left empty.
-pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
+pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GameOffset) {
     for (i, (tag, _)) in FIELDS.iter().enumerate() {
         if i > 0 {
             out.push(b'|');
@@ -87,7 +87,7 @@ pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
 pub struct GameHeader {
     record: Vec<u8>,
     /// Where the game begins, if it is known.
-    place: Option<GamePlace>,
+    place: Option<GameOffset>,
     /// The result with which the game is counted, if it is known and the tags do not state it.
     counts_as: Option<GameResult>,
 }
@@ -104,7 +104,7 @@ impl GameHeader {
         };
         let offset: i64 = parse_number(header.field(OFFSET_FIELD))?;
         let offset_of_tag = header.offset();
-        header.place = offset_of_tag.map(|offset| GamePlace::Tags(offset.saturating_sub(1)));
+        header.place = offset_of_tag.map(|offset| GameOffset::Tags(offset.saturating_sub(1)));
         (bars + 1 >= FIELDS.len() && offset >= NO_OFFSET).then_some(header)
     }
 
@@ -112,7 +112,7 @@ impl GameHeader {
     /// result with which the game is counted. It replaces a missing or unknown `Result` tag.
     pub(in crate::index) fn of_game(
         record: Vec<u8>,
-        place: GamePlace,
+        place: GameOffset,
         result: GameResult,
     ) -> GameHeader {
         let mut header = GameHeader {
@@ -130,7 +130,7 @@ impl GameHeader {
         if !games.next_game() {
             return false;
         }
-        let Some(place) = self.place() else {
+        let Some(place) = self.offset_of_text() else {
             return false;
         };
         let mut record = Vec::new();
@@ -144,9 +144,9 @@ impl GameHeader {
             .is_none_or(|tag| tag == GameResult::Unknown)
     }
 
-    /// Returns the place of the game in its PGN file, or `None` if the place is unknown. An index made with `make-book
-    /// --leveldb` does not store the places of games without tags.
-    pub(in crate::index) fn place(&self) -> Option<GamePlace> {
+    /// Returns the offset at which the game begins in its PGN file, or `None` if the offset is unknown. An index made
+    /// with `make-book --leveldb` does not store the offsets of games without tags.
+    pub(in crate::index) fn offset_of_text(&self) -> Option<GameOffset> {
         self.place
     }
 
@@ -213,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    fn record(pgn: &[u8], place: GamePlace) -> Vec<u8> {
+    fn record(pgn: &[u8], place: GameOffset) -> Vec<u8> {
         let mut games = GameReader::new(pgn);
         assert!(games.next_game());
         let mut out = Vec::new();
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn game_records() {
         let pgn = b"[Event \"a|b\"]\n[White \"M\xfcller\"]\n[WhiteElo \"\"]\n[Result \"1-0\"]\n\n*";
-        let record = record(pgn, GamePlace::Tags(0));
+        let record = record(pgn, GameOffset::Tags(0));
         assert_eq!(record, b"M\xfcller||*|*|1-0|*|a/b|*|*|1||*|*|*");
         let header = GameHeader::parse(record).unwrap();
         assert_eq!(header.tag("White"), "Müller");
@@ -238,15 +238,15 @@ mod tests {
 
     #[test]
     fn a_game_without_tags() {
-        let record = record(b"1. e4 *", GamePlace::Moves(77));
+        let record = record(b"1. e4 *", GameOffset::Moves(77));
         assert_eq!(record, b"*|*|*|*|*|*|*|*|*|-1||*|*|*");
         let header = GameHeader::parse(record).unwrap();
-        assert_eq!((header.offset(), header.place()), (None, None));
+        assert_eq!((header.offset(), header.offset_of_text()), (None, None));
     }
 
     #[test]
     fn malformed_records() {
-        let whole = record(b"[White \"A\"]\n\n*", GamePlace::Tags(0));
+        let whole = record(b"[White \"A\"]\n\n*", GameOffset::Tags(0));
         assert!(GameHeader::parse(whole.clone()).is_some());
         assert!(GameHeader::parse([&whole[..], b"|more"].concat()).is_some());
         assert_eq!(GameHeader::parse(whole[..whole.len() - 2].to_vec()), None);

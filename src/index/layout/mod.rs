@@ -23,7 +23,7 @@ pub(super) use self::{
     stats::joined_stats,
 };
 pub use self::{
-    game::{GameHeader, GamePlace, write_game},
+    game::{GameHeader, GameOffset, write_game},
     stats::PositionStats,
 };
 

@@ -15,7 +15,7 @@ use std::io::Write;
 
 use super::GameRow;
 use crate::{
-    index::layout::{FEN_FIELD, FIELDS, GameHeader, GamePlace, OFFSET_FIELD, put_number},
+    index::layout::{FEN_FIELD, FIELDS, GameHeader, GameOffset, OFFSET_FIELD, put_number},
     leveldb::{put_varint, take_size, take_varint},
     pgn::Date,
 };
@@ -32,11 +32,11 @@ const LICHESS: &[u8] = b"https://lichess.org/";
 pub fn write_details(
     out: &mut Vec<u8>,
     record: &[u8],
-    place: GamePlace,
+    place: GameOffset,
     row: &GameRow,
     names: [&str; 3],
 ) {
-    let (start, has_tags) = (place.start(), matches!(place, GamePlace::Tags(_)));
+    let (start, has_tags) = (place.start(), matches!(place, GameOffset::Tags(_)));
     put_varint(out, start << 1 | u64::from(has_tags));
     let (mut stored, mut fields, mut derived) = (0, Vec::new(), Vec::new());
     for (number, field) in record.split(|byte| *byte == b'|').enumerate() {
@@ -59,7 +59,7 @@ pub fn write_details(
 fn put_derived(
     out: &mut Vec<u8>,
     number: usize,
-    place: GamePlace,
+    place: GameOffset,
     row: &GameRow,
     [white, black, event]: [&str; 3],
 ) {
@@ -108,7 +108,7 @@ fn put_date(out: &mut Vec<u8>, date: Date) {
 #[derive(Copy, Clone, Debug)]
 pub struct GameDetails<'a> {
     /// Where the game begins.
-    pub place: GamePlace,
+    pub place: GameOffset,
     /// Bit i is set if field i is stored.
     stored: u64,
     /// The stored fields, each with its length.
@@ -120,8 +120,8 @@ impl<'a> GameDetails<'a> {
     pub fn take(rest: &mut &'a [u8]) -> Option<GameDetails<'a>> {
         let number = take_varint(rest)?;
         let place = match number & 1 {
-            1 => GamePlace::Tags(number >> 1),
-            _ => GamePlace::Moves(number >> 1),
+            1 => GameOffset::Tags(number >> 1),
+            _ => GameOffset::Moves(number >> 1),
         };
         let stored = take_varint(rest)?;
         if stored >> FIELDS.len() > 0 || stored >> OFFSET_FIELD & 1 == 1 {
@@ -201,7 +201,7 @@ mod tests {
             pgn.push_str("\n1. e4 *\n");
             let mut games = GameReader::new(pgn.as_bytes());
             prop_assert!(games.next_game());
-            for place in [GamePlace::Tags(start.into()), GamePlace::Moves(start.into())] {
+            for place in [GameOffset::Tags(start.into()), GameOffset::Moves(start.into())] {
                 let (row, names) = facts_of(games.tags());
                 let names = [&*names[0], &*names[1], &*names[2]];
                 let (mut record, mut details) = (Vec::new(), Vec::new());
@@ -229,11 +229,11 @@ mod tests {
         assert!(games.next_game());
         let (row, [white, black, event]) = facts_of(games.tags());
         let (mut record, mut details) = (Vec::new(), Vec::new());
-        write_game(&mut record, games.tags(), GamePlace::Tags(20));
+        write_game(&mut record, games.tags(), GameOffset::Tags(20));
         write_details(
             &mut details,
             &record,
-            GamePlace::Tags(20),
+            GameOffset::Tags(20),
             &row,
             [&white, &black, &event],
         );

@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result},
     index::{
         entries::Entries,
-        layout::{self, GamePlace},
+        layout::{self, GameOffset},
         store::{
             self, EcoNumber, GameRow, ListKey, SiteId,
             game_details::{DETAILED, write_details},
@@ -33,7 +33,7 @@ pub(crate) struct GameFacts {
     rows: Vec<GameRow>,
     /// The concatenated records of the games. `places` contains the length of each, and where the game begins.
     records: Vec<u8>,
-    places: Vec<(u32, GamePlace)>,
+    places: Vec<(u32, GameOffset)>,
     /// The names of White, Black and the event of each game.
     names: Vec<[Box<str>; 3]>,
     /// The records of players, whose games are numbered from the first of the batch.
@@ -45,7 +45,7 @@ pub(crate) struct GameFacts {
 impl GameFacts {
     /// Adds the next game of the batch. The game is indexed with its positions only if
     /// [`count_last`](GameFacts::count_last) is called for it.
-    pub(crate) fn add(&mut self, tags: &Tags<'_>, place: GamePlace) {
+    pub(crate) fn add(&mut self, tags: &Tags<'_>, place: GameOffset) {
         let before = self.records.len();
         layout::write_game(&mut self.records, tags, place);
         self.places
@@ -401,7 +401,7 @@ impl Namer {
 #[cfg(test)]
 pub(in crate::index) fn facts_of(tags: &Tags<'_>) -> (GameRow, [Box<str>; 3]) {
     let mut facts = GameFacts::default();
-    facts.add(tags, GamePlace::Moves(0));
+    facts.add(tags, GameOffset::Moves(0));
     (facts.rows[0], facts.names.remove(0))
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, mem, path::Path, sync::Mutex};
 
-use super::index::{held_bytes, indexed_files, place_of, refuse_too_many};
+use super::index::{held_bytes, indexed_files, offset_of, refuse_too_many};
 use crate::{
     error::Result,
     index::{
@@ -140,7 +140,7 @@ struct ExplorerBatch<'a> {
 
 impl BatchSink for ExplorerBatch<'_> {
     fn next_game(&mut self, game: &GameReader<'_>, batch_offset: u64) {
-        self.facts.add(game.tags(), place_of(game, batch_offset));
+        self.facts.add(game.tags(), offset_of(game, batch_offset));
     }
 
     /// Adds a record for each position of a game, with the move that was played in it.

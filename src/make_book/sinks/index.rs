@@ -6,7 +6,7 @@ use crate::{
     error::{At, Error, Result},
     index::{
         GameRecords, IndexSource, IndexWriter, IndexedFile,
-        layout::{self, GamePlace},
+        layout::{self, GameOffset},
         posting::Posting,
     },
     make_book::{
@@ -85,11 +85,11 @@ pub(super) fn held_bytes(options: &MakeBook) -> usize {
 
 /// Returns the offset in the input at which a game begins: at its tags, or at its moves if it has no tags.
 /// `batch_offset` is the offset of the game's batch.
-pub(super) fn place_of(game: &GameReader<'_>, batch_offset: u64) -> GamePlace {
+pub(super) fn offset_of(game: &GameReader<'_>, batch_offset: u64) -> GameOffset {
     let start = batch_offset + game.game_offset() as u64;
     match game.first_tag_offset().is_some() {
-        true => GamePlace::Tags(start),
-        false => GamePlace::Moves(start),
+        true => GameOffset::Tags(start),
+        false => GameOffset::Moves(start),
     }
 }
 
@@ -243,7 +243,7 @@ impl BatchSink for IndexBatch<'_> {
             ..
         } = &mut self.games;
         let before = records.len();
-        layout::write_game(records, game.tags(), place_of(game, batch_offset));
+        layout::write_game(records, game.tags(), offset_of(game, batch_offset));
         record_lengths.push((records.len() - before) as u32);
     }
 

@@ -120,7 +120,9 @@ impl TextSorter {
     /// Returns an error if a temporary file cannot be written or read.
     pub(crate) fn push(&mut self, text: &[u8]) -> Result<()> {
         let more = LENGTH + text.len() + size_of::<TextRef>();
-        if self.taken() + more > self.memory.bytes.max(MIN_BYTES) && !self.places.is_empty() {
+        if self.bytes_in_memory() + more > self.memory.bytes.max(MIN_BYTES)
+            && !self.places.is_empty()
+        {
             self.spill()?;
         }
         self.places.push(TextRef {
@@ -133,7 +135,7 @@ impl TextSorter {
     }
 
     /// Returns the number of bytes that the texts in memory take, including their offsets and prefixes.
-    fn taken(&self) -> usize {
+    fn bytes_in_memory(&self) -> usize {
         self.bytes.len() + size_of::<TextRef>() * self.places.len()
     }
 
