@@ -203,10 +203,10 @@ pub(super) fn variants(
     if !is_all && counts.clone().next().is_some() {
         return Ok(None);
     }
-    type Games = [u64; Variant::ALL.len()];
-    let games: Games = fold_games(
+    type GamesByVariant = [u64; Variant::ALL.len()];
+    let games: GamesByVariant = fold_games(
         &filters,
-        |games: &mut Games, _, _, _, variant| games[variant as usize] += 1,
+        |games: &mut GamesByVariant, _, _, _, variant| games[variant as usize] += 1,
         |a, b| std::array::from_fn(|variant| a[variant] + b[variant]),
     );
     let games = Variant::ALL.into_iter().zip(games);

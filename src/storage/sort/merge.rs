@@ -6,7 +6,7 @@ use super::{Fold, Record};
 use crate::error::Result;
 
 /// An iterator over records in ascending order.
-pub(crate) type Records<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
+pub(crate) type SortedRecords<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 
 /// A function that reads the next items of a sorted sequence and appends them to its argument. At the end of the
 /// sequence, and after an error, it appends nothing.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{
     Record,
     blocks::Blocks,
-    merge::{AT_ONCE, Records},
+    merge::{AT_ONCE, SortedRecords},
     run::ByteRun,
 };
 use crate::error::Result;
@@ -61,7 +61,7 @@ impl<R: Record> Sealed<R> {
     }
 
     /// Returns an iterator over the records of one shard, in ascending order. `shard` is the number of the shard.
-    pub(crate) fn records(&self, shard: usize) -> Records<'_, R> {
+    pub(crate) fn records(&self, shard: usize) -> SortedRecords<'_, R> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => Box::new(records.iter().map(Ok)),
             SealedShard::File(run) => Box::new(run.records()),
