@@ -788,8 +788,8 @@ const tests = {
 
   async "a command wraps at spaces in the dialog"() {
     for (const viewport of [{ width: 1440, height: 900 }, { width: 320, height: 640 }]) {
-      const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul&color=white&since=1850-10&until=1860-12&minPly=40", { viewport });
-      await page.evaluate(() => document.querySelector("[data-act=book]").click());
+      const { page, context, faults } = await open(browser, url, "/?since=1900&source=famous", { viewport });
+      await page.evaluate(() => document.querySelector("[data-act=mark]").click());
       await page.waitForSelector("#book .command");
       const [broken, wide, visible] = await page.locator("#book .command").evaluate((command) => {
         const text = command.firstChild;

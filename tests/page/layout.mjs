@@ -40,7 +40,7 @@ const STATES = {
   filters: ["/?player=Morphy,+Paul&since=1850", press("Shift+F", "#filters .option small:not(:empty)")],
   // The numbers of games in chosen options have their own contrast.
   chosen: ["/?ratings=0,1000,unknown&speeds=classical,correspondence", press("Shift+F", "#filters .option[aria-checked=true] > small:not(:empty)")],
-  openings: ["/?view=openings", async (page) => page.waitForSelector("#openings .row")],
+  openings: ["/?view=openings", async (page) => page.waitForSelector("#openings .body .row")],
   book: ["/?player=Morphy,+Paul&color=white", press("b", "#book .size")],
   trends: ["/?view=trends", async (page) => page.waitForSelector("#trends table")],
   lost: ["/?player=Morphy,+Paul&color=white&list=loss"],

@@ -98,7 +98,7 @@ const tests = {
     assert.ok((await together("Dora")).total > 0);
     await input.fill("Dora");
     await page.locator("#me [role=option]").first().waitFor();
-    assert.match(await page.locator("#me [role=option]").first().textContent(), new RegExp(` · ${(await together("Dora")).total} against you$`));
+    assert.match(await page.locator("#me [role=option]").first().textContent(), new RegExp(` · ${(await together("Dora")).total} games against you$`));
     await page.keyboard.press("Enter");
     await page.locator("#me .wrong:has-text('against each other')").waitFor();
     const friend = (await together("Carl")).total ? "Carlo" : "Carl";

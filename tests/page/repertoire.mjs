@@ -196,7 +196,11 @@ const failed = await run({
     await page.goto(new URL("/?play=e2e4,c7c5", url).href);
     await followed(page);
     await row(page, "c2c3").locator(".removes").click();
-    await row(page, "c2c3").locator(".adds").waitFor();
+    // No game has the move, so its row disappears. The card takes the edit back.
+    await row(page, "c2c3").waitFor({ state: "detached" });
+    await page.click("[data-focus=undo-edit]");
+    await row(page, "c2c3").locator(".removes").click();
+    await row(page, "c2c3").waitFor({ state: "detached" });
     await row(page, "d2d4").locator(".adds").click();
     await row(page, "d2d4").locator(".added").waitFor();
     const edits = `${removal};-e2e4,c7c5,c2c3;e2e4,c7c5,d2d4`;
