@@ -392,7 +392,7 @@ fn advice_about_sources_of_the_server_works() {
         &["serve", "li.counts"],
         "make an index with polybook make-book li.counts --explorer li.idx, and serve the index",
     );
-    ok(dir, "make-book li.counts --explorer li.idx");
+    ok(dir, "make-book li.counts --explorer li.idx --force");
     advised(
         dir,
         &["serve", "s.obs.db3"],

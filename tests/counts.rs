@@ -960,7 +960,7 @@ fn rows_by_class_that_do_not_fit_those_of_other_inputs_are_refused() {
     );
     let err = fails(dir, "make-book white --variant crazyhouse --counts x", 1);
     assert!(
-        err.contains("white/data.parquet: no column \"identity\""),
+        err.contains("white/data.parquet: this Parquet file has no column \"identity\""),
         "{err}"
     );
     // The rows have no games.

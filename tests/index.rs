@@ -468,7 +468,10 @@ fn what_is_not_an_index_is_never_replaced() {
     fs::create_dir(dir.path().join("idx")).unwrap();
     write(dir.path(), "idx/precious", "mine");
     let error = fails(dir.path(), &make, 1);
-    assert!(error.contains("idx: exists and is not an index"), "{error}");
+    assert!(
+        error.contains("idx: this path exists and is not an index"),
+        "{error}"
+    );
     // An index that contains other files is not replaced either.
     fs::remove_file(dir.path().join("idx/precious")).unwrap();
     ok(dir.path(), &make);

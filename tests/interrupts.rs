@@ -474,7 +474,7 @@ done
     // Another run keeps off the journal.
     let error = fails(dir, line, 1);
     assert!(
-        error.contains("another run of polybook is writing this output"),
+        error.contains("another run of polybook is writing this journal"),
         "{error}"
     );
     run.ends_with_advice(SIGNALS[0], advice);

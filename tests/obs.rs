@@ -464,7 +464,7 @@ fn a_database_is_not_written_where_sqlite_would_add_old_changes_to_it() {
         let old = fs::read(at("a.obs.db3")).unwrap();
         let error = fails(dir.path(), &format!("{make} gone.db3"), 1);
         assert!(
-            error.contains("another program has this output open: close it"),
+            error.contains("another program has this file open: close the file"),
             "{error}"
         );
         drop(open);
@@ -599,7 +599,7 @@ fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
         "convert a.obs.db3 s.epd --min-game 50 --force",
         1,
     );
-    assert!(error.contains("keep moves with fewer games"), "{error}");
+    assert!(error.contains("keep moves of fewer games"), "{error}");
 
     // The suite can be read as PGN up to the last move.
     let report = ok_json(

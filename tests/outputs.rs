@@ -208,7 +208,7 @@ fn a_directory_of_a_lower_layer_is_refused_before_games_are_read() {
     let Some(_both) = Mounted::at(&dir.join("both"), &layers) else {
         return;
     };
-    let refusal = "both/index: is in a lower layer of its file system, where directories cannot be replaced: remove it first";
+    let refusal = "both/index: this directory is in a lower layer of its file system, where directories cannot be replaced: remove it first";
     refused(
         dir,
         &[("make-book no.pgn --leveldb both/index --force", 1, refusal)],
@@ -484,7 +484,10 @@ fn a_file_that_is_no_book_is_replaced_only_by_force() {
     let output = run(dir.path(), &make);
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("not a Polyglot book"), "{error}");
-    assert!(error.contains("or replace it with --force"), "{error}");
+    assert!(
+        error.contains("or replace this file with --force"),
+        "{error}"
+    );
     assert_eq!(fs::read(&notes).unwrap(), b"never lose these notes");
     ok(dir.path(), &format!("{make} --force"));
     ok(dir.path(), "verify notes.txt");

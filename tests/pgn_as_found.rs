@@ -1194,7 +1194,7 @@ fn text_like_games_is_described() {
     for (text, said) in [
         (
             "1. P-K4 P-K4 2. N-KB3 1-0\n",
-            "\"P-K4\": not a move; descriptive notation",
+            "\"P-K4\": not a move; the move is in descriptive notation",
         ),
         (
             "1. Кf3 Кf6 1-0\n",

@@ -145,7 +145,10 @@ fn what_is_shown_is_a_book_and_a_position() {
     );
     std::fs::write(dir.join("other.bin"), [0xff; 160]).unwrap();
     let error = fails(dir, "show other.bin", 1);
-    assert!(error.contains("other.bin: not a Polyglot book"), "{error}");
+    assert!(
+        error.contains("other.bin: this is not a Polyglot book"),
+        "{error}"
+    );
     let error = fails(dir, "show x.idx", 1);
     assert!(error.contains("polybook moves --index"), "{error}");
     let board = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR";

@@ -148,7 +148,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "edit book.bin --out x.bin --set e5=1",
         1,
-        "\"e5\": illegal move in rnbqkbnr",
+        "in the position rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1, \"e5\": illegal move",
     ),
     (
         "edit book.bin --out x.bin --remove-position --set e4=1",

@@ -65,7 +65,10 @@ fn repeated_options_and_tags() {
     ] {
         for name in ["", " \t"] {
             let error = fails(dir.path(), &[command, &[option, name]].concat(), 2);
-            assert!(error.contains("letter of"), "{command:?} {error}");
+            assert!(
+                error.contains("write at least one letter"),
+                "{command:?} {error}"
+            );
         }
     }
 }

@@ -89,7 +89,14 @@ fn the_answer_has_the_form_of_the_contract() {
     let board = &answer["polybook"];
     assert_eq!(
         keys(board),
-        ["fen", "check", "line", "legal", "transpositions"]
+        [
+            "fen",
+            "check",
+            "line",
+            "legal",
+            "unknownMonths",
+            "transpositions"
+        ]
     );
     assert_eq!(board["line"][2]["san"], "Nf3");
     assert_eq!(board["legal"].as_array().unwrap().len(), 29);

@@ -76,7 +76,7 @@ fn counts_have_unknown_ratings_in_a_class_of_their_own() {
     assert_eq!(facets["ratings"]["2500"], 1);
     assert_eq!(facets["unknownRatings"], 1);
     let groups = served.json("/scores?by=rating");
-    let groups = groups.as_array().unwrap().iter();
+    let groups = groups["scores"].as_array().unwrap().iter();
     let names: Vec<&str> = groups
         .map(|group| group["rating"].as_str().unwrap())
         .collect();
@@ -221,7 +221,7 @@ fn a_game_without_a_result_is_no_draw() {
     );
     assert_eq!(
         served.json("/scores?by=rating"),
-        json!([{"rating": "unknown", "white": 10, "draws": 0, "black": 0, "unfinished": 10}])
+        json!({"scores": [{"rating": "unknown", "white": 10, "draws": 0, "black": 0, "unfinished": 10}]})
     );
     let served = Served::start(dir.path(), "games.idx --unfinished skip");
     let answer = served.json("/lichess");

@@ -215,7 +215,7 @@ fn no_line_goes_in_a_circle() {
             for plies in [4, 30, 400] {
                 let line = format!("convert {source} out.{format} --plies {plies} --limit 1");
                 let error = fails(dir, &line, 1);
-                assert!(error.contains("the longest has 3"), "{error}");
+                assert!(error.contains("the longest line has 3"), "{error}");
                 assert!(!dir.join(format!("out.{format}")).exists());
             }
         }

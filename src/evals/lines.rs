@@ -177,12 +177,13 @@ fn are_operations(text: &str) -> bool {
 }
 
 /// Removes the half-move clock and the move number, the last two fields of a FEN, from the start of `operations`.
-/// Returns `operations` unchanged if it does not start with two numbers, as in an EPD.
+/// Returns `operations` unchanged if it does not start with these two fields, as in an EPD. The fields are numbers, or `-`
+/// or `?` if they are unknown.
 fn without_counters(operations: &str) -> &str {
     let (counters, rest) = after_words(operations, 2);
     let are_counters = counters
         .split_whitespace()
-        .all(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+        .all(|word| matches!(word, "-" | "?") || word.bytes().all(|byte| byte.is_ascii_digit()));
     if are_counters { rest } else { operations }
 }
 

@@ -234,12 +234,7 @@ impl Obs {
     /// ```
     pub fn rows(&self) -> Result<Rows> {
         let db = self.connections.lend_long()?;
-        Rows::of_query(
-            db,
-            self.queries.select.clone(),
-            self.path().to_owned(),
-            None,
-        )
+        Rows::of_query(db, self.queries.select.clone(), self.path().to_owned())
     }
 
     /// Returns an iterator over all rows, sorted by EPD and then by move, both in byte order. If the database has no
@@ -253,8 +248,7 @@ impl Obs {
     }
 
     /// Returns an iterator over all rows, sorted by EPD and then by move, with all EPDs and moves in polybook's spelling.
-    /// A row of another program is skipped if its EPD cannot be read. A move that is not legal stays as it is. SQLite
-    /// sorts within the memory budget `memory`.
+    /// An EPD or a move that cannot be read stays as it is. SQLite sorts within the memory budget `memory`.
     pub(super) fn rows_by_own_epd(&self, memory: &Memory) -> Result<Rows> {
         let db = self.connections.lend()?;
         let path = self.path();
@@ -267,14 +261,14 @@ impl Obs {
         db.sort_in(memory)?;
         add_spelling(&db, variant).sql(path, "read")?;
         let query = self.queries.respelled.clone();
-        Rows::of_query(db, query, path.to_owned(), Some(variant))
+        Rows::of_query(db, query, path.to_owned())
     }
 
     fn sorted(&self, db: Lent, memory: &Memory) -> Result<Rows> {
         db.sort_in(memory)?;
         let Queries { select, order, .. } = &self.queries;
         let query = format!("{select} {order}");
-        Rows::of_query(db, query, self.path().to_owned(), None)
+        Rows::of_query(db, query, self.path().to_owned())
     }
 }
 

@@ -405,24 +405,18 @@ impl Chunk {
 
 impl Rows {
     /// Starts a thread that runs `query` with the connection `db` and reads the resulting rows. Errors name the
-    /// database file `path`. If `variant` is not `None`, rows whose EPD is not a position of this variant are skipped;
-    /// rows of one position should be adjacent, because each EPD is compared with the one before.
+    /// database file `path`.
     ///
     /// # Errors
     ///
     /// Returns an error if the thread cannot be started.
-    pub(super) fn of_query(
-        db: Lent,
-        query: String,
-        path: PathBuf,
-        variant: Option<Variant>,
-    ) -> Result<Rows> {
+    pub(super) fn of_query(db: Lent, query: String, path: PathBuf) -> Result<Rows> {
         let interrupt = db.get_interrupt_handle();
         let db = Arc::new(Mutex::new(db));
         let of_thread = Arc::clone(&db);
         let (chunks, reader) = task::start("rows", AHEAD, move |chunks| {
             let db = task::lock(&of_thread);
-            read(&db, &query, &path, variant, chunks)
+            read(&db, &query, &path, chunks)
         })?;
         Ok(Rows {
             ready: Vec::new().into_iter(),
@@ -504,35 +498,25 @@ impl Drop for Rows {
     }
 }
 
-/// Reads all rows that `query` selects and sends them to `chunks`. Skips rows whose EPD is not a position of `variant`,
-/// if this is not `None`. `path` is the path of the database, which errors name.
+/// Reads all rows that `query` selects and sends them to `chunks`. `path` is the path of the database, which errors
+/// name.
 ///
 /// # Errors
 ///
 /// Returns an error if the database cannot be read, or if the receiver is dropped. Returns an error after sending the
 /// last row if the checksum of the database does not match.
-fn read(
-    db: &Lent,
-    query: &str,
-    path: &Path,
-    variant: Option<Variant>,
-    chunks: &Feeder<Chunk>,
-) -> Result<()> {
+fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
     let mut check = ChecksumCheck::of(db).sql(path, "read")?;
     let mut statement = db.prepare(query).sql(path, "read")?;
     let mut rows = statement.query([]).sql(path, "read")?;
     let mut chunk = Chunk::default();
-    let mut positions = variant.map(PositionCheck::new);
     while let Some(row) = rows.next().sql(path, "read")? {
         check
             .as_mut()
             .map_or(Ok(()), |check| check.add(row))
             .sql(path, "read")?;
         match read_row(row).sql(path, "read")? {
-            Ok(row) => match positions.as_mut().map(|check| check.position(&row.epd)) {
-                Some(Err(reason)) => chunk.passed_over.row(&row, reason),
-                _ => chunk.push(row),
-            },
+            Ok(row) => chunk.push(row),
             Err(ObsError::MalformedRow(problem)) => chunk.passed_over.problem(problem),
             Err(err) => return Err(err.at(path)),
         }
@@ -562,7 +546,7 @@ mod tests {
         db.execute_batch("CREATE TABLE Book (x)").unwrap();
         let connections = Connections::open(&path).unwrap();
         let query = "SELECT 'an EPD', 'e2e4', 1, 1, 0, 0, NULL".to_owned();
-        let rows = Rows::of_query(connections.lend().unwrap(), query, path, None).unwrap();
+        let rows = Rows::of_query(connections.lend().unwrap(), query, path).unwrap();
         while !rows.reader.as_ref().unwrap().is_finished() {
             thread::sleep(Duration::from_millis(1));
         }

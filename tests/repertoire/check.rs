@@ -151,7 +151,8 @@ fn both_moves_of_a_contradiction_count() {
     );
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
-        said.matches("several moves in 1 position").count(),
+        said.matches("1 position in which the repertoire has several moves")
+            .count(),
         1,
         "{said}"
     );

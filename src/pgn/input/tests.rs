@@ -156,7 +156,7 @@ fn windows_are_bounded_by_memory() {
     assert_eq!(read(1 << 27).unwrap(), [PGN, PGN].concat());
     for memory in [0, 1 << 26] {
         let err = read(memory).unwrap_err().to_string();
-        assert!(err.contains("give at least --memory"), "{err}");
+        assert!(err.contains("allow more memory with --memory"), "{err}");
     }
     std::fs::write(&path, frame(27)).unwrap();
     let err = read(1 << 26).unwrap_err().to_string();

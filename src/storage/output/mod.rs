@@ -833,7 +833,7 @@ mod tests {
         set("index/CURRENT", 0o644);
         set("index", 0o555);
         let err = directory(&at("index")).unwrap_err().to_string();
-        assert!(err.contains("index: is read-only"), "{err}");
+        assert!(err.contains("index: this file is read-only"), "{err}");
         set("index", 0o755);
         assert_eq!(names(dir.path()), ["book.bin", "index"]);
     }
