@@ -185,9 +185,13 @@ const REFUSALS: &[Refusal] = &[
     (
         "convert book.bin s.epd --from none.epd",
         1,
-        "none.epd: has no position",
+        "none.epd: this file has no position",
     ),
-    ("convert book.bin s.epd --plies 40", 1, "the longest has 12"),
+    (
+        "convert book.bin s.epd --plies 40",
+        1,
+        "the longest line has 12",
+    ),
     (
         "convert games.obs.db3 t.csv --limit 4",
         2,
@@ -322,7 +326,11 @@ const REFUSALS: &[Refusal] = &[
         "no game of an exit has the player \"C\"",
     ),
     ("suite-report exits.epd m.pgn --min-pairs 0", 2, "zero"),
-    ("suite-report b.bin m.pgn", 1, "b.bin: Polyglot book"),
+    (
+        "suite-report b.bin m.pgn",
+        1,
+        "b.bin: this is a Polyglot book",
+    ),
 ];
 
 /// Creates the files that the commands of the table name.

@@ -706,7 +706,7 @@ fn a_book_is_that_of_its_command() {
     assert_eq!(lines.text(), unsealed);
     assert!(lines.text().contains("1. e4"), "{}", lines.text());
 
-    let none = served.json("/book.bin?ratings=2500&count=true");
+    let none = served.json("/book.bin?since=2999-01&requireDate=true&count=true");
     assert_eq!((&none["games"], &none["entries"]), (&json!(0), &json!(0)));
     for wrong in [
         "player=nobody",

@@ -171,10 +171,13 @@ pub fn fails(dir: &Path, args: impl Arguments, status: i32) -> String {
 /// Runs command lines that must [fail](fails), each with its status and a text that its error must contain.
 #[track_caller]
 pub fn refused(dir: &Path, lines: &[(&str, i32, &str)]) {
-    for (line, status, says) in lines {
-        let error = fails(dir, *line, *status);
-        assert!(error.contains(says), "{line}: {error}");
-    }
+    let wrong: Vec<String> = lines
+        .iter()
+        .map(|(line, status, says)| (line, says, fails(dir, *line, *status)))
+        .filter(|(_, says, error)| !error.contains(*says))
+        .map(|(line, says, error)| format!("{line}: expected {says:?}, found {error}"))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.concat());
 }
 
 /// Returns the path of a reference program, or skips the test if none is installed. If `POLYBOOK_REQUIRE_INTEROP` is set, a
