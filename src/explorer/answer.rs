@@ -1,4 +1,5 @@
-//! Answers to queries about a position, as serde types in the form that clients of opening explorers read.
+//! Answers to queries about a position. Their types serialize to the JSON that clients of Lichess's opening
+//! explorer expect.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +23,8 @@ use crate::{
     task,
 };
 
-/// The answer to a query about a position: the numbers of games by result, and the moves that were played from the
-/// position.
+/// The answer to a query about a position: the results of the games that reached the position, and the moves that
+/// were played in it.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
@@ -37,7 +38,7 @@ pub struct Answer {
     /// The player's results in all games of the answer, or `None` if the query does not ask for them.
     #[serde(flatten)]
     pub player: Option<PlayerTotals>,
-    /// The moves, sorted by number of games in descending order, then by their UCI text.
+    /// The moves, sorted by number of games in descending order, then by UCI notation.
     pub moves: Vec<PlayedMove>,
     /// The newest games that are not among the top games, the newest first; `None` if the view has no recent games.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,18 +69,18 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the number of games in the answer, including unfinished games.
+    /// Returns the number of games that the answer counts, including unfinished games.
     pub fn games(&self) -> u64 {
         self.white + self.draws + self.black
     }
 
-    /// Returns the number of drawn games, without unfinished games.
+    /// Returns the number of draws. Unlike the field `draws`, it does not include unfinished games.
     pub fn drawn(&self) -> u64 {
         self.draws - self.unfinished
     }
 }
 
-/// A move that was played from the position of a query, with the number of games for each result.
+/// A move that was played in the position of a query, and the results of the games in which it was played.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayedMove {
@@ -125,13 +126,13 @@ impl PlayedMove {
         self.white + self.draws + self.black
     }
 
-    /// Returns the number of drawn games, without unfinished games.
+    /// Returns the number of draws. Unlike the field `draws`, it does not include unfinished games.
     pub fn drawn(&self) -> u64 {
         self.draws - self.unfinished
     }
 }
 
-/// The results and ratings of the player of a query, in all games of the answer.
+/// The results and ratings of one player in all games that an answer counts. The query names the player.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerTotals {
@@ -153,12 +154,12 @@ pub struct PlayerTotals {
     /// The number of games with a result and a rated opponent, from which `opponent_rating` and `performance` are
     /// calculated.
     pub performance_games: u64,
-    /// The date of the newest of these games: `2006-01-02`, or `2006-01` or `2006` if the rest is unknown.
+    /// The date of the player's newest game: `2006-01-02`, or `2006-01` or `2006` if the rest is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_played: Option<String>,
 }
 
-/// The results and ratings of the player of a query, in the games in which a certain move was played.
+/// The results and ratings of one player in the games with a certain move. The query names the player.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerScore {
@@ -173,12 +174,12 @@ pub struct PlayerScore {
     /// The number of games with a result and a rated opponent, from which `average_opponent_rating` and `performance`
     /// are calculated.
     pub performance_games: u64,
-    /// The date of the newest of these games: `2006-01-02`, or `2006-01` or `2006` if the rest is unknown.
+    /// The date of the newest game: `2006-01-02`, or `2006-01` or `2006` if the rest is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_played: Option<String>,
 }
 
-/// The number of games in one month, by result.
+/// The results of the games of one month.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MonthCount {
     /// Year and month: `2006-01`.
@@ -196,7 +197,7 @@ pub struct MonthCount {
     pub unfinished: u64,
 }
 
-/// The number of games in one year, by result and by move.
+/// The results of the games of one year, and the number of games with each move.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct YearCount {
     /// The year, or `None` for the games whose year is unknown.
@@ -212,11 +213,11 @@ pub struct YearCount {
     /// A source of counts adds nothing to this number, because counts do not distinguish these games from draws.
     #[serde(skip_serializing_if = "is_zero")]
     pub unfinished: u64,
-    /// For each move of the answer, by its UCI text, the number of games of this year in which it was played.
+    /// The number of games of this year with each move of the answer. The keys are moves in UCI notation.
     pub moves: BTreeMap<String, u64>,
 }
 
-/// Answers a query; implements [`Explorer::answer`](super::Explorer::answer).
+/// Answers a query about a position. Implements [`Explorer::answer`](super::Explorer::answer).
 pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
     task::fault("answer");
     let filters = sources.filters(&query.filters)?;
@@ -309,8 +310,7 @@ fn played_move(
     })
 }
 
-/// Converts the results and ratings of a player, counted over the games with one move, to the form in which answers
-/// contain them.
+/// Converts a player's results in the games with one move to the form in which an answer contains them.
 fn player_score(tally: &PlayerTally) -> PlayerScore {
     PlayerScore {
         wins: tally.wins,
@@ -322,8 +322,7 @@ fn player_score(tally: &PlayerTally) -> PlayerScore {
     }
 }
 
-/// Converts the results and ratings of a player, counted over all games of a query, to the form in which answers
-/// contain them.
+/// Converts a player's results in all games of a query to the form in which an answer contains them.
 fn player_totals(tally: &PlayerTally) -> PlayerTotals {
     PlayerTotals {
         wins: tally.wins,
@@ -337,7 +336,7 @@ fn player_totals(tally: &PlayerTally) -> PlayerTotals {
     }
 }
 
-/// Returns the position after playing the legal move `mv` at the end of `line`.
+/// Plays the move `mv`, which must be legal, in the last position of `line`. Returns the new position.
 fn position_after(line: &Line, mv: BookMove) -> VariantPosition {
     let legal = mv
         .to_move(line.position())
@@ -347,15 +346,15 @@ fn position_after(line: &Line, mv: BookMove) -> VariantPosition {
     next
 }
 
-/// Returns an empty line that starts at another position: the last position of `line`, after the legal move `mv`.
+/// Returns a line without moves that starts at the position after `line` and the legal move `mv`.
 fn line_after(line: &Line, mv: BookMove) -> Line {
     Line::at(line.variant(), position_after(line, mv))
 }
 
-/// Returns the results for each year, in ascending order. Games of an unknown year come last. For each year, the number
-/// of games with each of `moves` is included.
+/// Returns the results of each year in ascending order, with the number of games for each of `moves`. Games of an
+/// unknown year come last.
 ///
-/// Each key of `years` is a year (0 if unknown) and a move.
+/// The keys of `years` are pairs of a year, which is 0 if unknown, and a move.
 fn by_year(
     years: &FxHashMap<(u16, BookMove), ResultSum>,
     moves: &[(BookMove, MoveTally)],
@@ -379,12 +378,12 @@ fn by_year(
     results.into_iter().map(count).collect()
 }
 
-/// The greatest number of consecutive months without games that a history lists with zeros. A longer gap is not listed,
-/// because a wrong date probably causes it.
+/// The maximum number of consecutive months without games that a history contains as entries with zeros. A
+/// history skips longer gaps, because a gap of more than 20 years is probably due to a wrong date.
 const MOST_EMPTY_MONTHS: usize = 20 * 12;
 
-/// Returns the results for each month, in ascending order. Months without games are included with zeros, unless more
-/// than [`MOST_EMPTY_MONTHS`] consecutive months have no games.
+/// Returns the results of each month in ascending order. Adds an entry with zeros for each month without games,
+/// unless the gap is longer than [`MOST_EMPTY_MONTHS`]. Skips games whose month is unknown.
 fn zero_filled(months: &BTreeMap<Month, ResultSum>) -> Vec<MonthCount> {
     let mut all = Vec::new();
     // The next month, counted from the year 0.
@@ -410,7 +409,7 @@ fn games_of_unknown_months(months: &BTreeMap<Month, ResultSum>) -> u64 {
     unknown.map(|(_, results)| results.games()).sum()
 }
 
-/// Returns `true` if both the year and the month are known.
+/// Returns `true` if `month` has both a known year and a known month.
 fn is_known(month: Month) -> bool {
     month.year() != 0 && month.month() != 0
 }

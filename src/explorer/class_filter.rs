@@ -1,5 +1,5 @@
-//! Filters that rows of counts and results by period can answer, because they depend only on speed, rating group and
-//! month.
+//! Filters that depend only on speed, rating group and month. The explorer can apply them to stored sums of
+//! results, without reading single games.
 
 use super::{dates::DateRange, query::Filters};
 use crate::{
@@ -7,8 +7,8 @@ use crate::{
     pgn::{RatingGroup, Speed},
 };
 
-/// The unit of time by which an answer divides results: all time together, years, or months. Results of a longer period
-/// must not be summed up in one row.
+/// The unit of time by which an answer groups results: not at all, by year, or by month. Stored sums over longer
+/// periods are of no use for the answer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Split {
     Nowhere,
@@ -16,8 +16,9 @@ pub(super) enum Split {
     ByMonth,
 }
 
-/// Returns the date that all games of a period have in common, such as a year without month and day. The date is a
-/// number as returned by [`date_number`](crate::index::store::game_rows::date_number).
+/// Returns the part of the date that all games of a period share: the year, the year and the month, or nothing.
+/// The unknown parts of the date are 0. The date is encoded as by
+/// [`date_number`](crate::index::store::game_rows::date_number).
 pub(super) fn date_of(period: Period) -> u32 {
     match period {
         Period::All => 0,
@@ -26,17 +27,19 @@ pub(super) fn date_of(period: Period) -> u32 {
     }
 }
 
-/// A filter that depends only on the speed, the rating group and the month of a game. It admits either all games of a
-/// [class](Class) and month or none of them, so it can be applied to stored results without reading games.
+/// A filter that depends only on the speed, the rating group and the month of a game. It can be applied to stored
+/// sums of results, because it admits either all or none of the games with the same speed, rating group and
+/// month.
 pub(super) struct ClassFilter {
-    /// For each class, by its number, whether its games pass.
+    /// Whether the games of each class pass. A class is a pair of a speed and a rating group, and its number is the
+    /// index.
     classes: [bool; Class::COUNT],
     pub dates: DateRange,
 }
 
 impl ClassFilter {
-    /// Creates the filter. Returns `None` if `filters` contains a filter that must be applied to single games, such as
-    /// a player.
+    /// Converts `filters` to a class filter. Returns `None` if `filters` contains a condition that needs single
+    /// games, such as the name of a player.
     pub(super) fn new(filters: &Filters) -> Option<ClassFilter> {
         if filters.of_games().is_some() {
             return None;
@@ -58,19 +61,19 @@ impl ClassFilter {
         })
     }
 
-    /// Returns `true` if the filter admits games of a class (speed and rating group).
+    /// Returns `true` if the filter admits games of `class`, a pair of a speed and a rating group.
     pub(super) fn admits(&self, class: Class) -> bool {
         self.classes[class.number()]
     }
 
-    /// Returns `true` if games of a period (all time, a year or a month) may lie in the filter's range of dates.
+    /// Returns `true` if games of `period` (all time, a year or a month) may lie in the filter's range of dates.
     pub(super) fn contains(&self, period: Period) -> bool {
         self.dates.contains(date_of(period))
     }
 
-    /// Returns the periods that together contain the games in the filter's range of dates. `years` are the years with
-    /// games, each with its months. A year is returned as a whole if all its months are in the range and `split` allows
-    /// years. Otherwise its months in the range are returned.
+    /// Returns the periods that contain all games whose dates may lie in the filter's range of dates. A period is a
+    /// whole year if all its months with games are in the range and `split` is not [`Split::ByMonth`]; otherwise it
+    /// is a month in the range. `years` contains each year with games, and the months with games in it.
     pub(super) fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();
         for year in years {

@@ -1,23 +1,25 @@
-//! Dates as numbers that compare quickly.
+//! Dates encoded as numbers, which are fast to compare.
 //!
-//! The number of a date has the day in bits 0 to 4, the month in bits 5 to 8 and the year above; an unknown part is 0.
+//! Bits 0 to 4 of a date number are the day, bits 5 to 8 the month, and the higher bits the year. An unknown part
+//! is 0.
 
 use super::query::Filters;
 use crate::{index::store::game_rows::date_number, pgn::Date};
 
-/// An inclusive range of days, stored as the numbers that [`date_number`] returns.
+/// An inclusive range of days. The bounds are date numbers as returned by [`date_number`].
 ///
-/// A date with unknown parts lies in the range if one of the days that it can mean does. For example, a game of 1999
-/// lies in a range that begins in May 1999.
+/// A date with unknown parts lies in the range if it may be a day in the range. For example, the date 1999 lies
+/// in a range that begins in May 1999.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct DateRange {
     first: u32,
     last: u32,
-    /// The smallest number of a date that counts as known: 0 if unknown dates lie in the range too.
+    /// The smallest date number that passes: 0 if games without a known year pass too.
     smallest: u32,
 }
 
-/// The least date number of a date whose year is known. See [`date_number`].
+/// The smallest date number with a known year. Smaller numbers belong to dates without a year. See
+/// [`date_number`].
 const FIRST_YEAR: u32 = 1 << 9;
 
 impl DateRange {
@@ -30,8 +32,8 @@ impl DateRange {
         }
     }
 
-    /// Returns `true` if a game with the date `date` may have been played in the range. Parts of the date can be
-    /// unknown; then one possible day is enough. [`date_number`] returns the number of a date.
+    /// Returns `true` if a game may have been played in the range. `date` is the date number of the game, as returned
+    /// by [`date_number`]. If parts of the date are unknown, one possible day in the range is enough.
     #[inline]
     pub(super) fn contains(self, date: u32) -> bool {
         (self.first <= latest(date)) & (earliest(date) <= self.last) & (self.smallest <= date)
@@ -43,8 +45,8 @@ impl DateRange {
     }
 }
 
-/// Returns the day number of the earliest day that matches `date`, a number that [`date_number`] returned and that may
-/// have unknown parts. The code has no branches, so the compiler can vectorize it.
+/// Returns the earliest day that `date` can mean. Both are date numbers as returned by [`date_number`]. If the
+/// year is unknown, returns 0.
 #[inline]
 pub(super) fn earliest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);
@@ -52,8 +54,8 @@ pub(super) fn earliest(date: u32) -> u32 {
     date & has_year & (has_month | !0x1ff)
 }
 
-/// Returns the number of the last day that `date` can mean. `date` is a number that [`date_number`] returns, and may
-/// have unknown parts. If the year is unknown, the result is greater than every day.
+/// Returns the last day that `date` can mean. Both are date numbers as returned by [`date_number`]. If the year
+/// is unknown, the result is greater than every day.
 #[inline]
 pub(super) fn latest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);
@@ -62,8 +64,8 @@ pub(super) fn latest(date: u32) -> u32 {
     date | !has_year | !has_month & 0x1ff | !has_day & 31
 }
 
-/// Formats a date number as `2006-01-02`. If the day or the month is unknown, formats the known parts only, as
-/// `2006-01` or `2006`. Returns `None` if the year is unknown.
+/// Formats a date number as `2006-01-02`, or as `2006-01` or `2006` if the rest of the date is unknown. Returns
+/// `None` if the year is unknown.
 pub(super) fn text_of_number(number: u32) -> Option<String> {
     let (year, month, day) = (number >> 9, number >> 5 & 15, number & 31);
     Some(match (year, month, day) {
@@ -82,7 +84,7 @@ pub(super) fn date_of_number(number: u32) -> Date {
     )
 }
 
-/// Returns a number whose bits are all set if `is_true`, otherwise 0.
+/// Returns a number whose bits are all 1 if `is_true`, otherwise 0.
 #[inline]
 fn mask(is_true: bool) -> u32 {
     u32::from(is_true).wrapping_neg()

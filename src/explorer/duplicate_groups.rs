@@ -1,9 +1,10 @@
 //! Duplicate games, and the games of one match.
 //!
-//! Sources may contain a game several times: two downloads that overlap, or a tournament that two collections have. Two
-//! games are duplicates if their players, date, result, length, variant and final position (or Lichess id) are equal. A
-//! game that lacks one of these is a duplicate of nothing. Answers that count each game once
-//! ([`Filters::once`](super::query::Filters::once)) count only the first game of a group that passes the filters.
+//! Sources may contain a game several times, for example if two downloads overlap or two collections contain the
+//! same tournament. Two games are duplicates if their players, date, result, length and variant are equal, and
+//! also their Lichess ids or their final positions. A game in which one of these is unknown has no duplicates.
+//! Answers that count each game once ([`Filters::once`](super::query::Filters::once)) count only the first game
+//! of each group that passes the filters.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -12,11 +13,11 @@ use rustc_hash::FxHashMap;
 use super::open_index::OpenIndex;
 use crate::{error::Result, index::store::ListKey, pgn::folded};
 
-/// The number of games whose keys are compared in one pass. Their keys take about 16 MiB of memory.
+/// The number of games that are searched for duplicates in one pass. Limits the memory to about 16 MiB.
 const GAMES_PER_PASS: u64 = if cfg!(test) { 3 } else { 1 << 20 };
 
-/// The groups of duplicate games in all indexes of an explorer. Games are identified by their numbers, which are
-/// consecutive over all indexes.
+/// The groups of duplicate games in all indexes of an explorer. Games are identified by their numbers, which
+/// continue from one index to the next.
 #[derive(Default, Debug)]
 pub(super) struct DuplicateGroups {
     /// Links the games of each group into a ring. The entry of a game is the previous game of its group; the entry of
@@ -25,16 +26,16 @@ pub(super) struct DuplicateGroups {
     /// A bit for each game, which is set if `previous` has an entry for the game. Most games have none, and reading the
     /// bit is much faster than searching the map.
     has_previous: Vec<u64>,
-    /// For each source, by the number of its first game: a hash of each name, indexed by name number. Names that differ
-    /// only in case have equal hashes. 0 stands for an unknown name.
+    /// The hashes of the names in each source, indexed by name number. The key of a source is the number of its first
+    /// game. Names that differ only in case have equal hashes. The hash of an unknown name is 0.
     name_hashes: FxHashMap<u64, Vec<u64>>,
 }
 
 impl DuplicateGroups {
-    /// Finds the duplicate games in `sources`, which are the indexes of an explorer.
+    /// Finds the duplicate games in `sources`, the indexes of an explorer.
     ///
-    /// Makes several passes over the games. Each pass compares the games whose keys leave a certain remainder modulo
-    /// the number of passes, so the memory is bounded for any number of games.
+    /// Makes several passes over the games to bound the memory. Each pass finds the duplicates among the games whose
+    /// keys have a certain remainder modulo the number of passes.
     ///
     /// # Errors
     ///
@@ -74,8 +75,8 @@ impl DuplicateGroups {
         Ok(groups)
     }
 
-    /// Returns the duplicates of game `number`: first those with lower numbers in descending order, then those with
-    /// higher numbers in descending order.
+    /// Returns an iterator over the duplicates of game `number`: first those with lower numbers in descending order,
+    /// then those with higher numbers in descending order.
     pub(super) fn duplicates_of(&self, number: u64) -> impl Iterator<Item = u64> {
         let previous = move |game: &u64| {
             let previous = self.previous.get(game).copied();
@@ -87,16 +88,16 @@ impl DuplicateGroups {
         std::iter::successors(first, previous)
     }
 
-    /// Returns the duplicates of game `number` that have lower numbers, in descending order.
+    /// Returns an iterator over the duplicates of game `number` that have lower numbers, in descending order.
     pub(super) fn earlier_duplicates_of(&self, number: u64) -> impl Iterator<Item = u64> {
         self.duplicates_of(number)
             .filter(move |other| *other < number)
     }
 
-    /// Returns a hash that is equal for all games of a match. It is calculated from the event, the year, and the two
-    /// players in either order. `id` is the id of the game in `source`.
+    /// Returns a hash that is equal for all games of a match: games of the same two players at the same event in the
+    /// same year. `id` is the id of the game in `source`.
     ///
-    /// If one of these properties is unknown, returns a hash of the game itself. Such a game is not part of a match.
+    /// If a player, the event or the year is unknown, returns a hash that no other game has.
     pub(super) fn match_hash(&self, source: &OpenIndex, id: u32) -> u64 {
         let (games, at) = (&source.rows, id as usize);
         let hashes = self.name_hashes.get(&source.first);
@@ -113,19 +114,19 @@ impl DuplicateGroups {
         }
     }
 
-    /// Returns the hash of the name with the number `number` in `source`. Returns `None` if the name is empty or a
-    /// question mark.
+    /// Returns the hash of the name with the number `number` in `source`, or `None` if the name is unknown (empty or
+    /// `?`).
     fn name_hash(&self, source: &OpenIndex, number: u32) -> Option<u64> {
         let hashes = self.name_hashes.get(&source.first)?;
         let hash = hashes.get(number as usize).copied();
         hash.filter(|hash| *hash > 0)
     }
 
-    /// Returns a hash of all properties in which duplicates agree. `id` is the id of the game in `source`.
+    /// Returns a hash of the properties that duplicates share. Other games have different hashes, except for
+    /// collisions. `id` is the id of the game in `source`.
     ///
-    /// Returns `None` for a game that is never a duplicate. That is the case if its positions are not indexed, if a
-    /// player is unknown, or if it has neither a Lichess id nor a known final position. Games that are no duplicates
-    /// have equal keys only if 64-bit hashes collide.
+    /// Returns `None` if the game cannot have duplicates because its positions are not indexed, a player is unknown,
+    /// or it has neither a Lichess id nor a known final position.
     fn key(&self, source: &OpenIndex, id: u32) -> Option<u64> {
         let (games, at) = (&source.rows, id as usize);
         let summary = games.get(id)?;
@@ -145,8 +146,8 @@ impl DuplicateGroups {
     }
 }
 
-/// Combines two hashes into one, so that each bit of the result depends on all bits of both. Uses the last steps of
-/// SplitMix64, which is fast because every game of a list is hashed.
+/// Combines two hashes into one. Each bit of the result depends on all bits of both. Uses the finalizer of
+/// SplitMix64, which is fast.
 fn mixed(a: u64, b: u64) -> u64 {
     let mut hash = a
         .rotate_left(32)
@@ -157,8 +158,8 @@ fn mixed(a: u64, b: u64) -> u64 {
     hash ^ hash >> 31
 }
 
-/// Returns a hash of each name in `source`, indexed by name number. Spellings that filters treat as equal, such as
-/// those that differ only in case, have equal hashes. The hash of an unknown name is 0.
+/// Returns the hashes of all names in `source`, indexed by name number. Names that differ only in case have equal
+/// hashes. The hash of an unknown name (empty or `?`) is 0.
 pub(super) fn hash_names(source: &OpenIndex) -> Result<Vec<u64>> {
     let mut names = Vec::new();
     source.for_each_name(|_, name| {

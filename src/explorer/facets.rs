@@ -1,4 +1,4 @@
-//! Counts how many games there would be for each value of a filter: speed, rating group, year, color and variant.
+//! Counts the games for each possible value of the filters by speed, rating group, year, color and variant.
 
 use std::collections::BTreeMap;
 
@@ -25,9 +25,8 @@ use crate::{
     position::{BookMove, Variant},
 };
 
-/// The numbers of games of a position, for each value of the filters by speed, rating group, color, year and variant.
-/// The number for a value counts the games that would pass if the value were selected in its filter and all other
-/// filters were unchanged.
+/// The number of games that each value of a filter would select. There are numbers for the filters by speed,
+/// rating group, color, year and variant. All other filters stay as they are.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facets {
@@ -39,21 +38,22 @@ pub struct Facets {
     pub ratings: BTreeMap<u32, u64>,
     /// The number of games without a known rating.
     pub unknown_ratings: u64,
-    /// The numbers of games with either color of the player, or `None` if the filters name no player.
+    /// The numbers of the player's games with White and with Black, or `None` if the filters name no player.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub colors: Option<ColorCount>,
     /// The number of games of each year that has games.
     pub years: BTreeMap<u16, u64>,
-    /// The number of games of each variant, regardless of the position. `None` if a source has counts that do not state
-    /// how many games pass.
+    /// The number of games of each variant, whatever positions they reached. `None` if a source contains counts from
+    /// which the number cannot be determined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variants: Option<BTreeMap<&'static str, u64>>,
-    /// If the counts are pruned, the minimum number of moves that were counted in a position, otherwise `None`.
+    /// The minimum number of counted moves in a position if rarer positions were removed from the counts, otherwise
+    /// `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_game: Option<u64>,
 }
 
-/// The numbers of games in which the player of a query has White and Black.
+/// The numbers of a player's games by color.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct ColorCount {
     /// The number of games in which the player has White.
@@ -62,7 +62,7 @@ pub struct ColorCount {
     pub black: u64,
 }
 
-/// The number of games of one rating group, by result.
+/// The results of the games of one rating group.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct RatingScore {
     /// The lowest rating of the group, or `unknown` for games without a known rating.
@@ -73,37 +73,37 @@ pub struct RatingScore {
     pub draws: u64,
     /// The number of games that Black won.
     pub black: u64,
-    /// The number of games without a result, which a score must leave out. An index of counts adds nothing to this
-    /// number: it stores these games as draws, unless they were skipped when games were counted.
+    /// The number of games without a result. Leave them out of a score. Sources of counts add nothing to this number,
+    /// because they store such games as draws or not at all.
     #[serde(skip_serializing_if = "is_zero")]
     pub unfinished: u64,
 }
 
-/// The index in [`GroupTally::counts`] of the counter for games that pass all filters.
+/// The index in [`GroupTally::counts`] of the number of games that pass all filters.
 const GAMES: usize = 0;
-/// The index of the first counter by speed in the array of a [`GroupTally`]. There is one counter for each speed.
+/// The index in [`GroupTally::counts`] of the first number of games by speed. There is one number for each speed.
 const SPEEDS: usize = GAMES + 1;
-/// The index of the first counter by rating group in the array of a [`GroupTally`]. There is one counter for each
-/// group.
+/// The index in [`GroupTally::counts`] of the first number of games by rating group. There is one number for each
+/// rating group.
 const RATINGS: usize = SPEEDS + Speed::ALL.len();
-/// The index in [`GroupTally::counts`] of the counter for games without a known rating.
+/// The index in [`GroupTally::counts`] of the number of games without a known rating.
 const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
-/// The index in [`GroupTally::counts`] of the counter for games in which the player has White. The next counter is for
-/// games in which the player has Black.
+/// The index in [`GroupTally::counts`] of the number of games in which the player has White. The number of games
+/// with Black follows.
 const COLORS: usize = UNKNOWN_RATINGS + 1;
-/// The index of a counter in the array of a [`GroupTally`]: the number of games whose year is known.
+/// The index in [`GroupTally::counts`] of the number of games with a known year.
 const YEARS: usize = COLORS + 2;
 
-/// The numbers of games by speed, rating group, color and year: an array of counters, and a map with the number for
-/// each year.
+/// The numbers of games by speed, rating group, color and year. `counts` contains all numbers but those by year,
+/// and `years` maps each year to its number.
 #[derive(Default)]
 struct GroupTally {
     counts: [u64; YEARS + 1],
     years: FxHashMap<u16, u64>,
 }
 
-/// The filters by speed, rating group, color and date, which [`facets`] leaves out one by one to count the games for
-/// each of their values.
+/// The filters by speed, rating group, color and date. To count the games for each value of one of them,
+/// [`facets`] ignores that filter and applies the other three.
 struct RatingGroups {
     speeds: [bool; Speed::ALL.len()],
     ratings: [bool; UNRATED + 1],
@@ -112,7 +112,8 @@ struct RatingGroups {
     dates: DateRange,
 }
 
-/// Counts the games of a position for each value of a filter; implements [`Explorer::facets`](super::Explorer::facets).
+/// Counts the games that reached a position, for each value of a filter. Implements
+/// [`Explorer::facets`](super::Explorer::facets).
 pub(super) fn facets(sources: &Sources, line: &Line, filters: &Filters) -> Result<Facets> {
     let GroupTally { counts, years } = grouped(sources, line, filters)?;
     let speeds = Speed::ALL.map(Speed::name).into_iter();
@@ -132,8 +133,8 @@ pub(super) fn facets(sources: &Sources, line: &Line, filters: &Filters) -> Resul
     })
 }
 
-/// Collects the results of the games that reached a position, for each rating group. The last element is for games
-/// without a known rating.
+/// Sums up the results of the games that reached a position, by rating group. The last element contains the
+/// results of games without a known rating.
 #[derive(Default)]
 struct GroupResults([ResultSum; UNRATED + 1]);
 
@@ -166,7 +167,8 @@ impl Collector for GroupResults {
     }
 }
 
-/// Returns the results of a position for each rating group that has games; implements [`Explorer::scores`](super::Explorer::scores).
+/// Returns the results of the games that reached a position, for each rating group with such games. Implements
+/// [`Explorer::scores`](super::Explorer::scores).
 pub(super) fn scores(
     sources: &Sources,
     line: &Line,
@@ -187,7 +189,7 @@ pub(super) fn scores(
     Ok(scores.map(score).collect())
 }
 
-/// Returns the number of games of each variant that pass `filters`; implements
+/// Returns the number of games of each variant that pass `filters`. The keys are names of variants. Implements
 /// [`Explorer::variants`](super::Explorer::variants).
 pub(super) fn variants(
     sources: &Sources,
@@ -227,7 +229,8 @@ pub(super) fn variants(
 
 fn grouped(sources: &Sources, line: &Line, filters: &Filters) -> Result<GroupTally> {
     let groups = RatingGroups::of(filters);
-    // The value of the filter decides which game of a duplicate group is the first, so duplicates are handled per value.
+    // The value of a filter decides which game of a duplicate group passes first, so duplicates are handled per
+    // value.
     let duplicates = filters.once.then(|| sources.duplicates()).transpose()?;
     let filters = &sources.filters(&Filters {
         speeds: None,
@@ -247,7 +250,8 @@ fn grouped(sources: &Sources, line: &Line, filters: &Filters) -> Result<GroupTal
     Ok(fold(filters, &line.subjects(), new)?.tally)
 }
 
-/// Counts the games that reached a position, for each value of the filters by speed, rating, color and year.
+/// Counts the games that reached a position, for each value of the filters by speed, rating group, color and
+/// year.
 struct GroupCounter<'a> {
     groups: &'a RatingGroups,
     /// The groups of duplicate games, if only the first passing game of each group counts.
@@ -318,8 +322,8 @@ impl RatingGroups {
         }
     }
 
-    /// Returns a bit set of counters in the array of a [`GroupTally`] that must be increased for the game. `colors`
-    /// says whether the player of the query has White, and whether the player has Black.
+    /// Returns a bit set that contains the index in [`GroupTally::counts`] of each number to which the game adds 1.
+    /// `colors` says whether the player of the query has White, and whether the player has Black.
     fn counters_of(&self, game: &GameSummary, colors: [bool; 2]) -> u32 {
         let (speed, group) = (game.traits.speed(), game.traits.group());
         self.counters(speed, group, game.date, colors)
@@ -339,7 +343,7 @@ impl RatingGroups {
             .is_none_or(|color| color.fold_wb(as_white, as_black));
         let passes = of_speed && of_group && in_time;
         let of_ratings = of_color && of_speed && in_time;
-        // The bit of games without a known rating follows those of the groups.
+        // The bit of games without a known rating follows the bits of the rating groups.
         let bit = |counts: bool, at: usize| u32::from(counts) << at;
         bit(passes && of_color, GAMES)
             | bit(of_color && of_group && in_time, SPEEDS + speed)
@@ -351,8 +355,8 @@ impl RatingGroups {
 }
 
 impl GroupTally {
-    /// Adds `games` to each counter whose bit is set in `counters`. `date` is the date number of the games, which
-    /// determines their year.
+    /// Adds `games` to the numbers in `counts` whose bit in `counters` is set, and to the number of the games' year
+    /// if bit [`YEARS`] is set. `date` is the date number of the games.
     fn add(&mut self, mut counters: u32, date: u32, games: u64) {
         if counters >> YEARS & 1 == 1 {
             *self.years.entry((date >> 9) as u16).or_default() += games;
@@ -373,7 +377,7 @@ impl GroupTally {
     }
 }
 
-/// Returns the name that Lichess's API uses for a variant.
+/// Returns the name of a variant in Lichess's API, such as `threeCheck`.
 fn name_of(variant: Variant) -> &'static str {
     match variant {
         Variant::Standard => "standard",

@@ -1,4 +1,4 @@
-//! Evaluates filters for the games of one source.
+//! Applies the filters of a query to the games of each source.
 
 use std::{ops::Range, sync::OnceLock};
 
@@ -23,22 +23,24 @@ use crate::{
     pgn::{GameResult, NameMatch, folded},
 };
 
-/// The divisor that decides how remaining filters are applied to a range of games. If at most one game in 32 still
-/// passes, the filters are applied game by game, and not to whole columns.
+/// The divisor that decides how filters are applied to a range of games. If at most one game in 32 is a game of
+/// the player, each of these games is tested alone; otherwise, whole columns are scanned.
 const FEW: usize = 32;
 
-/// The number of games to which filters are applied at a time.
+/// The number of games in a range to which filters are applied at a time.
 const STRETCH: usize = 1 << 16;
 
-/// A list of games is long if it contains more than `1 / LONG` of the games in its index.
+/// The divisor that decides whether a list of games is long: if it contains more than `1 / LONG` of the games in
+/// its index.
 const LONG: u64 = 4;
 
-/// The filters of a query, prepared for each index of an explorer. Indexes in which no game can pass are left out.
+/// The filters of a query, prepared for each index of an explorer in which a game may pass.
 pub(super) struct SourceFilters<'a> {
     pub of_sources: Vec<(&'a OpenIndex, SourceFilter<'a>)>,
     /// The groups of duplicate games, if only the first passing game of each group counts.
     duplicates: Option<&'a DuplicateGroups>,
-    /// The classes and months that pass, if the filters depend on nothing else. Then sums and counts can answer.
+    /// The filter by class and month, if the query has no other conditions. Stored sums of results can then answer
+    /// the query.
     pub class_filter: Option<ClassFilter>,
 }
 
@@ -55,19 +57,18 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Adds a condition to the filters: in each group of duplicate games, only the first game that passes the other
-    /// filters is admitted.
+    /// Makes the filters admit only one game of each group of duplicate games: the first one that passes the other
+    /// filters.
     pub(super) fn once(mut self, duplicates: &'a DuplicateGroups) -> SourceFilters<'a> {
         self.duplicates = Some(duplicates);
         self
     }
 
-    /// Moves games that are counted to the front of `games`, and returns this part of the slice. If the query counts
-    /// duplicates once, a game is left out if an earlier duplicate of it passes the filters. Otherwise the part
-    /// contains all games.
+    /// Removes games that are duplicates of an earlier passing game. Moves the remaining games to the front of
+    /// `games` and returns this part of the slice. Returns all of `games` if the query counts every duplicate.
     ///
-    /// `games` are games of `source` that pass the filters, each as its id and the index of its move in the list of
-    /// moves.
+    /// `games` contains games of `source` that pass the filters. Each element is the id of a game and the index of
+    /// its move in a list of moves.
     pub(super) fn keep_first<'b>(
         &self,
         source: &OpenIndex,
@@ -90,8 +91,8 @@ impl<'a> SourceFilters<'a> {
         &games[..kept]
     }
 
-    /// Returns the number of duplicates of game `number` that pass the filters. Returns 0 if duplicates are not
-    /// grouped.
+    /// Returns the number of other games that are duplicates of game `number` and pass the filters. Returns 0 if the
+    /// query counts every duplicate.
     pub(super) fn copies_of(&self, number: u64) -> usize {
         let others = self
             .duplicates
@@ -105,7 +106,7 @@ impl<'a> SourceFilters<'a> {
         self.passing(number).is_some()
     }
 
-    /// Returns the index that contains game `number`, the filter for this index, and the id of the game in this index.
+    /// Returns the index that contains game `number`, the filter for this index, and the game's id in the index.
     /// Returns `None` if the game does not pass the filters.
     pub(super) fn passing(&self, number: u64) -> Option<(&OpenIndex, &SourceFilter<'a>, u32)> {
         self.of_sources.iter().find_map(|(source, filter)| {
@@ -115,11 +116,10 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Applies the filters in advance to all games of each index in which the list with the key `subject` is long,
-    /// which means that it contains more than a quarter of the games. This saves time if several lists that share most
-    /// of their games are filtered afterwards.
+    /// Applies the filters in advance to all games of each index in which the list with the key `subject` is long
+    /// (see [`LONG`]). This saves time if several lists with mostly the same games are filtered afterwards.
     ///
-    /// Returns `true` if at least one index has such a list. Does nothing if stored results can answer the query.
+    /// Returns `true` if an index has such a long list. Does nothing if stored sums of results can answer the query.
     pub(super) fn precompute_long(&self, subject: ListKey) -> Result<bool> {
         let mut are_any = false;
         if self.class_filter.as_ref().is_some() {
@@ -140,38 +140,38 @@ impl<'a> SourceFilters<'a> {
 /// The filters of a query, prepared for the games of one index.
 pub(super) struct SourceFilter<'a> {
     games: &'a GameColumns,
-    /// A bit for each game of the source. It is set for the games of the player whom the filters name or, if they name
-    /// no player, of the opponent. `None` if the bits are not needed.
+    /// A bit set of the games of the player whom the filters name or, if they name no player, of the opponent. `None`
+    /// if the bit set is not needed.
     of_somebody: Option<Vec<u64>>,
     players: Option<Players>,
     event: Option<Vec<u32>>,
     dates: Option<DateRange>,
     elo: Option<EloRange>,
     min_ply: u16,
-    /// For each number that encodes traits, whether games with these traits pass. `None` if all pass.
+    /// Whether games with certain traits pass, indexed by [`Traits::number`]. `None` if all games pass.
     traits: Option<Box<[bool; Traits::COUNT]>>,
-    /// For each number that encodes an ECO code, whether games with this code pass. `None` if all pass.
+    /// Whether games with a certain ECO code pass, indexed by the number of the code. `None` if all games pass.
     eco: Option<Box<[bool; EcoNumber::COUNT]>>,
     opening: Option<OpeningFilter>,
-    /// For each game, whether it passes. Set by [`precompute`](SourceFilter::precompute).
+    /// Whether each game passes, indexed by id. Set by [`precompute`](SourceFilter::precompute).
     precomputed: OnceLock<Vec<bool>>,
 }
 
-/// The filters by player, opponent, color and result. A player is given as the numbers of all matching names, in
-/// ascending order.
+/// The filters by player, opponent, color and result. Players and opponents are stored as sorted numbers of all
+/// names that match.
 struct Players {
     player: Option<Vec<u32>>,
     opponent: Option<Vec<u32>>,
     color: Option<Color>,
     opponent_rating: Option<RatingRange>,
-    /// For each color of the player, indexed by `Color as usize`, whether games with each result of [`GameResult::ALL`]
-    /// pass. `None` if the filters do not select games by the player's result.
+    /// Whether games with a certain result pass, indexed by the player's color (`Color as usize`) and by the index of
+    /// the result in [`GameResult::ALL`]. `None` if the filters do not select games by the player's result.
     results: Option<[[bool; 4]; 2]>,
 }
 
 impl<'a> SourceFilter<'a> {
-    /// Prepares filters for the games of `source`, an index of the explorer. Returns `None` if no game of the source
-    /// can pass. For example, the source may not contain the name of the player.
+    /// Prepares `filters` for the games of `source`, an index of the explorer. Returns `None` if no game of `source`
+    /// can pass, for example because `source` does not contain the player's name.
     pub(super) fn new(
         source: &'a OpenIndex,
         filters: &Filters,
@@ -219,8 +219,7 @@ impl<'a> SourceFilter<'a> {
         }))
     }
 
-    /// Applies the filter to all games of its source (an index of the explorer), on all threads, and stores the results
-    /// for later calls.
+    /// Applies the filter to all games of its index on all threads, and stores the results for later calls.
     pub(super) fn precompute(&self) {
         self.precomputed.get_or_init(|| {
             let marked = stretches(self.games()).map(|stretch| {
@@ -232,15 +231,14 @@ impl<'a> SourceFilter<'a> {
         });
     }
 
-    /// Returns for each game in a range of ids whether it passes the filter. Returns `None` unless
-    /// [`precompute`](SourceFilter::precompute) was called before.
+    /// Returns whether each game in a range of ids passes the filter. Returns `None` if
+    /// [`precompute`](SourceFilter::precompute) has not been called.
     pub(super) fn precomputed(&self, ids: Range<usize>) -> Option<&[bool]> {
         Some(&self.precomputed.get()?[ids])
     }
 
-    /// Returns `[true, _]` if the player whom the query names has White in the game `id`, and `[_, true]` if the player
-    /// has Black. Both can be `true`, because several names can mean one player. Both are `false` if the query names no
-    /// player.
+    /// Returns whether the player whom the query names has White in game `id`, then whether the player has Black.
+    /// Both are `true` if the names of both players match, and both are `false` if the query names no player.
     pub(super) fn colors(&self, id: usize) -> [bool; 2] {
         let players = self
             .players
@@ -249,8 +247,8 @@ impl<'a> SourceFilter<'a> {
         players.map_or([false; 2], |players| players.colors(self.games, id))
     }
 
-    /// Returns the color of the player of the query in game `id`, which must pass the filter. Returns White if the
-    /// names of both players match.
+    /// Returns the color that the player of the query has in game `id`, which must pass the filter. Returns White if
+    /// both players of the game have a matching name.
     pub(super) fn player_of(&self, id: usize) -> Color {
         let players = self.players.as_ref();
         let color = players.and_then(|players| players.color);
@@ -258,7 +256,7 @@ impl<'a> SourceFilter<'a> {
         color.unwrap_or_else(|| Color::from_white(is_white()))
     }
 
-    /// Returns the number of games in the source (an index) to which the filter belongs.
+    /// Returns the number of games in the index to which the filter belongs.
     pub(super) fn games(&self) -> usize {
         self.games.len()
     }
@@ -275,8 +273,8 @@ impl<'a> SourceFilter<'a> {
             && self.admits_others(id)
     }
 
-    /// Returns `true` if game `id` passes all filters other than the filter by the player (or the opponent) whose games
-    /// are stored as bits in the field `of_somebody`.
+    /// Returns `true` if game `id` passes the filters that are not covered by the bit set `of_somebody`, which
+    /// contains the games of the player or the opponent.
     #[inline]
     fn admits_others(&self, id: usize) -> bool {
         let games = self.games;
@@ -285,7 +283,7 @@ impl<'a> SourceFilter<'a> {
         let opening = self.opening.as_ref();
         let event = self.event.as_ref();
         let players = self.players.as_ref();
-        // The cheap conditions are combined without branches, which would be mispredicted often.
+        // The cheap conditions are combined without branches, which would often be mispredicted.
         let passes = traits.is_none_or(|passes| passes[games.traits[id].number()])
             & (games.plies[id] >= self.min_ply)
             & eco.is_none_or(|passes| passes[games.eco[id].number()])
@@ -299,10 +297,10 @@ impl<'a> SourceFilter<'a> {
             && players.is_none_or(|players| players.admit(games, id))
     }
 
-    /// Determines for each game in a range of ids whether it passes the filter, and stores the results in `passes`.
-    /// Returns `true` if any game passes.
+    /// Determines whether each game in a range of ids passes the filter, and stores the results in `passes`. Returns
+    /// `true` if any game passes.
     ///
-    /// The filters are applied one by one to the whole range, so the compiler can vectorize the loops.
+    /// Applies one filter after the other to the whole range, so that the compiler can vectorize the loops.
     pub(super) fn filter_range(&self, stretch: Range<usize>, passes: &mut Vec<bool>) -> bool {
         passes.clear();
         match &self.of_somebody {
@@ -327,9 +325,8 @@ impl<'a> SourceFilter<'a> {
         passes.contains(&true)
     }
 
-    /// Applies the filters, one game after the other, to the games that are marked in `passes`, which are games of the
-    /// player if the filters name one. Clears the marks of games that do not pass. `first` is the id of the game to
-    /// which the first mark belongs. Returns `true` if any game passes.
+    /// Applies the filters only to games whose element in `passes` is `true`, and sets it to `false` if the game does
+    /// not pass. `first` is the id of the game of `passes[0]`. Returns `true` if any game passes.
     fn filter_few(&self, first: usize, passes: &mut [bool]) -> bool {
         let mut are_any = false;
         for (at, passes) in passes.iter_mut().enumerate().filter(|(_, passes)| **passes) {
@@ -384,13 +381,14 @@ impl<'a> SourceFilter<'a> {
     }
 }
 
-/// Divides the ids of the first `games` games of a source into ranges that threads process separately.
+/// Divides the ids from 0 to `games` into ranges that threads process in parallel.
 pub(super) fn stretches(games: usize) -> impl IndexedParallelIterator<Item = Range<usize>> {
     let stretches = (0..games.div_ceil(STRETCH)).into_par_iter();
     stretches.map(move |number| number * STRETCH..games.min((number + 1) * STRETCH))
 }
 
-/// Clears the mark of each game whose value in `column` does not satisfy `is_true`.
+/// Sets each element of `passes` to `false` if the value at the same index of `column` does not satisfy
+/// `is_true`.
 #[inline(always)]
 fn keep<T>(passes: &mut [bool], column: &[T], is_true: impl Fn(&T) -> bool) {
     for (passes, value) in passes.iter_mut().zip(column) {
@@ -413,7 +411,7 @@ fn has(numbers: &[u32], number: u32) -> bool {
     numbers.binary_search(&number).is_ok()
 }
 
-/// An inclusive range of ratings that both players of a game must have.
+/// An inclusive range of ratings. The ratings of both players of a game must lie in it.
 #[derive(Copy, Clone)]
 struct EloRange {
     lowest: u16,
@@ -423,7 +421,7 @@ struct EloRange {
 }
 
 impl EloRange {
-    /// Creates the range of ratings that `filters` admit. Returns `None` if they admit all ratings.
+    /// Returns the range of ratings that `filters` admit, or `None` if they admit every rating.
     fn new(filters: &Filters) -> Option<EloRange> {
         let lowest = filters.min_elo.unwrap_or(0);
         let highest = filters.max_elo.unwrap_or(u32::MAX);
@@ -447,8 +445,8 @@ impl EloRange {
         })
     }
 
-    /// Returns `true` if both ratings lie in the range. An unknown rating (0) counts as inside, unless ratings must be
-    /// known.
+    /// Returns `true` if the ratings of both players lie in the range. An unknown rating (0) counts as inside if
+    /// `unknown_passes` is set.
     #[inline]
     fn contains(self, elo: [u16; 2]) -> bool {
         let passes = |elo| {
@@ -461,8 +459,7 @@ impl EloRange {
 }
 
 impl Players {
-    /// Returns `true` if the players of game `id` are those of the filter, with the color and the result that it
-    /// requires.
+    /// Returns `true` if game `id` has a player, opponent, color and result that the filters require.
     fn admit(&self, games: &GameColumns, id: usize) -> bool {
         let [white, black] = games.players[id];
         if self.player.is_none() {
@@ -476,8 +473,8 @@ impl Players {
             .any(|(color, is_player)| is_player && self.color.is_none_or(|wanted| wanted == color))
     }
 
-    /// Returns `[true, _]` if the player of the filter has White in the game `id`, and `[_, true]` if the player has
-    /// Black. Both are `false` if the opponent, the opponent's rating or the result does not pass the filter.
+    /// Returns whether the player named by the filters has White in game `id`, then whether the player has Black.
+    /// Both are `false` if the opponent, the opponent's rating or the result does not pass.
     fn colors(&self, games: &GameColumns, id: usize) -> [bool; 2] {
         let [white, black] = games.players[id];
         let result = games.traits[id].result();
@@ -499,8 +496,8 @@ impl Players {
     }
 }
 
-/// Returns the results of games that pass a filter by the player's result, in the form of the field `results` of
-/// [`Players`]. Returns `None` if the filters do not select games by the player's result.
+/// Returns whether each result passes, in the form of the field `results` of [`Players`]. Returns `None` if the
+/// filters do not select games by the player's result.
 fn player_results(filters: &Filters) -> Option<[[bool; 4]; 2]> {
     let passes = |result: GameResult, player: Color| {
         let is_own = match result.winner() {
@@ -517,7 +514,8 @@ fn player_results(filters: &Filters) -> Option<[[bool; 4]; 2]> {
     })
 }
 
-/// Returns `true` if the filters select games by the player's result. Then [`Players`] applies all filters by result.
+/// Returns `true` if the filters select games that the player won or lost. In this case, [`Players`] applies all
+/// filters by result.
 fn has_player_results(filters: &Filters) -> bool {
     (filters.won || filters.lost) && !filters.players.is_empty()
 }
@@ -528,12 +526,12 @@ fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
     numbers.as_ref().is_none_or(|numbers| has(numbers, number))
 }
 
-/// Returns a bit set of the games of one player in `source`, indexed by game id. If the filters name a player, these
-/// are the player's games with the required color. If they name only an opponent, these are the opponent's games. The
-/// games are read from the index's lists of players.
+/// Returns a bit set of the player's games with the required color in `source`, indexed by game id. If the
+/// filters name only an opponent, returns the opponent's games. Reads the games from the lists that the index
+/// stores for each player.
 ///
-/// Returns `None` if the filters name neither a player nor an opponent, or if a part of a name is enough for a match,
-/// because the lists contain only whole names.
+/// Returns `None` if the filters name neither a player nor an opponent. Also returns `None` if names are matched
+/// in part, because the index has lists only for whole names.
 fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec<u64>>> {
     if filters.names == NameMatch::Part {
         return Ok(None);
@@ -561,8 +559,8 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
     Ok(Some(bits))
 }
 
-/// Returns, for each combination of traits, whether the filters admit games with these traits. The result is indexed by
-/// the number of the traits (see [`Traits::number`]). Returns `None` if all games are admitted.
+/// Returns whether the filters admit games with each combination of traits, indexed by [`Traits::number`].
+/// Returns `None` if all games are admitted.
 fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     let results = match has_player_results(filters) {
         true => &[][..],
@@ -602,8 +600,8 @@ fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     Some(pass)
 }
 
-/// Returns, for each ECO code, whether the filters admit games with this code. The result is indexed by the number of
-/// the code. Returns `None` if all games are admitted.
+/// Returns whether the filters admit games with each ECO code, indexed by the number of the code. Returns `None`
+/// if all games are admitted.
 fn eco_that_pass(filters: &Filters) -> Option<Box<[bool; EcoNumber::COUNT]>> {
     let range = filters.eco.as_ref()?;
     let mut pass = Box::new([false; EcoNumber::COUNT]);
