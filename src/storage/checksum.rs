@@ -1,7 +1,7 @@
 //! A checksum of records that does not depend on their order: the sum of the CRC-32C of each, modulo 2^64.
 //!
-//! Damage within 32 neighboring bits of one record always changes it, other damage in all but one of some four
-//! billion cases.
+//! Any damage that is confined to 32 neighboring bits of one record changes the checksum. Other damage is missed in
+//! about one of four billion cases.
 
 use std::{fmt, str::FromStr};
 
@@ -16,13 +16,13 @@ impl Checksum {
         self.0 = self.0.wrapping_add(crc32c::crc32c(record).into());
     }
 
-    /// Returns the checksum of all records of `self` and `other` together.
+    /// Returns the checksum of the union of two sets of records, whose checksums are `self` and `other`.
     pub(crate) fn plus(self, other: Checksum) -> Checksum {
         Checksum(self.0.wrapping_add(other.0))
     }
 
-    /// Returns the checksum of the records that remain if the records of `other` are removed from those of `self`. All
-    /// records of `other` must be among those of `self`.
+    /// Returns the checksum of the records of `self` without the records of `other`. All records of `other` must be
+    /// included in `self`.
     pub(crate) fn minus(self, other: Checksum) -> Checksum {
         Checksum(self.0.wrapping_sub(other.0))
     }
@@ -34,7 +34,8 @@ impl fmt::Display for Checksum {
     }
 }
 
-/// The error returned if a text is not the text form of a [`Checksum`]: 16 lowercase hexadecimal digits.
+/// The error returned if a string is not a valid [`Checksum`]. A valid one has exactly 16 lowercase hexadecimal
+/// digits.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct InvalidChecksum;
 

@@ -1,23 +1,22 @@
-//! Records of a fixed size, sorted by key, in a file or in memory, and the search for a key.
+//! Sorted arrays of fixed-size records, in a file or in memory, that can be searched by key.
 //!
-//! A record begins with its key, a big-endian `u64`. Keys of positions are hashes, so they are distributed evenly, and
-//! interpolation finds the offset of a key in a few reads. If keys are not distributed evenly, the search falls back to
-//! binary search after [`GUESSES`] rounds.
+//! Each record begins with its key, a big-endian `u64`. Position keys are hashes and therefore evenly distributed, so
+//! interpolation search finds a key in a few reads. After [`GUESSES`] rounds, the search falls back to binary search,
+//! in case the keys are not evenly distributed.
 
 use std::{borrow::Cow, io};
 
 use crate::storage::positioned::StoredFile;
 
-/// The number of records that a search reads at once. For a book, whose records have 16 bytes, this is 4 KiB, the page
-/// size of most disks and of the page cache.
+/// The number of consecutive records that a search reads at once. For a book, whose records have 16 bytes, this is 4
+/// KiB, the page size of most disks and of the page cache.
 const BLOCK: u64 = 256;
 
-/// The number of rounds in which a search guesses the offset of a key by interpolation. After these rounds, the search
-/// bisects the remaining range.
+/// The maximum number of interpolation steps of a search. After these steps, the search bisects the remaining range.
 const GUESSES: usize = 6;
 
-/// An array of records of `SIZE` bytes each, sorted by key, in memory or in a file. `File` also contains the number of
-/// records, because other data may follow them in the file.
+/// An array of records of `SIZE` bytes each, sorted by key, in memory or in a file. `File` contains the file and the
+/// number of records at its start, because other data may follow them.
 #[derive(Debug)]
 pub(crate) enum Storage<const SIZE: usize> {
     Memory(Vec<u8>),
@@ -33,8 +32,7 @@ impl<const SIZE: usize> Storage<SIZE> {
         }
     }
 
-    /// Returns the storage with its records moved into memory if they take at most `memory` bytes, and otherwise
-    /// unchanged.
+    /// Loads the records into memory if they take at most `memory` bytes. Otherwise, returns the storage unchanged.
     pub(crate) fn within(self, memory: u64) -> io::Result<Storage<SIZE>> {
         let len = self.len();
         if len > memory / SIZE as u64 {
@@ -80,7 +78,7 @@ impl<const SIZE: usize> Storage<SIZE> {
         if len == 0 {
             return Ok((0, false));
         }
-        // Records before `low` have keys below `key`, records from `high` on do not.
+        // Invariant: the keys of records before `low` are less than `key`; those of records from `high` on are not.
         let (mut low, mut high) = (0, len);
         let (mut low_key, mut high_key) = (0, u64::MAX);
         for round in 0.. {
@@ -93,7 +91,7 @@ impl<const SIZE: usize> Storage<SIZE> {
             let start = guess.saturating_sub(width / 2).clamp(low, high - width);
             let bytes = self.bytes(start, width)?;
             let block = bytes.as_chunks::<SIZE>().0;
-            // Most blocks but the last have the key before or after them, which their ends show.
+            // Usually all keys of a block are on one side of `key`, so comparing its first and last key suffices.
             let below = match block {
                 [first, ..] if key_of(first) >= key => 0,
                 [.., last] if key_of(last) < key => block.len(),
@@ -115,8 +113,8 @@ impl<const SIZE: usize> Storage<SIZE> {
     }
 }
 
-/// Returns an estimate of how many of `len` records have keys below `key`. Assumes that their keys are distributed
-/// evenly between `low_key` and `high_key`. `key` must be within these bounds.
+/// Estimates how many of `len` records have keys below `key`, by linear interpolation between `low_key` and
+/// `high_key`. `key` must be between `low_key` and `high_key`, inclusive.
 #[inline]
 fn share(key: u64, low_key: u64, high_key: u64, len: u64) -> u64 {
     let share = u128::from(key - low_key) * u128::from(len) / (u128::from(high_key - low_key) + 1);

@@ -1,9 +1,9 @@
-//! Files and records, without formats: everything that keeps more data than fits into memory, and everything that
-//! writes an output.
+//! Storage that knows nothing about file formats: sorting of data that exceeds memory, and safe writing of output
+//! files.
 //!
-//! [`output`] writes outputs under temporary names and renames them together. The private modules sort data that spills
-//! to temporary files, find records of fixed size by their keys, read and write at an offset, add up checksums, and
-//! write tables as Parquet files.
+//! [`output`] writes output files under temporary names and renames them together at the end. The private modules
+//! sort data and spill it to temporary files, look up records of a fixed size by key, read and write at file offsets,
+//! compute checksums, and write tables as Parquet files.
 
 pub(crate) mod checksum;
 pub(crate) mod keyed;

@@ -1,4 +1,4 @@
-//! Writing a table as a Parquet file: columns in, row groups out.
+//! Writes tables as Parquet files, one row group at a time.
 
 use std::{
     io::{self, Write},
@@ -19,19 +19,18 @@ use parquet::{
 
 use crate::error::{Error, Result};
 
-/// The number of rows in a row group of a Parquet file. It is small, because every thread holds one row group in
-/// memory.
+/// The number of rows in a row group of a Parquet file. It is small because every thread keeps a row group in memory.
 pub(crate) const ROWS_OF_GROUP: usize = 1 << 16;
 
-/// A writer of a table to a Parquet file, one row group at a time.
+/// A writer of a Parquet file that appends one row group at a time.
 pub(crate) struct TableWriter<W: Write> {
     file: SerializedFileWriter<W>,
-    /// The path that errors contain.
+    /// The path of the file, for error messages.
     target: PathBuf,
 }
 
-/// Returns the properties that all Parquet files of polybook share: zstd compression, and polybook's version as the
-/// creator.
+/// Returns the writer properties that all Parquet files of polybook share: zstd compression, and the version of
+/// polybook as the creator.
 pub(crate) fn properties() -> WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -39,8 +38,9 @@ pub(crate) fn properties() -> WriterPropertiesBuilder {
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// Creates a writer of a Parquet file to `out`. `target` is the path that error messages contain. `schema` is a
-    /// message type in Parquet's schema language. `properties` contains settings such as the compression.
+    /// Creates a writer that writes a Parquet file to `out`. `target` is the path of the file in error messages,
+    /// `schema` is a message type in Parquet's schema language, and `properties` contains settings such as the
+    /// compression.
     ///
     /// # Errors
     ///
@@ -60,7 +60,8 @@ impl<W: Write + Send> TableWriter<W> {
         })
     }
 
-    /// Appends a row group to the file. `write` must write all of its columns, in the order of the schema.
+    /// Appends a row group to the file. The function `write` receives the new row group and must write all of its
+    /// columns, in the order of the schema.
     ///
     /// # Errors
     ///
@@ -89,7 +90,8 @@ impl<W: Write + Send> TableWriter<W> {
     }
 }
 
-/// Writes all values of the next column of a row group, a required column of the type `T`.
+/// Writes the next column of a row group. The column must be required, and `T` must be its physical type. `values`
+/// contains the value of every row.
 pub(crate) fn write_column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: impl Iterator<Item = T::T>,
@@ -100,7 +102,8 @@ pub(crate) fn write_column<T: DataType>(
     column.close()
 }
 
-/// Writes all values of the next column of a row group, an optional column of integers. `None` becomes a null.
+/// Writes the next column of a row group. The column must be an optional column of 32-bit integers. `values` contains
+/// the value of every row, where `None` is written as null.
 pub(crate) fn write_optional(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: impl Iterator<Item = Option<i16>> + Clone,
@@ -114,18 +117,19 @@ pub(crate) fn write_optional(
     column.close()
 }
 
-/// Returns the error of the operating system that caused an error of the crate `parquet`. Returns `None` for any other
-/// error, such as damage.
+/// Extracts the operating system's error from an error of the `parquet` crate. Returns `None` if the error has
+/// another cause, such as a damaged file.
 pub(crate) fn system_error(err: ParquetError) -> Option<io::Error> {
     let ParquetError::External(inner) = err else {
         return None;
     };
     let inner = inner.downcast::<io::Error>().ok()?;
-    // Only errors of the operating system have a number; the others are of a decoder.
+    // Only errors of the operating system have an error number. Others come from a decoder.
     inner.raw_os_error().is_some().then_some(*inner)
 }
 
-/// Converts an error of the crate `parquet` to one that names the file `target`.
+/// Converts an error of the `parquet` crate into an [`Error::Io`], which says that the file `target` could not be
+/// written.
 fn not_written(target: &Path, err: ParquetError) -> Error {
     let source = match err {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {

@@ -1,5 +1,5 @@
-//! Reading and writing at an offset of a file, from any thread. On Windows this also moves the file's own cursor, so a
-//! file that is also read or written sequentially must seek first.
+//! Reads and writes at given offsets of a file, from any thread. On Windows, this also moves the file's cursor, so a
+//! caller that also reads or writes sequentially must seek first.
 
 use std::{
     fs::{File, Metadata},
@@ -16,29 +16,29 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 /// open files.
 const MOST_HELD: usize = 64;
 
-/// A file that is read at arbitrary offsets. It stays open, unless [`MOST_HELD`] files of the process are open already.
-/// Then it is reopened for each read.
+/// A file that is read at arbitrary offsets. The file is kept open unless the process already keeps [`MOST_HELD`]
+/// such files open. In that case, the file is opened again for each read.
 #[derive(Debug)]
 pub(crate) enum StoredFile {
     Open {
         file: File,
-        /// The stamp that the file must have after each read. `None` for a temporary file, which no other program
-        /// writes.
+        /// The expected stamp of the file, which is checked after each read. `None` for a temporary file, which no
+        /// other program writes.
         stamp: Option<FileStamp>,
         /// Whether the file counts in [`HELD`].
         is_counted: bool,
     },
-    /// A file that is opened for each read.
+    /// A file that is opened for each read, given by its path and expected stamp.
     Named(PathBuf, FileStamp),
 }
 
-/// The identity of a file (two numbers) and its size, followed by the time of its last modification, if known. If a
-/// file is changed or replaced, its stamp changes.
+/// A stamp that changes if a file is modified or replaced: two numbers that identify the file, its size in bytes, and
+/// its modification time, if known.
 type FileStamp = ([u64; 3], Option<SystemTime>);
 
 impl StoredFile {
-    /// Creates a file that can be read at arbitrary offsets. `path` is the path of `file`, from which it is reopened if
-    /// too many files are open.
+    /// Creates a file that can be read at arbitrary offsets. `path` must be the path of `file`. If too many files are
+    /// open, `file` is closed, and reopened by its path for each read.
     ///
     /// # Errors
     ///
@@ -89,7 +89,8 @@ impl Drop for StoredFile {
     }
 }
 
-/// Returns an error if the identity, size or modification time of a file is not `expected`.
+/// Returns an error if the current stamp of a file (its identity, size and modification time) differs from
+/// `expected`.
 fn refuse_changed(file: &File, expected: FileStamp) -> io::Result<()> {
     match stamp(&file.metadata()?) == expected {
         true => Ok(()),

@@ -1,14 +1,13 @@
 //! A growable sequence of records, stored in blocks of equal size.
 //!
-//! Growing the sequence allocates a new block and never copies records. A block that was freed is reused by the
-//! allocator for the next sequence. This matters because touching fresh pages takes as long as sorting the records in
-//! them.
+//! Growing the sequence allocates a new block and never copies records. The allocator can reuse a freed block for the
+//! next sequence. This matters because touching fresh memory pages takes as long as sorting the records in them.
 
 use std::ops::Range;
 
 use super::Record;
 
-/// The size in bytes of a block, the unit in which a sequence of records grows.
+/// The size in bytes of a block. A sequence grows by one block at a time.
 const BLOCK: usize = 1 << 13;
 
 /// A growable sequence of records, stored in separately allocated blocks of equal size. Every block except the last is
@@ -47,15 +46,15 @@ impl<T: Copy> Blocks<T> {
         self.0.iter().flatten().copied()
     }
 
-    /// Returns the record with index `number`, or `None` if the sequence is shorter.
+    /// Returns the record at index `number`, or `None` if the index is out of bounds.
     #[inline]
     pub(super) fn get(&self, number: usize) -> Option<&T> {
         let block = self.0.get(number / Blocks::<T>::EACH)?;
         block.get(number % Blocks::<T>::EACH)
     }
 
-    /// Returns the records of a range of indices as one slice. If the range spans several blocks, the records are
-    /// copied into `buffer`.
+    /// Returns the records in a range of indices as one slice. If the range spans several blocks, the records are
+    /// copied into `buffer` first.
     pub(super) fn range<'a>(&'a self, range: Range<usize>, buffer: &'a mut Vec<T>) -> &'a [T] {
         let (first, start) = (
             range.start / Blocks::<T>::EACH,

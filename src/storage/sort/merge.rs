@@ -12,24 +12,25 @@ pub(crate) type SortedRecords<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 /// sequence, and after an error, it appends nothing.
 pub(crate) type Refill<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 
-/// The number of items that a merge reads from each sequence at once.
+/// The maximum number of items that a merge reads from each sequence at once.
 pub(super) const AT_ONCE: usize = 1 << 8;
 
-/// The number of bytes, beyond the size of the items themselves, after which a merge stops adding items to a batch. It
-/// bounds the memory of batches of long items.
+/// The number of bytes of heap memory at which a batch of items ends, even if it has fewer than [`AT_ONCE`] items.
+/// Bounds the memory for batches of long items.
 const BYTES_AT_ONCE: usize = 1 << 13;
 
-/// An iterator that merges any number of sorted sequences into one. If items of several sequences are equal, those of
-/// the earlier sequence come first.
+/// An iterator that merges any number of sorted sequences into one. The merge is stable: if items of several
+/// sequences are equal, the items of the earlier sequence come first.
 ///
-/// A batch of items is read from each sequence. Then the items that no unread item can precede are sorted. The standard
-/// library's stable sort detects ascending runs and merges them, which takes two thirds of the time of a heap.
+/// The merge reads a batch of items from each sequence. Then it sorts the items that no unread item can precede. The
+/// standard library's stable sort detects and merges ascending runs, which takes a third less time than a heap.
 ///
-/// After an error, the iterator returns `None`.
+/// After an error, the iterator yields `None`.
 pub(crate) struct Merge<'a, T> {
-    /// The sequences that are not at their end, each with the items that were read from it but are not in `ready` yet.
+    /// The sequences that have not ended. Each is paired with the items that were read from it and have not been moved
+    /// to `ready`.
     sources: Vec<(Refill<'a, T>, Vec<T>)>,
-    /// The next items, in ascending order.
+    /// The next items to yield, in ascending order.
     ready: VecDeque<T>,
 }
 
@@ -40,8 +41,8 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
         Merge::of_long(sequences, |_| 0)
     }
 
-    /// Creates a merge of sorted sequences whose items own heap memory. The merge reads each sequence in batches.
-    /// `bytes` returns the number of bytes that an item owns, and a batch ends when its items own too many bytes.
+    /// Creates a merge of sorted sequences whose items own heap memory. `bytes` returns the number of bytes of heap
+    /// memory that an item owns, which limits how many items are read at once.
     pub(crate) fn of_long<I: Iterator<Item = Result<T>> + 'a>(
         sequences: impl IntoIterator<Item = I>,
         bytes: fn(&T) -> usize,
@@ -72,8 +73,8 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
         }
     }
 
-    /// Returns the next batch of merged items in ascending order, or an empty slice after the last item. Drops the
-    /// items of the previous batch.
+    /// Returns the next batch of merged items in ascending order, or an empty slice after the last item. Items of the
+    /// previous batch are dropped.
     pub(super) fn window(&mut self) -> Result<&[T]> {
         if let Err(err) = self.read_on() {
             self.sources.clear();
@@ -90,8 +91,8 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
             }
         }
         self.sources.retain(|(_, read)| !read.is_empty());
-        // Items after the smallest of the last items may be preceded by unread items of the sequence that it belongs
-        // to.
+        // Only items up to the smallest of the last items are final: unread items of the sequence with that item may
+        // precede any larger item.
         let lasts = self.sources.iter().map(|(_, read)| read.last());
         let Some((first, _)) = lasts.enumerate().min_by(|a, b| a.1.cmp(&b.1)) else {
             return Ok(());
@@ -126,8 +127,8 @@ impl<'a, T: Ord + 'a> Iterator for Merge<'a, T> {
     }
 }
 
-/// Folds equal records of a merge, for example by summing their counts, and passes each folded record to `push` in
-/// ascending order. Stops at the first error.
+/// Folds the records of a merge, for example by summing the counts of equal records. Passes each folded record to
+/// `push` in ascending order. Stops at the first error.
 pub(super) fn fold_into<R: Record>(
     mut merge: Merge<'_, R>,
     mut push: impl FnMut(R) -> Result<()>,

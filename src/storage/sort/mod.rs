@@ -1,26 +1,28 @@
-//! Stores that sort more data than memory holds: they spill sorted runs to temporary files, and merge the runs.
+//! Stores that sort more data than fits into memory: they spill sorted runs to temporary files, and later merge the
+//! runs.
 //!
-//! All data that may outgrow the memory budget is in one of these stores:
+//! All data that may exceed the memory budget is kept in one of these stores:
 //!
 //! | data | store |
 //! |---|---|
-//! | records of 128 bits, folded | [`Shards`], which are sealed into [`Sealed`] records |
-//! | records of 128 bits from sources that are already sorted | [`merge_ordered`] |
+//! | 128-bit records in any order, where equal records are folded into one | [`Shards`], later sealed into [`Sealed`] |
+//! | 128-bit records from sources that are already sorted | [`merge_ordered`] |
 //! | fingerprints that are looked up while others are added | [`SpillingSet`] |
-//! | byte strings of any length: all, the first of them, or the first or best of each key | [`TextSorter`] |
+//! | byte strings of any length: all, the smallest ones, or the smallest or best of each key | [`TextSorter`] |
 //! | bytes that are read in the order in which they were written | [`ByteRun`] |
 //!
-//! Every run is a [`ByteRun`], whose blocks have checksums. Every merge is a [`Merge`].
+//! Every run is stored as a [`ByteRun`], which has a checksum for each block. Every merge is done by [`Merge`].
 //!
 //! Records are distributed over [`SHARDS`] shards. The shards are ordered: every record of a shard is smaller than
-//! every record of the next shard. A shard collects records, in a packed form if they have one. When it reaches its
-//! quota, it is *compacted*: its records are sorted and folded. If the folded records still fill more than half of the
-//! quota, they are written to a temporary file as a *run*. Sealing merges the runs of each shard with its records in
-//! memory. The result stays in memory if it fits into the budget, and goes to a file otherwise. The sealed shards, one
-//! after the other, are all records in order.
+//! every record of the next shard. A shard collects records, in packed form if possible. When it reaches its quota,
+//! it is *compacted*: its records are sorted, and equal records are folded. If the folded records still fill more
+//! than half of the quota, they are written to a temporary file as a *run*. Sealing merges the runs of each shard
+//! with its records in memory. The result stays in memory if it fits into the budget, and is otherwise written to a
+//! file. The concatenation of the sealed shards contains all records in order.
 //!
-//! The few thousand records of a shard are sorted within the processor's cache, and equal neighbors are folded. This is
-//! faster than a hash map per shard, which waits for memory at each insertion, and its result is already a sorted run.
+//! The few thousand records of a shard are sorted within the processor's cache before equal neighbors are folded.
+//! This is faster than a hash map per shard, which would wait for memory at each insertion. The result is also
+//! already a sorted run.
 
 mod blocks;
 mod merge;
@@ -89,10 +91,11 @@ pub(crate) const SHARDS: usize = 256;
 /// the number of the record's shard determines. Unsorted records are packed to save memory.
 pub(crate) const PACKED: usize = 10;
 
-/// A record of 128 bits that can be sorted and folded, which means that records of the same key are merged into one.
-/// Records have the same order as their bits.
+/// A 128-bit record that can be sorted and folded. Folding combines neighboring records of the same key into one.
+/// Records are ordered like their 128-bit representations.
 pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
-    /// The type that folds neighboring records in sorted order, for example by summing the counts of equal records.
+    /// The algorithm that folds neighboring records in sorted order, for example by summing the counts of equal
+    /// records.
     type Fold: Fold<Record = Self>;
 
     /// Creates a record from its 128-bit representation.
@@ -101,34 +104,34 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// Returns the 128-bit representation of the record.
     fn to_bits(self) -> u128;
 
-    /// Returns a number by which records are distributed. It must be spread about evenly over 64 bits, and must never
-    /// decrease as records ascend. Its high bits select the shard. In [`merge_ordered`](merge_ordered), records
-    /// of equal rank form a group.
+    /// Returns the rank of the record, whose high bits select its shard. Ranks must be evenly distributed over 64
+    /// bits, and must never decrease in the sort order of the records. [`merge_ordered`](merge_ordered) treats records
+    /// of equal rank as a group.
     fn rank(self) -> u64;
 
     /// Returns the packed form of the record, or `None` if it has none. The store keeps unsorted records in this form
-    /// to save memory. The form may omit bits that follow from the number of the shard.
+    /// to save memory. The form may omit bits that follow from the number of the record's shard.
     #[inline]
     fn packed(self) -> Option<[u8; PACKED]> {
         None
     }
 
-    /// Restores a record from its packed form. The packed form omits the bits that all records of one shard have in
-    /// common, so the first argument is the number of the shard.
+    /// Restores a record from its packed form. The packed form omits bits that all records of a shard have in common,
+    /// so the number of the shard is also required.
     #[inline]
     fn from_packed(_shard: usize, _packed: [u8; PACKED]) -> Self {
         unreachable!("no record has a packed form")
     }
 
-    /// Returns the number of the record's shard, the part of a store that contains it. The number is less than
-    /// [`SHARDS`].
+    /// Returns the number of the record's shard, one of the [`SHARDS`] ordered parts of a store. The number is less
+    /// than [`SHARDS`].
     #[inline]
     fn shard(self) -> usize {
         (self.rank() >> (u64::BITS - SHARDS.ilog2())) as usize
     }
 
-    /// Returns the number of the record's bucket for a bucket sort. Each shard of a store is divided into 2^`bits`
-    /// buckets, which are in the order of their records.
+    /// Returns the number of the record's bucket in a bucket sort. Each shard of a store is divided into 2^`bits`
+    /// buckets, which are ordered like their records.
     #[inline]
     fn bucket(self, bits: u32) -> usize {
         let below_shard = self.rank() << SHARDS.ilog2();
@@ -137,21 +140,21 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     }
 }
 
-/// An algorithm that folds the records of a sorted sequence, for example by summing the counts of equal neighbors.
+/// An algorithm that folds sorted records, for example by summing the counts of equal neighbors.
 pub(crate) trait Fold: Default {
-    /// The type of the records. The fold combines equal records of a sorted sequence into one.
+    /// The type of the records.
     type Record;
 
-    /// Takes the next record of an ascending sequence. Calls `out` with the merged records that no later record of the
-    /// sequence can change. The number of records passed to `out` never exceeds the number of records taken.
+    /// Takes the next record in ascending order. Passes folded records to `out` as soon as no later record can change
+    /// them. The number of records passed to `out` never exceeds the number of records taken.
     fn take(&mut self, record: Self::Record, out: &mut impl FnMut(Self::Record));
 
-    /// Passes the remaining records to `out`. Must be called after the last record of the sequence.
+    /// Passes the remaining folded records to `out`. Must be called after the last record.
     fn finish(&mut self, out: &mut impl FnMut(Self::Record));
 }
 
-/// A fold that removes duplicates: of each group of equal records, it passes on one. It contains the last record that
-/// was taken.
+/// A fold that removes duplicates: it passes on only the first of several equal records. It contains the most recent
+/// record, or `None` before the first record.
 #[derive(Debug)]
 pub(crate) struct Once<R>(Option<R>);
 
@@ -175,7 +178,7 @@ impl<R: Copy + PartialEq> Fold for Once<R> {
     fn finish(&mut self, _out: &mut impl FnMut(R)) {}
 }
 
-/// A record without a meaning of its own. Its high 64 bits are a key. Equal records are folded into one.
+/// A plain 128-bit record whose high 64 bits are a key. Duplicates are removed.
 impl Record for u128 {
     type Fold = Once<u128>;
 
@@ -187,7 +190,8 @@ impl Record for u128 {
         self
     }
 
-    /// Returns the high 64 bits of the record, a key. Keys are hashes, so they are spread evenly.
+    /// Returns the high 64 bits of the record. They are a key, and keys are evenly distributed because they are
+    /// hashes.
     fn rank(self) -> u64 {
         (self >> u64::BITS) as u64
     }

@@ -1,10 +1,10 @@
-//! Runs: sequences of records, texts or other bytes that are written once and read in order.
+//! Runs: sequences of records, texts or other bytes that are written once and then read in order.
 //!
-//! A run is in memory until it outgrows its budget, then in a temporary file that several runs may share. The file is
-//! unlinked when it is opened, so the system removes it when the program ends in any way. A run is stored in blocks of
-//! [`BLOCK`] bytes; its last block may be shorter. A CRC-32C follows each block. The checksum also covers the offset of
-//! the block in the file. So a block that the disk lost, changed or stored at another offset is an error, and is never
-//! read as other records.
+//! A run is kept in memory until it outgrows its budget, and then in a temporary file that several runs may share.
+//! The file is unlinked when it is opened, so the system removes it however the program ends. A run is stored in
+//! blocks of [`BLOCK`] bytes; its last block may be shorter. Each block is followed by a CRC-32C, which also covers
+//! the offset of the block in the file. Therefore, a block that the disk lost, changed or stored at another offset
+//! causes an error instead of wrong records.
 
 use std::{
     fs::File,
@@ -30,24 +30,24 @@ const RECORD: usize = size_of::<u128>();
 pub(super) const BLOCK: usize = 1 << 12;
 const CHECKSUM: usize = size_of::<u32>();
 
-/// The number of bytes of a temporary file that are read or written at once.
+/// The number of bytes that are read from or written to a temporary file at once.
 pub(super) const BUFFER: usize = 4 * BLOCK;
 
-/// Returns the number of bytes that a sequence of `bytes` bytes takes in a temporary file, including the checksum of
-/// each block.
+/// Returns the number of bytes that `bytes` bytes of data take in a temporary file, including a checksum for each
+/// block.
 fn with_checksums(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(BLOCK as u64) * CHECKSUM as u64
 }
 
-/// Returns the checksum of a block. It also covers `place`, the offset of the block in the file, so that a block at a
-/// wrong offset is detected.
+/// Returns the checksum of a block. The checksum also covers `place`, the byte offset of the block in the file, so a
+/// block that was stored at a wrong offset is detected.
 fn checksum(block: &[u8], place: u64) -> [u8; CHECKSUM] {
     let start = (place ^ place >> u32::BITS) as u32;
     crc32c::crc32c_append(start, block).to_le_bytes()
 }
 
-/// A temporary file that contains one or several runs, which are sequences of bytes written once. The first write
-/// creates the file. Only one run may be written at a time.
+/// A temporary file that contains one or more runs, which are byte sequences that are written once. The file is
+/// created by the first write. Only one run may be written at a time.
 #[derive(Debug)]
 pub(super) struct RunFile {
     file: OnceLock<File>,
@@ -79,8 +79,9 @@ impl RunFile {
         Ok(self.file.get_or_init(|| made))
     }
 
-    /// Appends bytes to a run, a sequence of bytes in the file, and writes a checksum after each block. `start` is the
-    /// offset of the run in the file. `before` is the current length of the run in bytes, a multiple of [`BLOCK`].
+    /// Appends bytes to a run in the file, with a checksum after each block. `start` is the offset of the run in the
+    /// file. `before` is the current length of the run in bytes, without checksums; it must be a multiple of
+    /// [`BLOCK`].
     fn append(&self, start: u64, before: u64, bytes: &[u8]) -> Result<()> {
         let mut place = start + with_checksums(before);
         let mut stored = Vec::with_capacity(BUFFER + BUFFER / BLOCK * CHECKSUM);
@@ -99,10 +100,9 @@ impl RunFile {
         Ok(())
     }
 
-    /// Reads a part of a run and appends it to `out`. A run is a sequence of bytes in the file, with a checksum after
-    /// each block of [`BLOCK`] bytes. `start` is the offset of the run in the file. `before` is the offset of the part
-    /// in the run, without the checksums; it must be a multiple of [`BLOCK`]. `bytes` is the length of the part, which
-    /// must end where a block or the run ends.
+    /// Reads `bytes` bytes of a run and appends them to `out`. `start` is the offset of the run in the file. `before`
+    /// is the offset of the first byte within the run, without checksums. Reading must start at the beginning of a
+    /// block, and end at the end of a block or of the run.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl RunFile {
     }
 }
 
-/// Returns the length of a text as the four bytes that [`ByteRun::append_text`] writes before it.
+/// Returns the length prefix of a text: its length in bytes as four little-endian bytes.
 ///
 /// # Panics
 ///
@@ -147,8 +147,8 @@ pub(super) fn length_of(text: &[u8]) -> [u8; 4] {
     length.to_le_bytes()
 }
 
-/// A sequence of bytes that is written once and then read in order. It is kept in memory, and spilled to a temporary
-/// file when it outgrows its budget.
+/// A byte sequence that is written once and then read in order. It is kept in memory until it outgrows its budget,
+/// and then spilled to a temporary file.
 #[derive(Debug)]
 pub(crate) struct ByteRun {
     memory: usize,
@@ -156,22 +156,23 @@ pub(crate) struct ByteRun {
     is_spilled: bool,
     /// The offset of the run in the file.
     start: u64,
-    /// The number of bytes in the file. A multiple of [`BLOCK`] until the run is finished.
+    /// The number of bytes that were written to the file, without checksums. A multiple of [`BLOCK`] until the run is
+    /// finished.
     filed: u64,
-    /// The bytes that follow those in the file.
+    /// The bytes at the end of the run that are still in memory.
     tail: Vec<u8>,
 }
 
 impl ByteRun {
-    /// Creates an empty sequence of bytes. It keeps at most `memory` bytes in memory, and spills to a temporary file of
-    /// its own in the directory `temp_dir`.
+    /// Creates an empty byte sequence. It keeps at most `memory` bytes in memory. A longer sequence is spilled to a
+    /// temporary file of its own in the directory `temp_dir`.
     pub(crate) fn new(memory: usize, temp_dir: impl AsRef<Path>) -> ByteRun {
         ByteRun::within(memory, &RunFile::new(temp_dir.as_ref()))
     }
 
-    /// Creates an empty sequence of bytes. It keeps at most `memory` bytes in memory, and spills to the end of `file`,
-    /// which may already contain finished sequences. No other sequence may be written to `file` until this one is
-    /// finished.
+    /// Creates an empty byte sequence. It keeps at most `memory` bytes in memory. A longer sequence is spilled to the
+    /// end of `file`, which may already contain finished sequences. Until this sequence is finished, no other may be
+    /// written to `file`.
     pub(super) fn within(memory: usize, file: &Arc<RunFile>) -> ByteRun {
         ByteRun {
             memory,
@@ -198,7 +199,7 @@ impl ByteRun {
         self.filed + self.tail.len() as u64
     }
 
-    /// Returns the number of records in the sequence, whose bytes must all belong to records of 16 bytes.
+    /// Returns the number of records in the sequence. The sequence must consist of 16-byte records only.
     pub(super) fn records_len(&self) -> u64 {
         self.len() / RECORD as u64
     }
@@ -218,8 +219,8 @@ impl ByteRun {
         }
     }
 
-    /// Moves whole blocks of `block` bytes from memory to the temporary file. The bytes that do not fill a block remain
-    /// in memory.
+    /// Moves as many whole blocks of `block` bytes as possible from memory to the temporary file. The remaining bytes
+    /// stay in memory.
     #[cold]
     fn spill(&mut self, block: usize) -> Result<()> {
         if !self.is_spilled {
@@ -235,8 +236,8 @@ impl ByteRun {
         Ok(())
     }
 
-    /// Completes the sequence. If it has spilled, writes the bytes that are still in memory to its file. Afterwards,
-    /// another sequence may be written to this file.
+    /// Completes the sequence. If a part of it was spilled, the rest is also written to the file. Afterwards, another
+    /// sequence may be written to the same file.
     pub(super) fn finish(mut self) -> Result<ByteRun> {
         if self.is_spilled {
             self.spill(1)?;
@@ -245,7 +246,7 @@ impl ByteRun {
         Ok(self)
     }
 
-    /// Appends records, given by their 128-bit representations, to the sequence.
+    /// Appends records to the sequence. `bits` contains the 128-bit representations of the records.
     pub(super) fn append_bits(&mut self, bits: &[u128]) -> Result<()> {
         for some in bits.chunks(BUFFER / RECORD) {
             let bytes = some.iter().flat_map(|bits| bits.to_le_bytes());
@@ -272,7 +273,7 @@ impl ByteRun {
         self.append(text)
     }
 
-    /// Returns a reader of the sequence that starts at the byte offset `start`.
+    /// Creates a reader of the sequence, starting at the byte offset `start`.
     pub(crate) fn reader(&self, start: u64) -> ByteReader<'_> {
         ByteReader {
             run: self,
@@ -282,13 +283,14 @@ impl ByteRun {
         }
     }
 
-    /// Returns an iterator over the texts that were appended to the sequence.
+    /// Returns an iterator over the texts of the sequence. Each must have been added by
+    /// [`append_text`](ByteRun::append_text).
     pub(super) fn texts(&self) -> impl Iterator<Item = Result<Vec<u8>>> + '_ {
         let mut reader = self.reader(0);
         std::iter::from_fn(move || reader.read_text().transpose())
     }
 
-    /// Returns an iterator over the records that were appended to the sequence.
+    /// Returns an iterator over the records of the sequence.
     pub(super) fn records<R: Record>(&self) -> impl Iterator<Item = Result<R>> + use<'_, R> {
         let mut reader = self.reader(0);
         std::iter::from_fn(move || {
@@ -297,14 +299,14 @@ impl ByteRun {
         })
     }
 
-    /// Returns a function that reads the records of a sorted sequence in order, at most `most` records per call.
+    /// Returns a function that reads the records of the sequence in order, at most `most` records per call.
     pub(super) fn refill<R: Record>(&self, most: usize) -> Refill<'_, R> {
         let mut reader = self.reader(0);
         Box::new(move |out| reader.read_records(most, out))
     }
 
-    /// Reads the records with the indices `range` of a finished sequence into `out`, whose previous contents are
-    /// cleared.
+    /// Reads the records at the indices `range` into `out`, whose previous contents are cleared. The sequence must be
+    /// finished.
     pub(super) fn read<R: Record>(&self, range: Range<usize>, out: &mut Vec<R>) -> Result<()> {
         let (start, end) = (range.start * RECORD, range.end * RECORD);
         let mut read = Vec::new();
@@ -329,7 +331,7 @@ impl ByteRun {
 #[derive(Debug)]
 pub(crate) struct ByteReader<'a> {
     run: &'a ByteRun,
-    /// The position in the run of the next byte to read into the buffer.
+    /// The offset in the run of the next byte to be read into the buffer.
     next: u64,
     buffer: Vec<u8>,
     /// The offset of the next byte in the buffer.
@@ -355,7 +357,7 @@ impl ByteReader<'_> {
         Ok(())
     }
 
-    /// Skips the next `bytes` bytes of the sequence. If fewer bytes are left, the next read fails.
+    /// Skips the next `bytes` bytes of the sequence. If fewer bytes are left, the next read returns an error.
     pub(crate) fn skip(&mut self, bytes: u64) {
         let buffered = (self.buffer.len() - self.at) as u64;
         if bytes <= buffered {
@@ -368,7 +370,8 @@ impl ByteReader<'_> {
 
     /// Reads the 128-bit representation of the next record. Returns `None` after the last record.
     ///
-    /// Block and buffer sizes are multiples of the record size, so no record is split between two buffers.
+    /// No record is split between two buffers, because the sizes of blocks and buffers are multiples of the size of a
+    /// record.
     #[inline]
     fn read_bits(&mut self) -> Result<Option<u128>> {
         if self.at == self.buffer.len() {
@@ -382,7 +385,7 @@ impl ByteReader<'_> {
         Ok(bits.map(|bits| u128::from_le_bytes(*bits)))
     }
 
-    /// Reads up to `most` of the next records and appends them to `out`. Appends nothing after the last record.
+    /// Reads at most `most` records and appends them to `out`. Appends nothing if no records are left.
     fn read_records<R: Record>(&mut self, most: usize, out: &mut Vec<R>) -> Result<()> {
         if self.at == self.buffer.len() && !self.is_at_end() {
             self.fill()?;
@@ -427,8 +430,8 @@ impl ByteReader<'_> {
         self.at = 0;
         let run = self.run;
         if self.next < run.filed {
-            // A reader can begin or skip to within a block, but blocks are read from their beginning to verify their
-            // checksums.
+            // A reader may start or skip to the middle of a block, but a block must be read from its beginning to
+            // verify its checksum.
             let passed = self.next % BLOCK as u64;
             let before = self.next - passed;
             let bytes = (run.filed - before).min(BUFFER as u64);

@@ -1,4 +1,4 @@
-//! Sealed records: sorted and folded, one sequence for each shard.
+//! Sealed records: the sorted and folded records of a store, in one sequence for each shard.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use super::{
 };
 use crate::error::Result;
 
-/// All records of a store after they were sorted and equal records were folded into one. The store is divided into
-/// ordered parts, called shards. The records of each shard are in ascending order.
+/// The records of a store after sorting and folding, which combines equal records into one. The store is divided into
+/// shards, which are in ascending order, and so are the records of each shard.
 #[derive(Debug)]
 pub(crate) struct Sealed<R> {
     shards: Vec<SealedShard<R>>,
@@ -21,21 +21,20 @@ pub(crate) struct Sealed<R> {
 #[derive(Debug)]
 pub(super) enum SealedShard<R> {
     Memory(Blocks<R>),
-    /// A run in a file that other shards of the group share.
+    /// A run in a temporary file, which neighboring shards share.
     File(ByteRun),
 }
 
 impl<R: Record> Sealed<R> {
-    /// Creates the sorted store from groups of consecutive shards, the ordered parts of the store. The groups must be
-    /// in ascending order.
+    /// Creates the sealed store from groups of consecutive shards. The groups must be in ascending order.
     pub(super) fn new(groups: Vec<Vec<SealedShard<R>>>) -> Sealed<R> {
         Sealed {
             shards: groups.into_iter().flatten().collect(),
         }
     }
 
-    /// Calls `f` with each record of a shard, one of the ordered parts of the store, in ascending order. `shard` is the
-    /// number of the shard.
+    /// Calls `f` with each record of the shard number `shard`, in ascending order. A shard is one of the ordered parts
+    /// of the store.
     ///
     /// # Errors
     ///
@@ -60,7 +59,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns an iterator over the records of one shard, in ascending order. `shard` is the number of the shard.
+    /// Returns an iterator over the records of the shard number `shard`, in ascending order.
     pub(crate) fn records(&self, shard: usize) -> SortedRecords<'_, R> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => Box::new(records.iter().map(Ok)),
@@ -68,7 +67,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns the number of records in the shard with the number `shard`.
+    /// Returns the number of records in the shard number `shard`.
     pub(crate) fn shard_len(&self, shard: usize) -> u64 {
         match &self.shards[shard] {
             SealedShard::Memory(records) => records.len() as u64,
@@ -76,7 +75,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns the records of the shard with the number `shard` if they are in memory, or `None` if they are in a file.
+    /// Returns the records of the shard number `shard`, or `None` if they are in a temporary file.
     fn in_blocks(&self, shard: usize) -> Option<&Blocks<R>> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => Some(records),
@@ -84,21 +83,21 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns `true` if the records of the shard with the number `shard` are in memory, and `false` if they are in a
+    /// Returns `true` if the records of the shard number `shard` are in memory, and `false` if they are in a temporary
     /// file.
     pub(crate) fn is_in_memory(&self, shard: usize) -> bool {
         self.in_blocks(shard).is_some()
     }
 
-    /// Returns the record with the index `number` in a shard, one of the ordered parts of the store. `shard` is the
-    /// number of the shard. Returns `None` if the shard has fewer records or is not in memory.
+    /// Returns the record at index `number` in the shard number `shard`. Returns `None` if the index is out of bounds,
+    /// or if the shard is in a temporary file.
     #[inline]
     pub(crate) fn in_memory(&self, shard: usize, number: usize) -> Option<&R> {
         self.in_blocks(shard)?.get(number)
     }
 
-    /// Returns the records at the indices `range` of the shard number `shard` as one slice. Records that are in a file,
-    /// or not contiguous in memory, are first copied into `buffer`.
+    /// Returns the records of the shard number `shard` at the indices `range` as one slice. Records that are in a
+    /// temporary file, or not contiguous in memory, are copied into `buffer` first.
     ///
     /// # Errors
     ///
@@ -118,13 +117,14 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns the approximate number of bytes that the records take in memory. Shards in files are not included.
+    /// Returns the approximate number of bytes of memory that the records take. Records in temporary files are not
+    /// included.
     pub(crate) fn bytes_in_memory(&self) -> u64 {
         let in_memory = (0..self.shards.len()).filter_map(|shard| self.in_blocks(shard));
         (in_memory.map(Blocks::len).sum::<usize>() * size_of::<R>()) as u64
     }
 
-    /// Returns `true` if the records of any shard are in a temporary file.
+    /// Returns `true` if the records of at least one shard are in a temporary file.
     pub(crate) fn is_spilled(&self) -> bool {
         (0..self.shards.len()).any(|shard| !self.is_in_memory(shard))
     }

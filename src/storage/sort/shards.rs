@@ -1,4 +1,4 @@
-//! Collects records in shards, and seals them: sorts and folds each shard into one sequence.
+//! Collects records in shards, and then seals each shard by sorting and folding its records into one sequence.
 
 use std::{
     cell::RefCell,
@@ -22,34 +22,35 @@ use super::{
 };
 use crate::{error::Result, task};
 
-/// The minimum number of records that each of the [`SHARDS`] parts of a store may hold in memory, however small the
+/// The number of records that each of the [`SHARDS`] parts of a store may always hold in memory, however small the
 /// memory budget is.
 const SMALLEST_QUOTA: usize = 64;
 
-/// The number of consecutive shards, parts of a store, that spill to the same temporary file. Sharing files bounds the
-/// number of open files.
+/// The number of consecutive shards (parts of a store) that share a temporary file. Sharing limits the number of open
+/// files.
 const SHARDS_PER_FILE: usize = 8;
 
-/// The maximum number of sorted runs (sequences of records in temporary files) that are merged at once. If there are
-/// more, they are merged in several rounds.
+/// The maximum number of sorted runs (sequences of records in temporary files) that are merged at once. More runs are
+/// merged in several rounds.
 const FAN_IN: usize = 64;
 
-/// The intended number of records per bucket of a bucket sort: few enough to be sorted in the first-level cache.
+/// The target number of records per bucket of a bucket sort. A bucket of this size is sorted within the first-level
+/// cache.
 const PER_BUCKET: usize = 4;
 
-/// The maximum number of bits in the number of a bucket, in a bucket sort. More buckets would not fit into the cache
-/// while records are distributed over them.
+/// The maximum of the binary logarithm of the number of buckets in a bucket sort. With more buckets, distributing the
+/// records would exceed the processor's cache.
 const MOST_BUCKET_BITS: u32 = 11;
 
 thread_local! {
-    /// The buffer in which a thread sorts the 128-bit representations of records.
+    /// The buffer in which the current thread sorts records, in their 128-bit representation.
     static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A batch of records, grouped by shard. Within a shard, the records keep their original order.
+/// A batch of records grouped by shard. The records of each shard keep their original order.
 struct Partition<R> {
     records: Vec<R>,
-    /// The index of the first record of each shard, followed by the number of records.
+    /// The index in `records` of the first record of each shard, followed by the number of all records.
     starts: Vec<u32>,
 }
 
@@ -81,11 +82,11 @@ impl<R: Record> Partition<R> {
     }
 }
 
-/// A shard, one of the ordered parts of a store of records, while it collects records. It contains unsorted records in
-/// memory, and sorted runs in temporary files.
+/// A shard that is still collecting records; shards are the ordered parts of a store. It consists of unsorted records
+/// in memory and sorted runs in temporary files.
 #[derive(Debug)]
 struct Shard<R> {
-    /// Packed records, if they have a packed form.
+    /// The unsorted records that have a packed form.
     packed: Blocks<[u8; PACKED]>,
     records: Blocks<R>,
     /// The sorted runs that were spilled.
@@ -118,7 +119,7 @@ impl<R: Record> Shard<R> {
     }
 
     /// Removes all records of the shard from memory, sorts them and folds equal ones. `shard` is the number of the
-    /// shard. Returns the 128-bit representations of the records, which are written to `scratch`.
+    /// shard. The result contains the 128-bit representations of the folded records, and is stored in `scratch`.
     fn take_sorted<'s>(&mut self, shard: usize, scratch: &'s mut Vec<u128>) -> &'s [u128] {
         let (packed, records) = (mem::take(&mut self.packed), mem::take(&mut self.records));
         let unpacked = packed.iter().map(|packed| R::from_packed(shard, packed));
@@ -140,8 +141,8 @@ impl<R: Record> Shard<R> {
     }
 }
 
-/// Sorts `len` records and returns their 128-bit representations, which are written to `scratch`. The records are
-/// distributed over buckets first, so that only short slices have to be sorted.
+/// Sorts `len` records and returns their 128-bit representations, which are stored in `scratch`. The records are
+/// first distributed over small buckets, which are then sorted one by one.
 fn sort_into<R: Record>(
     scratch: &mut Vec<u128>,
     len: usize,
@@ -176,8 +177,8 @@ fn sort_into<R: Record>(
     scratch
 }
 
-/// A store that collects and sorts more records than fit into memory, divided into shards by their high bits. Any
-/// number of threads may append records at the same time.
+/// A store that collects and sorts more records than fit into memory. The high bits of a record select the shard that
+/// collects it. Several threads may append records at the same time.
 #[derive(Debug)]
 pub(crate) struct Shards<R> {
     shards: Vec<Mutex<Shard<R>>>,
@@ -214,12 +215,12 @@ impl<R: Record> Shards<R> {
     /// Returns an error if a temporary file cannot be written.
     pub(crate) fn append(&self, records: &[R]) -> Result<()> {
         let partition = Partition::new(records);
-        // A shard that another thread has locked is filled last, instead of waiting for it.
+        // Shards that other threads have locked are filled last, to avoid waiting.
         let mut busy = Vec::new();
         for (number, shard) in self.shards.iter().enumerate() {
             match shard.try_lock() {
                 Ok(mut shard) => self.extend(number, &mut shard, partition.shard(number))?,
-                // The lock is also refused if its holder panicked. Then the lock below panics too.
+                // `try_lock` also fails if a thread panicked while it held the lock. Then the second loop panics too.
                 Err(_) => busy.push(number),
             }
         }
@@ -244,9 +245,9 @@ impl<R: Record> Shards<R> {
         Ok(())
     }
 
-    /// Sorts the records in memory of the shard `shard`, whose number is `number`, and merges records of the same key.
-    /// If the remaining records still fill more than half of the memory that one shard may use, writes them to a
-    /// temporary file. `scratch` is a buffer for sorting.
+    /// Sorts and folds the records that `shard`, the shard number `number`, has in memory. If the remaining records
+    /// still fill more than half of the quota of a shard, writes them to a temporary file as a run. `scratch` is a
+    /// buffer for sorting.
     fn compact(&self, number: usize, shard: &mut Shard<R>, scratch: &mut Vec<u128>) -> Result<()> {
         let sorted = shard.take_sorted(number, scratch);
         if sorted.len() <= self.quota / 2 {
@@ -267,8 +268,8 @@ impl<R: Record> Shards<R> {
         self.files.iter().map(|file| task::lock(file).size()).sum()
     }
 
-    /// Ends collecting: sorts and folds all records of each shard into one ascending sequence. Uses all threads of the
-    /// current rayon pool.
+    /// Completes the store: sorts and folds the records of each shard into one ascending sequence. Uses all threads of
+    /// the current rayon pool.
     ///
     /// # Errors
     ///
@@ -301,12 +302,12 @@ impl<R: Record> Shards<R> {
     }
 }
 
-/// The number of records that may still be kept in memory while the shards of a store are sorted and merged.
+/// A counter of the records that may still be kept in memory while the shards of a store are sealed.
 struct RecordBudget(AtomicUsize);
 
 impl RecordBudget {
-    /// Reserves memory for `records` records and returns `true`. Returns `false` and reserves nothing if less memory is
-    /// left.
+    /// Reserves memory for `records` records and returns `true`. If not enough memory is left, reserves nothing and
+    /// returns `false`.
     fn take(&self, records: usize) -> bool {
         let less = |room: usize| room.checked_sub(records);
         let taken = self
@@ -320,9 +321,9 @@ impl RecordBudget {
     }
 }
 
-/// Merges the spilled records of shard number `number` with its records in memory, and folds equal records. The result
-/// stays in memory if the budget `room` permits, and is otherwise written to the file of `writer`. `scratch` is a
-/// buffer for sorting.
+/// Merges the runs of the shard number `number` with its records in memory, and folds equal records. The result stays
+/// in memory if `room`, the remaining memory budget, permits it. Otherwise, it is written to the file of `writer`.
+/// `scratch` is a buffer for sorting.
 fn seal_shard<R: Record>(
     number: usize,
     mut shard: Shard<R>,
@@ -366,16 +367,16 @@ fn seal_shard<R: Record>(
     Ok(sealed)
 }
 
-/// A writer of the sorted records of consecutive shards. A shard stays in memory if it has at most `quota` records, and
-/// is otherwise written to a file.
+/// A writer of the sorted records of consecutive shards. A shard with at most `quota` records stays in memory. A
+/// larger one is written to a temporary file.
 struct SealedWriter<R> {
-    /// The maximum number of records of the current shard in memory.
+    /// The maximum number of records of the current shard that are kept in memory.
     quota: usize,
     file: Arc<RunFile>,
-    /// The records of the current shard, if they are in memory, and their number.
+    /// The records of the current shard while they are in memory. `held` is the number of these records.
     records: Blocks<R>,
     held: usize,
-    /// The run of the current shard. `Some` if its records exceeded the quota; then all of them are in it.
+    /// The run to which all records of the current shard are written, or `None` while they fit into the quota.
     run: Option<ByteRun>,
 }
 
@@ -416,16 +417,16 @@ impl<R: Record> SealedWriter<R> {
     }
 }
 
-/// Merges the sorted records of several sources. Equal records are combined into one by [`Record`]. Then each group of
-/// records with one [rank](Record::rank), such as the moves of one position, is dropped if `keeps` returns `false` for
-/// it.
+/// Merges the sorted records of several sources. Equal records are folded into one, as [`Record::Fold`] defines. Then
+/// each group of records with the same [rank](Record::rank), such as the moves of one position, is dropped if `keeps`
+/// returns `false` for it.
 ///
-/// The shards are divided into `ranges` equal ranges, which are merged in parallel on all threads of the current rayon
-/// pool. `ranges` must divide [`SHARDS`]. `open` returns the sources of the records of a range of shards. `watch` is
-/// called from time to time with the number of bytes in temporary files; if it returns an error, the merge ends with
-/// this error.
+/// The shards are divided into `ranges` equal ranges, which are merged in parallel on the threads of the current
+/// rayon pool. `ranges` must divide [`SHARDS`]. `open` returns the sources of the records of a range of shards.
+/// `watch` is called repeatedly with the number of bytes in temporary files so far. If it returns an error, the merge
+/// fails with this error.
 ///
-/// Returns the sorted records that were kept, and the numbers of groups and records that were dropped.
+/// Returns the sorted records of the groups that were kept, and the numbers of groups and records that were dropped.
 ///
 /// # Errors
 ///
@@ -472,16 +473,16 @@ pub(crate) fn merge_ordered<'a, R: Record>(
     Ok((Sealed::new(sealed), dropped))
 }
 
-/// The numbers of groups and records that a merge dropped. A group consists of all records of one rank, for example of
-/// one position.
+/// The numbers of groups and records that a merge dropped. A group consists of all records with the same rank, such
+/// as the moves of one position.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Dropped {
     pub groups: u64,
     pub records: u64,
 }
 
-/// The state of a merge of one range of shards. It merges sorted records of the same key, forms a group of all records
-/// of one rank (such as the moves of one position), and writes the groups that the predicate `keeps` accepts.
+/// The state of a merge of one range of shards. It collects sorted records of equal rank (such as the moves of one
+/// position) into groups, and writes the groups that the predicate `keeps` accepts.
 struct Groups<'a, R: Record, K> {
     keeps: &'a K,
     /// The current shard and the shards after it.

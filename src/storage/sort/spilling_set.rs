@@ -1,4 +1,4 @@
-//! A set of fingerprints that is exact and needs bounded memory.
+//! An exact set of fingerprints with bounded memory use.
 
 use rustc_hash::FxHashSet;
 
@@ -9,40 +9,40 @@ use super::{
 };
 use crate::error::Result;
 
-/// The number of fingerprints per block of a sorted sequence in a file. The high bits of each block's first fingerprint
-/// are kept in memory, so that a lookup reads only the blocks that may contain a fingerprint.
+/// The number of fingerprints in a block of a run. A part of the first fingerprint of each block is kept in memory,
+/// so that a lookup reads only the blocks that may contain the fingerprint.
 const STRIDE: usize = BLOCK / size_of::<u128>();
 
-/// An upper bound on the memory that one fingerprint takes, in bytes. It covers the hash table, which is half empty
-/// after it grew, and the list in which fingerprints are sorted before they are spilled.
+/// An upper bound on the memory that one fingerprint takes, in bytes. It includes the hash table, which is half empty
+/// after it has grown, and the list in which fingerprints are sorted before they are spilled.
 const BYTES: usize = 64;
 
-/// The minimum number of fingerprints that a set may keep in memory, however small its memory budget is.
+/// The number of fingerprints that a set may always keep in memory, however small its memory budget is.
 const FEWEST: usize = 1 << 10;
 
-/// A set of 128-bit fingerprints that spills to temporary files when it outgrows its memory budget. Each spill writes a
-/// sorted run.
+/// A set of 128-bit fingerprints. When it outgrows its memory budget, it spills its fingerprints to a temporary file
+/// as a sorted run.
 ///
-/// A lookup reads each run at most once, whatever its length. A new run is merged with older runs that are not longer,
-/// so there are only about log2(n) runs if the set has n times as many fingerprints as fit into the budget.
+/// A lookup reads from each run at most once, regardless of the run's length. Each new run is merged with the older
+/// runs that are not longer. Therefore, a set that is n times as large as its budget has only about log2(n) runs.
 #[derive(Debug)]
 pub(crate) struct SpillingSet {
     memory: Memory,
-    /// The number of fingerprints that may be kept in memory.
+    /// The maximum number of fingerprints that are kept in memory.
     room: usize,
     recent: FxHashSet<u128>,
     /// The runs, longest first.
     runs: Vec<SortedRun>,
 }
 
-/// A part of a [`SpillingSet`] that no longer fits in memory: its fingerprints, which are hashes of the set's
-/// items, sorted in a temporary file. The file is removed when the run is dropped.
+/// A sorted sequence of fingerprints that a [`SpillingSet`] has moved to a temporary file. The file is removed when
+/// the run is dropped.
 #[derive(Debug)]
 struct SortedRun {
     run: ByteRun,
-    /// The high bits of every [`STRIDE`]th fingerprint, from the first one on.
+    /// The high 64 bits of the first fingerprint of each block of [`STRIDE`] fingerprints.
     firsts: Vec<u64>,
-    /// The high bits of the last fingerprint.
+    /// The high 64 bits of the last fingerprint.
     last: u64,
 }
 
@@ -90,8 +90,8 @@ impl SpillingSet {
         Ok(false)
     }
 
-    /// Adds a 64-bit position key to the set, as a fingerprint whose low 64 bits are 0. Returns `true` if the set did
-    /// not contain it before.
+    /// Adds a 64-bit position key to the set. Returns `true` if the set did not contain the key before. The key is
+    /// stored as the high half of a fingerprint whose low half is 0.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl SpillingSet {
         self.insert(u128::from(key) << 64)
     }
 
-    /// Returns `true` if the set contains a position key that was added by [`insert_key`](SpillingSet::insert_key).
+    /// Returns `true` if the set contains a position key. Keys are added by [`insert_key`](SpillingSet::insert_key).
     ///
     /// # Errors
     ///
@@ -144,11 +144,12 @@ impl SortedRun {
 
     fn contains(&self, fingerprint: u128) -> Result<bool> {
         let high = high_bits(fingerprint);
-        // Fingerprints that arrive in ascending order are found to be new without reading a file.
+        // If fingerprints are added in ascending order, this recognizes new ones without reading a file.
         if high > self.last {
             return Ok(false);
         }
-        // Fingerprints with equal high bits may fill several blocks and begin within the block before them.
+        // Fingerprints with equal high bits may fill several blocks, and the first of them may be in the preceding
+        // block.
         let first = self.firsts.partition_point(|first| *first < high);
         let end = self.firsts.partition_point(|first| *first <= high);
         let start = first.saturating_sub(1) * STRIDE;

@@ -1,4 +1,4 @@
-//! Sorts byte strings, also if there are more than memory holds.
+//! Sorts byte strings that may exceed the available memory.
 
 use std::{borrow::Cow, hint::black_box, iter, mem, sync::Arc};
 
@@ -9,42 +9,42 @@ use super::{
 };
 use crate::error::Result;
 
-/// The minimum number of bytes that a sorter may use for texts in memory, however small its memory budget is.
+/// The memory in bytes that a sorter may always use for texts, however small its memory budget is.
 const MIN_BYTES: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
 
-/// The number of sorted runs (sequences of texts in temporary files) that are merged at once. Runs of one level are
-/// merged into one run of the next level.
+/// The number of sorted runs (sequences of texts in temporary files) that are merged at once. When a level contains
+/// this many runs, they are merged into one run of the next level.
 const FAN_IN: usize = if cfg!(test) { 4 } else { 128 };
 
 /// The size in bytes of the length prefix that is stored before each text.
 const LENGTH: usize = 4;
 
-/// The maximum number of texts with equal prefixes whose remaining bytes are copied and compared. It bounds the memory
-/// for these copies.
+/// The maximum number of texts with equal prefixes for which the bytes after the prefix are copied before sorting. It
+/// bounds the memory for these copies.
 const MAX_COPIED: usize = 1 << 16;
 
-/// The number of consecutive texts that are loaded into the processor's cache together.
+/// The number of consecutive texts that are prefetched into the processor's cache together.
 const FETCHED: usize = 32;
 
-/// The number of bytes at the start of a text that are stored in its [`TextRef`], so that most comparisons need not
-/// read the text.
+/// The number of leading bytes of a text that are stored in its [`TextRef`]. Most comparisons then need not read the
+/// text itself.
 const PREFIX: usize = size_of::<[u64; 2]>();
 
-/// The number of bytes in the first element of [`TextRef::prefix`].
+/// The number of bytes of a text that the first element of [`TextRef::prefix`] contains.
 const KEY: usize = size_of::<u64>();
 
-/// The offset of a text in memory, and the first bytes of the text, by which texts are compared quickly.
+/// A reference to a text in memory: the offset of the text, and its first bytes for quick comparisons.
 #[derive(Copy, Clone, Debug)]
 struct TextRef {
-    /// The result of [`prefix`] for the text. Two `u64` instead of a `u128`, because their alignment makes the struct
-    /// smaller.
+    /// The first bytes of the text, as returned by [`prefix`]. Two `u64` are used instead of a `u128`, whose alignment
+    /// would make the struct larger.
     prefix: [u64; 2],
     /// The offset of the text's length prefix in [`TextSorter::bytes`].
     start: usize,
 }
 
-/// Returns the first 16 bytes of a text as two big-endian integers, which compare like these bytes. A shorter text is
-/// padded with zeros, so the lowest byte is 0.
+/// Returns the first 16 bytes of a text as two big-endian integers. Comparing the integers is the same as comparing
+/// the bytes. A shorter text is padded with zeros.
 fn prefix(text: &[u8]) -> [u64; 2] {
     let mut first = [[0; 8]; 2];
     let some = text.len().min(PREFIX);
@@ -52,9 +52,9 @@ fn prefix(text: &[u8]) -> [u64; 2] {
     first.map(u64::from_be_bytes)
 }
 
-/// A rule that decides which sorted texts are kept. Texts with the same first `key` bytes form a group, of which the
-/// first text is kept. If `rank` is `Some`, all texts of the group that share the first text's first `rank` bytes are
-/// kept.
+/// A rule that decides which of the sorted texts are kept. Texts that share their first `key` bytes form a group. If
+/// `rank` is `None`, only the first text of each group is kept. Otherwise, all texts of the group that share the
+/// first `rank` bytes of its first text are kept.
 #[derive(Copy, Clone, Debug)]
 struct KeepRule {
     key: usize,
@@ -62,36 +62,36 @@ struct KeepRule {
 }
 
 impl KeepRule {
-    /// Returns `true` if the rule keeps `text`. `last` is the previous text, in sorted order, that was kept.
+    /// Returns `true` if the rule keeps `text`. `last` is the most recent text, in sorted order, that the rule kept.
     fn keeps(self, last: &[u8], text: &[u8]) -> bool {
         let is_equal = |bytes: usize| last[..bytes] == text[..bytes];
         !is_equal(self.key) || self.rank.is_some_and(is_equal)
     }
 }
 
-/// A sorter of byte strings, called texts. Equal texts are all kept, unless the sorter was created by
-/// [`unique`](TextSorter::unique) or [`best`](TextSorter::best).
+/// A sorter of byte strings, which are called texts. It keeps duplicates unless it was created by
+/// [`unique`](TextSorter::unique).
 ///
-/// Texts that exceed the memory budget are spilled to sorted runs in temporary files. If there are many runs, they are
-/// merged.
+/// Texts that exceed the memory budget are spilled to sorted runs in temporary files, and these runs are merged when
+/// there are many of them.
 #[derive(Debug)]
 pub(crate) struct TextSorter {
     memory: Memory,
-    /// The number of texts to keep, from the first one on. `usize::MAX` means all.
+    /// The maximum number of texts to keep, counted from the smallest one. `usize::MAX` means no limit.
     limit: usize,
     /// The rule by which texts are dropped, or `None` to keep all.
     best: Option<KeepRule>,
     /// The texts in memory, each after its length prefix.
     bytes: Vec<u8>,
     places: Vec<TextRef>,
-    /// The runs, by level. Level 0 has the spilled runs; each run of another level was merged from [`FAN_IN`] runs of
-    /// the level below. The runs of a level share a file.
+    /// The sorted runs, by level. Level 0 contains the runs that were spilled from memory. Each run of a higher level
+    /// was merged from [`FAN_IN`] runs of the level below. All runs of a level share a file.
     levels: Vec<Vec<ByteRun>>,
 }
 
 impl TextSorter {
-    /// Creates an empty sorter with a memory budget. It keeps only the first `limit` texts in sorted order, or all
-    /// texts if `limit` is `None`.
+    /// Creates an empty sorter with a memory budget. It keeps only the `limit` smallest texts, or all texts if `limit`
+    /// is `None`.
     pub(crate) fn new(memory: Memory, limit: Option<usize>) -> TextSorter {
         TextSorter {
             memory,
@@ -103,12 +103,13 @@ impl TextSorter {
         }
     }
 
-    /// Returns the number of bytes that the texts take in temporary files, without checksums.
+    /// Returns the number of bytes of text in temporary files. Includes length prefixes, but no checksums.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         self.levels.iter().flatten().map(ByteRun::len).sum()
     }
 
-    /// Returns the number of bytes of all texts in memory and in files, including the length prefix of each.
+    /// Returns the total number of bytes of the texts in memory and in temporary files, including a length prefix for
+    /// each text.
     pub(crate) fn size(&self) -> u64 {
         self.bytes.len() as u64 + self.spilled_bytes()
     }
@@ -134,19 +135,20 @@ impl TextSorter {
         Ok(())
     }
 
-    /// Returns the number of bytes that the texts in memory take, including their offsets and prefixes.
+    /// Returns the number of bytes of memory that the texts take, including the [`TextRef`] of each text.
     fn bytes_in_memory(&self) -> usize {
         self.bytes.len() + size_of::<TextRef>() * self.places.len()
     }
 
-    /// Returns the text that is stored in memory at `place`.
+    /// Returns the text in memory to which `place` refers.
     fn at(&self, place: TextRef) -> &[u8] {
         let bytes = &self.bytes[place.start..];
         let (length, text) = bytes.split_first_chunk().expect("a text has a length");
         &text[..u32::from_le_bytes(*length) as usize]
     }
 
-    /// Sorts the texts in memory. Drops the texts that the sorter does not keep: duplicates, or those after its limit.
+    /// Sorts the texts in memory, and removes the texts that the sorter need not keep, for example those beyond its
+    /// limit. Texts in temporary files are not changed.
     pub(crate) fn sort(&mut self) {
         let mut places = mem::take(&mut self.places);
         places.sort_unstable_by_key(|place| place.prefix);
@@ -170,12 +172,10 @@ impl TextSorter {
         self.places = places;
     }
 
-    /// Sorts the texts in `same`, whose first bytes (prefixes) are equal. `after` is a buffer, which is reused between
-    /// calls.
+    /// Sorts texts whose first 16 bytes are equal. `after` is a buffer that is reused between calls.
     ///
-    /// Texts are scattered over memory, so each comparison of whole texts is slow. Therefore, the bytes after the
-    /// prefix of each text are first copied to `after` and sorted. Whole texts are compared only if these bytes are
-    /// equal too.
+    /// Texts are scattered over memory, so comparing whole texts is slow. Therefore, the 16 bytes after the prefix of
+    /// each text are first copied to `after` and compared. Whole texts are compared only if these bytes are equal too.
     fn sort_equal_prefixes(&self, same: &mut [TextRef], after: &mut Vec<([u64; 2], TextRef)>) {
         let is_full = same[0].prefix[1] as u8 != 0;
         if !is_full || same.len() > MAX_COPIED {
@@ -197,15 +197,15 @@ impl TextSorter {
         }
     }
 
-    /// Loads the texts at `places` into the processor's cache. The loop body is short, so the processor loads many
+    /// Loads the texts at `places` into the processor's cache. The loop body is short, so the processor can load many
     /// texts in parallel.
     fn prefetch(&self, places: &[TextRef]) {
         let first = |place: &TextRef| self.at(*place).first().copied().unwrap_or(0);
         black_box(places.iter().fold(0, |all, place| all ^ first(place)));
     }
 
-    /// Sorts the texts in memory and writes those that the sorter keeps to a temporary file, as a sorted run. If a
-    /// level then has [`FAN_IN`] runs, merges them into one run of the next level.
+    /// Sorts the texts in memory and moves them to a temporary file as a sorted run of level 0. Whenever a level then
+    /// contains [`FAN_IN`] runs, merges them into one run of the next level.
     fn spill(&mut self) -> Result<()> {
         self.sort();
         let texts = self
@@ -230,8 +230,8 @@ impl TextSorter {
         Ok(())
     }
 
-    /// Writes sorted byte strings as a run: a sequence in the temporary file of level number `level`. Returns the run.
-    /// Runs of the same level share a file.
+    /// Writes sorted texts as a run to the temporary file of `level`, and returns the run. All runs of a level share a
+    /// file.
     fn run<'a>(
         &self,
         level: usize,
@@ -249,7 +249,7 @@ impl TextSorter {
         writer.finish()
     }
 
-    /// Returns those texts of a sorted sequence that the limits in `self.best` keep. Without limits, returns all texts.
+    /// Returns an iterator that yields only the texts that the sorter keeps. `sorted` must be in ascending order.
     fn filter_kept<'a>(
         &self,
         sorted: impl Iterator<Item = Result<Cow<'a, [u8]>>>,
@@ -270,7 +270,7 @@ impl TextSorter {
         wanted.take(self.limit)
     }
 
-    /// Sorts the texts, and returns an iterator over those that the sorter keeps, in ascending order.
+    /// Sorts the texts, and returns an iterator over the texts that the sorter keeps, in ascending order.
     pub(crate) fn sorted(&mut self) -> Texts<'_> {
         self.sort();
         if self.levels.is_empty() {
@@ -279,11 +279,11 @@ impl TextSorter {
         Box::new(self.filter_kept(Merge::of_long(self.sequences(), |text| text.len())))
     }
 
-    /// Returns the sorted sequences that together contain all texts: the texts in memory, on which
-    /// [`sort`](TextSorter::sort) must have been called, and each run in a temporary file.
+    /// Returns several sorted sequences that together contain all texts: the texts in memory, and each run in a
+    /// temporary file. [`sort`](TextSorter::sort) must have been called after the last text was added.
     ///
-    /// If the sorter merges equal texts, it does so only within a sequence, so several sequences may contain the same
-    /// text.
+    /// Unwanted texts are removed only within each sequence, so several sequences may contain the same text even if
+    /// the sorter keeps no duplicates.
     pub(crate) fn sequences(&self) -> impl Iterator<Item = Texts<'_>> {
         let runs = self.levels.iter().flatten();
         let runs = runs.map(|run| Box::new(of_run(run)) as Texts<'_>);
@@ -299,15 +299,15 @@ impl TextSorter {
         })
     }
 
-    /// Creates a sorter that keeps only the smallest of the texts whose first `prefix` bytes are equal. Every text must
-    /// have at least `prefix` bytes.
+    /// Creates a sorter that keeps only the smallest text of each group of texts with equal first `prefix` bytes.
+    /// Every text must have at least `prefix` bytes.
     pub(crate) fn unique(memory: Memory, prefix: usize) -> TextSorter {
         TextSorter::of_best(memory, prefix, None)
     }
 
-    /// Creates a sorter that groups texts by their first `key` bytes. Of each group, it keeps the texts whose first
-    /// `rank` bytes equal those of the smallest text. `rank` must be at least `key`, and every text must have at least
-    /// `rank` bytes.
+    /// Creates a sorter that groups texts by their first `key` bytes, and keeps only the best texts of each group. A
+    /// text is among the best if its first `rank` bytes equal those of the smallest text of its group. `rank` must be
+    /// at least `key`, and every text must have at least `rank` bytes.
     pub(crate) fn best(memory: Memory, key: usize, rank: usize) -> TextSorter {
         TextSorter::of_best(memory, key, Some(rank))
     }
@@ -323,7 +323,7 @@ impl TextSorter {
 /// An iterator over byte strings in ascending order.
 pub(crate) type Texts<'a> = Box<dyn Iterator<Item = Result<Cow<'a, [u8]>>> + 'a>;
 
-/// Returns an iterator over the byte strings of a sorted run.
+/// Returns an iterator over the texts of a sorted run.
 fn of_run<'a>(run: &ByteRun) -> impl Iterator<Item = Result<Cow<'a, [u8]>>> + use<'_, 'a> {
     run.texts().map(|text| Ok(Cow::Owned(text?)))
 }
