@@ -1,4 +1,4 @@
-//! `polybook completions` and `polybook man`. Both are generated from the definitions of the commands.
+//! `polybook completions` and `polybook man`. Their output is generated from the definitions of the commands.
 
 use std::{
     fs,
@@ -61,8 +61,8 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
     terminal::print(&script)
 }
 
-/// Returns clap's completion script for bash with changes, so that it completes file names where a command takes files.
-/// An unchanged script would offer options in these places, and bash would list no files.
+/// Changes a bash completion script from clap so that it completes file names after a command that takes files. The
+/// unchanged script would offer only the options of the command there.
 fn with_files(script: &str) -> String {
     const FIRST_WORD: &str = "|| ${COMP_CWORD} -eq 2 ]]";
     const NO_OPTION: &str = "            COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )";
@@ -82,9 +82,9 @@ fn with_files(script: &str) -> String {
     lines.collect()
 }
 
-/// Adds polyglot's spelling of each long option, with a single dash, to the definition `command`, from which
-/// completions are generated. Returns the changed definition. A prefix marks the spelling;
-/// [`single_dashes`](legacy::single_dashes) removes the prefix from the completion script.
+/// Returns the definition of a command with a second spelling of each long option, as in polyglot: `-name` besides
+/// `--name`. The completion script is generated from this definition. clap cannot define such options, so their names
+/// get a prefix, which [`single_dashes`](legacy::single_dashes) removes from the script.
 fn with_old_spellings(command: Command) -> Command {
     let old = |arg: &Arg| {
         let name = format!("{}{}", legacy::OLD_SPELLING, arg.get_long()?);
@@ -117,7 +117,8 @@ pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
             context.say(&format!("{pages} written to {}\n", dir.display()));
             Ok(())
         }
-        // A terminal shows roff's requests as they are, so it gets the same text without them.
+        // A terminal would show the formatting commands of roff, so it gets the help text, which has the same
+        // content.
         None if io::stdout().is_terminal() => {
             let mut command = command;
             terminal::print(&command.render_long_help().to_string())
@@ -131,8 +132,9 @@ pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
 }
 
 /// Writes the manual pages of a command and its subcommands to the directory `dir`, and adds the finished files to
-/// `written`. Each page starts with a comment that contains the checksum of the page. By this checksum, polybook later
-/// recognizes pages that nobody has changed and that may be replaced. If `force` is `true`, any file may be replaced.
+/// `written`. The first line of each page is a comment with a checksum of the page. If the checksum of an existing
+/// page is correct, nobody has changed the page, so a later call replaces it. If `force` is `true`, any file is
+/// replaced.
 fn write_pages(
     command: Command,
     dir: &Path,

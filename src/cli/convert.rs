@@ -95,10 +95,11 @@ pub struct Args {
     json: bool,
 }
 
-/// The outputs to which the options for opening suites apply, as error messages name them.
+/// The name of opening suites in error messages, with their file extensions. An opening suite is a list of openings
+/// for games between engines.
 const SUITES: &str = "suites, .pgn and .epd";
 
-/// The formats that `convert` writes.
+/// An output format of `polybook convert`.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
 enum TargetFormat {
     Bin,
@@ -234,7 +235,7 @@ fn book(
     })
 }
 
-/// Returns an error if an option is given that has no effect on an output of this format.
+/// Returns an error if the user gave an option that has no effect on an output in the format `format`.
 fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
     if format != TargetFormat::Bin {
         let given = args.header.given().or(args.losses.given());
@@ -258,8 +259,8 @@ fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
     args.suite.refuse_unused(format == TargetFormat::Pgn)
 }
 
-/// Returns the format that `--format` names or, without this option, the format that the ending of the output's name
-/// implies.
+/// Returns the format of the output: the value of `--format` or, without this option, the format for the extension of
+/// the output's file name. Returns an error if no format has this extension.
 fn format(args: &Args) -> Result<TargetFormat, Usage> {
     if let Some(format) = args.format {
         return Ok(format);
@@ -279,7 +280,8 @@ fn format(args: &Args) -> Result<TargetFormat, Usage> {
     })
 }
 
-/// Returns the filter that selects the moves to keep in an output of this format if no option selects moves.
+/// Returns the filter that selects the moves of an output in the format `format` if the user gave no such filter.
+/// Tables contain every move. Books and suites contain the moves that `make-book` keeps by default.
 fn default_filter(format: TargetFormat) -> MoveFilter {
     match format {
         TargetFormat::Bin | TargetFormat::Pgn | TargetFormat::Epd => MoveFilter::default(),
@@ -287,11 +289,10 @@ fn default_filter(format: TargetFormat) -> MoveFilter {
     }
 }
 
-/// Returns a warning if the output needs moves that the database lacks because it was made without rare moves.
-/// Otherwise returns `None`. `info` describes the database, `format` is the format of the output, and `kept` selects
-/// its moves.
+/// Returns a warning if the database lacks rare moves that the output should contain. Returns `None` if the output is
+/// not affected. `info` says with which options the database was made, and `kept` selects the moves of the output.
 ///
-/// A book made from such a database may lack moves, and the numbers of games in a suite may be too low.
+/// Without the rare moves, a book is incomplete, and the numbers of games in a suite are too low.
 fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<String> {
     let dropped = info.dropped()?;
     let made_with = &info.move_filter;

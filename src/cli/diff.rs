@@ -114,20 +114,21 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Err(ExitOne.into())
 }
 
-/// The differences between two books in one position, and the position itself. The position is `None` if no line of the
-/// books reaches it.
+/// The differences between two books in one position, with the position itself. A book stores only a hash of each
+/// position, so the position is `None` if no line of the books reaches it.
 type Difference = (PositionDifference, Option<VariantPosition>);
 
-/// The differences between two books in one position, the position itself, and the evaluation after each differing
-/// move. The position is `None` if no line of the books reaches it.
+/// The differences between two books in one position, prepared for printing: the moves that differ, the position
+/// itself, and the evaluation after each of these moves. The position is `None` if no line of the books reaches it,
+/// and an evaluation is `None` if it is unknown.
 type ShownDifference = (
     PositionDifference,
     Option<VariantPosition>,
     Vec<Option<Eval>>,
 );
 
-/// Returns the evaluation, in the store `evals`, of the position after the move `mv` in `pos`. Returns `None` if the
-/// store does not contain the position, or if `evals` or `pos` is `None`.
+/// Looks up the evaluation after the move `mv` in `pos` in the store `evals`. Returns `None` if the store does not
+/// contain the position after the move, if the move is illegal, or if `evals` or `pos` is `None`.
 fn evaluated(
     evals: Option<&Evals>,
     pos: Option<&VariantPosition>,
@@ -139,8 +140,8 @@ fn evaluated(
     mv.to_move(pos).map_or(Ok(None), |mv| evals.after(pos, mv))
 }
 
-/// Finds the position of each difference between two books. Drops the moves that differ only in the way castling is
-/// stored, and differences that then have no moves.
+/// Adds to each difference the position in which it occurs, which `positions` finds by its key. If the position is
+/// found, moves that differ only in the notation of castling are removed. Differences without moves are skipped.
 fn locate_differences<'a>(
     differences: impl Iterator<Item = polybook::Result<PositionDifference>> + 'a,
     mut positions: FoundPositions<'a>,
@@ -156,9 +157,8 @@ fn locate_differences<'a>(
     found.filter(|found| !matches!(found, Ok((difference, _)) if difference.moves.is_empty()))
 }
 
-/// Returns the JSON document of the differences between two books in one position, with the evaluations of the moves.
-/// The field `san` of a move is null if the move is not legal, or if no line of the books reaches the position, so that
-/// only its key is known.
+/// Converts the differences between two books in one position to a JSON document, with the evaluations of the moves.
+/// The field `san` of a move is null if the move is illegal or the position is unknown.
 fn document((difference, pos, evals): ShownDifference) -> Value {
     let pos = pos.as_ref();
     let of_records = |records: Option<MoveRecords>| {
@@ -183,7 +183,7 @@ fn document((difference, pos, evals): ShownDifference) -> Value {
     })
 }
 
-/// Returns the text of the differences in one position: a line for the position and a line for each move.
+/// Formats the differences in one position as text: a line for the position, followed by a line for each move.
 fn text((difference, pos, evals): ShownDifference) -> String {
     let mut text = match &pos {
         Some(pos) => format!("{}\n", fen_of(pos)),

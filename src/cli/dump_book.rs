@@ -49,7 +49,7 @@ pub struct Args {
     force: bool,
 }
 
-/// The text with which a dump of a book begins, before the name of the book.
+/// The first words of a dump of a book. The name of the book follows them.
 const TITLE: &str = "Dump of \"";
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {

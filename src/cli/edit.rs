@@ -20,8 +20,8 @@ use super::{
     usage::Usage,
 };
 
-/// The maximum number of bytes of memory that the changes in a script take for each byte of the script. A script is
-/// refused if its changes might not fit into the memory budget.
+/// An upper bound on the memory of the parsed changes of a script, in bytes per byte of the script. A script is
+/// rejected if its changes might exceed the memory budget.
 const EDITS: usize = 32;
 
 /// Change the moves of a book
@@ -146,11 +146,11 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, document)
 }
 
-/// Returns the changes that the options of the command line contain, followed by the changes in the file that
-/// `--script` names. `variant` is the variant of the book. `only` is the variant that the user named, or `None`; it is
-/// used only in an error message about a position.
+/// Returns all changes that the user requested: first those of the command line's options, then those in the file
+/// that `--script` names. The moves are read by the rules of `variant`. `only` is the variant in the header of the
+/// book, if the header names exactly one; error messages mention it.
 ///
-/// Returns an error if a position or a line of the script cannot be read.
+/// Returns an error if a position or a line of the script cannot be parsed.
 fn edits(
     args: &Args,
     variant: Variant,

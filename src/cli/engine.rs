@@ -1,4 +1,4 @@
-//! `polybook engine`: the moves of sources as a UCI engine.
+//! `polybook engine`: a UCI engine that plays the moves of books, repertoires and games.
 
 use std::{
     ffi::OsString,
@@ -119,8 +119,9 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     Ok(engine.run(io::stdin(), io::stdout().lock())?)
 }
 
-/// Opens one source of moves for the engine: a repertoire with its side, an index, a PGN whose index is cached, a book
-/// or a database. `argument` names the file, and `opener` opens repertoires, books and databases.
+/// Opens `argument` as a source of moves for the engine. It can name a repertoire with its side (`FILE:white`), an
+/// index, a directory of counts, a PGN file, a book or an OOBS database. The index of a PGN file is kept in the
+/// user's cache. If the source contains games, the names in `filters` must occur in them.
 fn opened(
     argument: &Path,
     opener: &Opener,

@@ -1,5 +1,5 @@
-//! Ends a command that failed with one line on standard error and an exit status. The errors of clap, which are
-//! paragraphs, become one line each that keeps clap's tips.
+//! Ends a failed command with one line on standard error and an exit status. Error messages of clap, which are
+//! several paragraphs long, are shortened to one line that keeps clap's tips.
 
 use std::{
     ffi::OsString,
@@ -25,9 +25,9 @@ use super::{
     usage::{EXPLORER_DIR, Usage},
 };
 
-/// Handles an error that clap returned for the command line `args`. clap also returns an error if the user
-/// requests the help or the version. In that case, prints the requested text. Otherwise, returns a [`Usage`]
-/// error that describes the mistake in one line.
+/// Handles an error of clap for the command line `args`. clap also reports a request for the help or the version as
+/// an error; in this case, prints the requested text. Otherwise, returns a [`Usage`] error that describes the mistake
+/// in one line.
 pub fn command_line(err: &clap::Error, args: &[OsString]) -> anyhow::Result<()> {
     match err.kind() {
         ClapErrorKind::DisplayHelp | ClapErrorKind::DisplayVersion => {
@@ -46,12 +46,13 @@ const INTERRUPTED: u8 = 130;
 /// The message and the source location of the last panic on any thread.
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// `true` if each panic is reported immediately, because the command continues after a panic.
+/// Whether each panic is reported as soon as it happens. The server sets this flag, because it continues after a
+/// panic. Other commands report a panic when they end.
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 
-/// Runs a command, prints its error as one line, and returns the exit status of the program.
+/// Runs a command and returns the exit status of the program. If the command fails, prints its error as one line.
 ///
-/// A panic on any thread, which is a bug of polybook or of a library, is reported as one line without a backtrace.
+/// A panic on any thread is a bug of polybook or of a library. It is also reported as one line, without a backtrace.
 pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     panic::set_hook(Box::new(|panic| {
         *last_panic() = described(panic);
@@ -72,8 +73,8 @@ pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     }
 }
 
-/// Sets that each panic is reported when it happens instead of at the end. The server needs this, because it continues
-/// after a panic in one request.
+/// Makes every panic be reported when it happens, and not only at the end of the program. The server needs this,
+/// because it continues after a panic in a request.
 #[cfg(feature = "serve")]
 pub fn report_panics_at_once() {
     GOES_ON.store(true, Ordering::Relaxed);
@@ -83,7 +84,8 @@ fn last_panic() -> MutexGuard<'static, String> {
     LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the line that reports a panic with the given message. The line contains the source location if it is known.
+/// Returns the error message for a panic. `message` is the text of the panic; an empty text means the last panic. The
+/// source location is included if the panic is the last one.
 fn internal_error(message: &str) -> String {
     let last = last_panic();
     let panic = if last.starts_with(message) {
@@ -109,15 +111,15 @@ fn described(panic: &PanicHookInfo<'_>) -> String {
 #[error("the answer is no")]
 pub struct ExitOne;
 
-/// The error for a command that also writes files, if another program closes standard output before the files are
+/// The error of a command that also writes files, if the reader of standard output closes it before the files are
 /// complete.
 #[derive(Debug, thiserror::Error)]
 #[error("no output was written")]
 struct NoOutput;
 
-/// Adds a message to an error about closed standard output, for a command that also writes files. Without the message,
-/// the command would end silently, and the user would not know that the files are missing. Returns other errors
-/// unchanged.
+/// Adds [`NoOutput`] to an error if the error says that standard output was closed. Returns other errors unchanged.
+/// Commands that also write files call this function, because closed standard output alone would end them silently,
+/// and the user would not know that the files are missing.
 pub fn of_several_outputs(err: anyhow::Error) -> anyhow::Error {
     match is_broken_pipe(&err) {
         true => err.context(NoOutput),
@@ -151,8 +153,8 @@ fn failure(err: &anyhow::Error) -> u8 {
     }
 }
 
-/// Prints the error of one input, so that the command can continue with the next input. Returns the error unchanged if it
-/// ends the command: an interruption, a panic, or a closed standard output.
+/// Prints the error of one input and returns `Ok`, so that the command can continue with the next input. Returns the
+/// error without printing it if it must end the command: an interruption, a panic, or closed standard output.
 pub fn report_and_continue(err: anyhow::Error) -> anyhow::Result<()> {
     let is_end = matches!(
         err.downcast_ref(),
@@ -165,15 +167,15 @@ pub fn report_and_continue(err: anyhow::Error) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a line on standard error, after the name of the program. Line breaks in the text become blanks.
+/// Prints `polybook: ` and the text as one line on standard error. Line breaks in the text become spaces.
 fn say(text: &str) {
     let line = text.replace(['\n', '\r'], " ");
-    // If standard error cannot be written, the exit status still tells the caller about the failure.
+    // If standard error cannot be written, the exit status still reports the failure to the caller.
     let _ = terminal::stderr().write_all(format!("polybook: {line}\n").as_bytes());
 }
 
-/// Returns an error and its causes as one line, without repetitions. Temporary copies of inputs are named by the
-/// arguments from which they were copied.
+/// Formats an error and its causes as one line, without repetitions. For an input that was copied to a temporary
+/// file, the line contains the name that the user gave instead of the name of the copy.
 fn one_line(err: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in err.chain() {
@@ -204,7 +206,7 @@ fn standard_stream(cause: &(dyn std::error::Error + 'static)) -> Option<String> 
     }
 }
 
-/// Returns the message without the error numbers of the operating system, such as ` (os error 28)`.
+/// Removes the error numbers of the operating system, such as ` (os error 28)`, from a message.
 fn without_numbers(text: &str) -> String {
     const START: &str = " (os error ";
     let mut rest = text;
@@ -219,8 +221,8 @@ fn without_numbers(text: &str) -> String {
     kept + rest
 }
 
-/// Returns advice for the user to append to the message of an error, such as the name of an option. Returns an empty
-/// text if there is no advice.
+/// Returns advice to append to an error message, such as the name of an option that helps. Returns an empty text if
+/// there is no advice.
 fn advice(err: &anyhow::Error) -> String {
     if let Some(Error::Io { path, .. }) = err.downcast_ref()
         && path.to_string_lossy().contains('*')
@@ -251,8 +253,8 @@ fn advice(err: &anyhow::Error) -> String {
     advice.to_owned()
 }
 
-/// Returns the directory of an index if the error means that the index is damaged and that it is in the cache of
-/// indexes. Otherwise returns `None`.
+/// Returns the directory of a cached index if the error says that this index is damaged. Returns `None` for other
+/// errors and for indexes outside the user's cache.
 fn damaged_in_cache(err: &Error) -> Option<PathBuf> {
     #[cfg(feature = "serve")]
     if let Error::File {
@@ -269,8 +271,8 @@ fn damaged_in_cache(err: &Error) -> Option<PathBuf> {
     None
 }
 
-/// Returns `true` if an error means that the reader of standard output has closed it. A broken pipe of another output
-/// does not count.
+/// Returns `true` if the error says that the reader of standard output, such as `head`, has closed it. Returns
+/// `false` if the error concerns another output.
 fn is_broken_pipe(err: &anyhow::Error) -> bool {
     let is_broken = err
         .chain()
@@ -284,8 +286,8 @@ fn is_broken_pipe(err: &anyhow::Error) -> bool {
     is_broken && !names_a_file
 }
 
-/// Names that other programs use for options of polybook. Each element contains the command, which is empty for all
-/// commands, the names in other programs, and polybook's name.
+/// Options that users may know from other programs, with their names in polybook. Each element contains a command of
+/// polybook (an empty text means every command), the names in other programs, and the name in polybook.
 const MEANT: [(&str, &[&str], &str); 8] = [
     ("", &["-o", "--output"], "--out"),
     ("make-book", &["-o", "--output", "--out"], "--bin"),
@@ -297,8 +299,8 @@ const MEANT: [(&str, &[&str], &str); 8] = [
     ("serve", &["--port"], "--listen 127.0.0.1:PORT"),
 ];
 
-/// Converts an error of clap to one line, which ends with a hint at the help of the command. `args` are the arguments
-/// of the program.
+/// Shortens clap's error message to one line that ends with a reference to the command's help, such as `see polybook
+/// diff --help`. `args` are the arguments of the program.
 fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
     let cli = Cli::command();
     let command = legacy::command(args, &cli);
@@ -333,7 +335,8 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
     }
 }
 
-/// Returns the error message for a file name that is given instead of a command.
+/// Returns the error message for a user who named a file instead of a command. The message suggests commands for the
+/// file.
 fn a_file(file: &str) -> String {
     let name = match file.contains(' ') {
         true => format!("\"{file}\""),
@@ -347,8 +350,8 @@ fn a_file(file: &str) -> String {
     }
 }
 
-/// Returns the error message if a command needs an index, no option names one, and its first argument is a file.
-/// Otherwise returns `None`.
+/// Returns an error message if the command requires the option `--index`, the user did not give it, and the first
+/// argument is a file. The user probably meant this file. Otherwise returns `None`.
 fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     let needs_index = |arg: &Arg| arg.get_long() == Some("index") && arg.is_required_set();
     let is_given = |arg: &OsString| {
@@ -371,9 +374,9 @@ fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     Some(err.to_string())
 }
 
-/// Finds the option of polybook for an option that the user knows from another program, such as polyglot. `option` is
-/// the unknown option that the user wrote, and `command` is the command. Returns `option` and the option of `command`
-/// that means the same, or `None` if the table [`MEANT`] contains no such option.
+/// Finds the option of `command` that the user probably meant by `option`, the name of an option in another program
+/// such as polyglot. Returns `option` and the name of the option in polybook, or `None` if the table [`MEANT`] does
+/// not contain it.
 fn intended_option<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'static str)> {
     let has = |long: &str| {
         let mut options = command.get_arguments();
@@ -389,7 +392,8 @@ fn intended_option<'a>((option, command): (&'a str, &Command)) -> Option<(&'a st
     Some((option, meant))
 }
 
-/// Returns the paragraphs of clap's error message, up to the usage, as one line: first the error, then the tips.
+/// Joins the paragraphs of clap's error message to one line: first the error, then the tips. Omits the usage, which
+/// follows them.
 fn folded(text: &str) -> String {
     let (mut wrong, mut tips) = (String::new(), String::new());
     for line in text.lines().map(str::trim) {
@@ -429,7 +433,7 @@ fn folded_tip(tip: &str) -> String {
     }
 }
 
-/// Rewrites the messages of Rust's and clap's parsers so that they say which values are allowed. Returns the new text.
+/// Replaces phrases of Rust's and clap's error messages with simpler ones that say which values are allowed.
 fn plain(text: &str) -> String {
     const WORDS: [(&str, &str); 9] = [
         ("' found", "'"),

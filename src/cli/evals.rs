@@ -86,7 +86,7 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// The options for evaluating positions with an engine.
+/// The options for evaluating positions with a UCI engine.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Engine")]
 struct EngineArgs {
@@ -129,7 +129,7 @@ fn uci_option(text: &str) -> Result<(String, String), &'static str> {
 }
 
 impl EngineArgs {
-    /// Returns the settings of the engine, or `None` if `--engine` is not given.
+    /// Returns the settings of the engine, or `None` if the user gave no `--engine`.
     fn options(&self) -> Option<EngineOptions> {
         self.engine.as_ref().map(|program| EngineOptions {
             program: program.clone(),
@@ -140,7 +140,8 @@ impl EngineArgs {
         })
     }
 
-    /// Reads the positions that `--positions` names. Returns no positions if the option is not given.
+    /// Reads the positions to evaluate from the file that `--positions` names. Returns no positions if the option is
+    /// not given.
     fn read_positions(&self, memory: &Memory, context: Context) -> anyhow::Result<Positions> {
         let Some(path) = &self.positions else {
             return Ok(Positions::default());
@@ -159,7 +160,8 @@ impl EngineArgs {
     }
 }
 
-/// The option for showing the evaluations of a store.
+/// The option `--evals` of commands that show evaluations. It names a store, a file with one evaluation for each
+/// position.
 #[derive(clap::Args, Debug)]
 pub struct EvalsArg {
     /// Also show the evaluations in this store, from the point of view of White
@@ -175,7 +177,7 @@ impl EvalsArg {
     }
 }
 
-/// The options that leave out moves with bad evaluations.
+/// The options `--evals` and `--max-loss`, which remove moves with bad evaluations from an output.
 #[derive(clap::Args, Debug)]
 pub struct MaxLossArgs {
     /// Read evaluations from this store, which polybook evals makes; --max-loss, --eval and --eval-abs use the
@@ -190,14 +192,14 @@ pub struct MaxLossArgs {
 }
 
 impl MaxLossArgs {
-    /// Returns the name of the option, `--max-loss`, if the option is given. Otherwise returns `None`.
+    /// Returns `Some("--max-loss")` if the user gave this option, otherwise `None`.
     pub fn given(&self) -> Option<&'static str> {
         self.max_loss.map(|_| "--max-loss")
     }
 
-    /// Returns the path of the store of evaluations, or `None` if `--evals` is not given. `is_needed` says whether an
-    /// option other than `--max-loss` uses the store. Returns an error if `--evals` is given but no option uses the
-    /// store.
+    /// Returns the path of the store of evaluations, or `None` if `--evals` is not given. Returns an error if
+    /// `--evals` is given but no option needs the store. `is_needed` is `true` if another option than `--max-loss`
+    /// needs it.
     pub fn store(&self, is_needed: bool) -> Result<Option<&Path>, Usage> {
         if self.evals.is_some() && self.max_loss.is_none() && !is_needed {
             let usage = "--evals is given, but no option uses evaluations: give --max-loss, or --eval or --eval-abs \
@@ -207,8 +209,8 @@ impl MaxLossArgs {
         Ok(self.evals.as_deref())
     }
 
-    /// Opens the store of evaluations for `--max-loss`. Returns `None` if the option is not given. A store that takes
-    /// at most half of the memory budget is read into memory.
+    /// Returns the filter that `--max-loss` describes, with its store of evaluations opened. Returns `None` if the
+    /// option is not given. A store of at most half of the memory budget is read into memory.
     pub fn open(&self, memory: &Memory) -> anyhow::Result<Option<MaxLoss>> {
         let Some((path, most)) = self.evals.as_ref().zip(self.max_loss) else {
             return Ok(None);
@@ -218,8 +220,8 @@ impl MaxLossArgs {
     }
 }
 
-/// Returns the line of a summary that states how many moves `--max-loss` left out. Returns an empty text if `losses` is
-/// `None`.
+/// Returns the line of a summary that says how many moves `--max-loss` removed. Returns an empty text if `losses` is
+/// `None`, which means that the option was not given.
 pub fn losses(losses: Option<LossSummary>) -> String {
     losses.map_or_else(String::new, |losses| {
         let emptied = match losses.emptied {
@@ -234,7 +236,7 @@ pub fn losses(losses: Option<LossSummary>) -> String {
     })
 }
 
-/// Returns the part of a summary that states how many positions a suite left out because they have no evaluation.
+/// Returns the end of a summary line, which says how many positions a suite lacks because they have no evaluation.
 /// Returns an empty text if `unevaluated` is `None` or 0.
 pub fn left_out(unevaluated: Option<u64>) -> String {
     let count = unevaluated.filter(|count| *count > 0);
@@ -243,12 +245,12 @@ pub fn left_out(unevaluated: Option<u64>) -> String {
     })
 }
 
-/// Returns the score of an evaluation as text for a cell of a table, or a dash if `eval` is `None`.
+/// Formats the score of an evaluation for a cell of a table. Returns a dash if `eval` is `None`.
 pub fn cell(eval: Option<Eval>) -> String {
     eval.map_or_else(|| "-".to_owned(), |eval| eval.score.to_string())
 }
 
-/// Returns a line with the score and the depth of an evaluation, or an empty text if `eval` is `None`.
+/// Formats the score and the depth of an evaluation as a line. Returns an empty text if `eval` is `None`.
 pub fn line(eval: Option<Eval>) -> String {
     let said = |eval: Eval| format!("evaluation {}, depth {}\n", eval.score, eval.depth);
     eval.map_or_else(String::new, said)
@@ -298,8 +300,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, document)
 }
 
-/// Returns the format of the output that the ending of its name implies: EPD, Parquet, or otherwise a store of
-/// evaluations.
+/// Returns the format of an output by the extension of its file name: EPD, Parquet or, for any other extension, a
+/// store of evaluations.
 fn format_of(out: &Path) -> EvalsFormat {
     let ending = out.extension().unwrap_or_default().to_ascii_lowercase();
     match ending.to_str() {

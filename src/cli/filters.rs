@@ -17,17 +17,18 @@ use shakmaty::Color;
 
 use super::{Context, index_cache::index_of, input::may_have_games, usage::Usage};
 
-/// The identifier of the group of options whose values are names of players or events. The option `--exact` requires
-/// one of them.
+/// The id of clap's group of the options whose values are names of players or events. `--exact` requires an option of
+/// this group.
 const NAMES: &str = "names";
 
-/// The ids of the options that filter games by a name. In some commands they take one value, in others several.
+/// The ids of options that filter games by a name or an opening. They take one value in some commands and several in
+/// others.
 pub const ONE_NAME: [&str; 3] = ["event", "eco", "opening"];
 
-/// The heading, in the help, of the options that filter games.
+/// The heading above the options that filter games in the help of a command.
 pub const GAMES: &str = "Which games count";
 
-/// The options for the ratings of both players.
+/// The options that filter games by the ratings of the players.
 #[derive(clap::Args, Clone, PartialEq, Default, Debug)]
 struct RatingArgs {
     /// Keep games in which both players are rated N or higher. A player without a rating does not exclude a game
@@ -43,7 +44,7 @@ struct RatingArgs {
     require_elo: bool,
 }
 
-/// The options for the dates of games.
+/// The options that filter games by date.
 #[derive(clap::Args, Clone, PartialEq, Default, Debug)]
 struct DateArgs {
     /// Keep games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later. Games without a known date are kept
@@ -123,8 +124,8 @@ fn result(text: &str) -> Result<GameResult, String> {
 }
 
 impl GameFilterArgs {
-    /// Returns the filter that the options describe, or `None` if no option is given. Returns an error if no game can
-    /// pass the filter.
+    /// Returns the filter that the options describe, or `None` if the user gave none of them. Returns an error if the
+    /// options contradict each other, so that no game can pass.
     pub fn given(&self) -> Result<Option<GameFilter>, Usage> {
         if *self == GameFilterArgs::default() {
             return Ok(None);
@@ -159,7 +160,7 @@ impl From<GameFilterArgs> for GameFilter {
     }
 }
 
-/// The heading, in the help, of the options that filter the games of an index.
+/// The heading above the options that filter the games of an index in the help of a command.
 const FILTERS: &str = "Which games count (needs an explorer's index)";
 
 /// The options that filter the games of an index.
@@ -232,7 +233,7 @@ pub struct ExplorerFilterArgs {
     event: Option<String>,
 }
 
-/// A result that games must have.
+/// A value of the option `--result`: a result of the game, or a win or loss of the player whom `--player` names.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum WantedResult {
     Game(GameResult),
@@ -249,7 +250,8 @@ fn wanted_result(text: &str) -> Result<WantedResult, String> {
     }
 }
 
-/// Parses the name of a player or event. Returns an error if it is blank, because a blank name would match every name.
+/// Parses the name of a player or event. Returns an error if the text is blank, because a blank name would match
+/// every name.
 pub fn name(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("write at least one letter of the name".to_owned()),
@@ -257,7 +259,8 @@ pub fn name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses a rating group. `unknown` becomes `None`, which means games without a known rating.
+/// Parses the lowest rating of a rating group, such as `1600`. The text `unknown` becomes `None`, which selects games
+/// without a known rating.
 fn rating_group(text: &str) -> Result<Option<RatingGroup>, ParseIntError> {
     match text {
         "unknown" => Ok(None),
@@ -270,7 +273,7 @@ fn color(text: &str) -> Result<Color, String> {
 }
 
 impl ExplorerFilterArgs {
-    /// Returns `true` if no option filters games.
+    /// Returns `true` if the user gave no option that filters games.
     pub fn are_none(&self) -> bool {
         let filters = Filters {
             names: NameMatch::default(),
@@ -279,8 +282,8 @@ impl ExplorerFilterArgs {
         filters == Filters::default()
     }
 
-    /// Returns the filters that the options describe. Returns an error if they contradict each other, so that no game
-    /// could pass them.
+    /// Returns the filters that the options describe. Returns an error if the filters contradict each other, so that
+    /// no game could pass them.
     pub fn filters(&self) -> Result<Filters, Usage> {
         let filters = self.unchecked();
         filters.check().map_err(|err| Usage(err.to_string()))?;
@@ -323,8 +326,8 @@ impl ExplorerFilterArgs {
                 true => NameMatch::Whole,
                 false => NameMatch::Part,
             },
-            // No option sets these filters. They are named so that a new filter does not compile until it is
-            // considered here.
+            // No option sets the following filters. They are listed so that a new filter causes a compile error here
+            // until somebody has considered it.
             modes: None,
             skip_unfinished: false,
             once: false,
@@ -334,11 +337,11 @@ impl ExplorerFilterArgs {
     }
 }
 
-/// Checks that the games of `explorer` contain the names of players and events in `filters`. `has_games` is `true` if
-/// at least one game passes the filters.
+/// Checks that the names of players and events in `filters` occur in the games of `explorer`. `has_games` is `true`
+/// if at least one game passes the filters.
 ///
-/// A player can have several names. If the games contain only some of them, prints a warning for each of the other
-/// names. Returns an error if `has_games` is `false` and the games contain none of a player's or an event's names.
+/// If no game passes, returns an error if a player or an event has no name that occurs. If a player has several
+/// names, prints a warning for each name that does not occur.
 pub fn check_names(
     explorer: &Explorer,
     filters: &Filters,
@@ -356,8 +359,8 @@ pub fn check_names(
     Ok(())
 }
 
-/// Returns warnings about games of `explorer` that pass a filter on dates or ratings of `query` only because their date
-/// or a rating is unknown.
+/// Returns a warning for the games that pass a date filter although their date is unknown, and one for the games that
+/// pass a rating filter although a rating is unknown. `query` contains the filters.
 pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Vec<String>> {
     let count = |query: &Query| {
         let page = Page {
@@ -371,7 +374,7 @@ pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Ve
     let passed = |require: fn(&mut Filters)| {
         let mut required = query.clone();
         require(&mut required.filters);
-        // Counts do not distinguish these games.
+        // An index of counts cannot distinguish games without a date or a rating.
         if required.filters == query.filters || explorer.needs_games(&required.filters).is_some() {
             return Ok(0);
         }
@@ -389,8 +392,9 @@ pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Ve
     Ok(totals.warnings().collect())
 }
 
-/// Opens several indexes as the sources of one explorer. A PGN file means its index in the cache, which is first made
-/// if it does not exist. Each source gets the name of its directory or file, without the extension.
+/// Opens indexes as the sources of one explorer, which answers queries from all of them together. If a path leads to
+/// a PGN file, opens its index in the user's cache, and builds this index first if it does not exist. The name of a
+/// source is that of its directory or file, without the extension.
 pub fn explorer_of(indexes: &[impl AsRef<Path>], context: Context) -> anyhow::Result<Explorer> {
     let source = |path: &Path| {
         let name = path.file_stem().unwrap_or(path.as_os_str());
@@ -404,9 +408,11 @@ pub fn explorer_of(indexes: &[impl AsRef<Path>], context: Context) -> anyhow::Re
     Ok(Explorer::open(sources?)?)
 }
 
-/// Opens the index if only one is given and it has the format of polyglot's fork. Returns `None` if several indexes are
-/// given, or if the only one is an explorer's index or a PGN file. Returns an error if filters are given for an index of the fork,
-/// because only an explorer's index can be filtered.
+/// Opens the index in `indexes` if it is the only one and was made with `make-book --leveldb`. Returns `None` for
+/// several indexes, for an explorer's index and for a PGN file.
+///
+/// Returns an error if the index was made with `--leveldb` and the user gave filters, because only explorer's indexes
+/// can be filtered.
 pub fn plain_index(
     indexes: &[PathBuf],
     filters: &ExplorerFilterArgs,
@@ -427,7 +433,8 @@ pub fn plain_index(
     Ok(Some(index))
 }
 
-/// Returns the error for a query that `index` cannot answer because only an explorer's index can.
+/// Returns the error for a query that requires an explorer's index. `index` is the index that cannot answer the
+/// query.
 pub fn needs_explorer(index: &Path) -> Usage {
     Usage(format!(
         "the command needs an explorer's index, but {} is an index for front-ends: make an explorer's index from the \

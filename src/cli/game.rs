@@ -30,15 +30,15 @@ pub struct Args {
     ids: Vec<GameId>,
 }
 
-/// The number of a game in the index, or its id at Lichess.
+/// The number of a game in an index, or the id of a game at Lichess.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum GameId {
     Number(u32),
     Lichess(String),
 }
 
-/// Parses a game's number, its id at Lichess, or its address there. Returns an error message if the text is none of
-/// these.
+/// Parses the number of a game, the id of a game at Lichess, or the address of a game at lichess.org. Returns an
+/// error message for any other text.
 fn game_id(text: &str) -> Result<GameId, String> {
     if let Ok(number) = text.parse() {
         return Ok(GameId::Number(number));
@@ -79,7 +79,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the numbers of the games that the arguments name. `index` is the index that the arguments name.
+/// Returns the numbers of the requested games in `index`, in the order of the arguments. Returns an error if a
+/// Lichess id belongs to no game or to several, or if the index cannot be searched for ids.
 fn numbers(args: &Args, index: &Index, context: Context) -> anyhow::Result<Vec<u32>> {
     let is_number = |id: &GameId| matches!(id, GameId::Number(_));
     let explorer = match args.ids.iter().all(is_number) {

@@ -82,7 +82,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     run_explored(args, context)
 }
 
-/// Lists the games that reached a position, in the order of the index. The index has the format of polyglot's fork.
+/// Lists the games that reached a position, from an index that was made with `make-book --leveldb`. The games are in
+/// the order of the index.
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let own = index.variant().only();
     let variant = args.position.variant_of(own);
@@ -114,8 +115,8 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     print_list(args, key, ids.len() as u64, games)
 }
 
-/// Lists the games that reached a position and pass the filters. The games are in indexes that `make-book --explorer`
-/// made.
+/// Lists the games that reached a position and pass the filters, from indexes that were made with `make-book
+/// --explorer`.
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.index, context).map_err(|err| better_reason(args, err))?;
     let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
@@ -145,7 +146,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     print_list(args, key, total, games)
 }
 
-/// A game in the list that the command prints.
+/// A game in the printed list, with its number in the index.
 struct FoundGame<'a> {
     id: u64,
     header: GameHeader,
@@ -153,8 +154,8 @@ struct FoundGame<'a> {
     file: &'a Path,
 }
 
-/// Replaces an error with one that asks for an explorer's index, if one of the indexes in `args` was made with
-/// `make-book --leveldb` and therefore cannot answer the query. Otherwise returns the error unchanged.
+/// Replaces an error with a more helpful one if an index in `args` was made with `make-book --leveldb`. The new error
+/// says that the command needs an explorer's index. Otherwise returns `err` unchanged.
 fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     let is_plain = |path: &PathBuf| {
         let index = Index::open(path);
@@ -166,13 +167,14 @@ fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Prints the texts of games unchanged.
+/// Prints the PGN texts of games without changes.
 fn print_texts(mut texts: impl Iterator<Item = polybook::Result<Vec<u8>>>) -> anyhow::Result<()> {
     texts.try_for_each(|text| print_bytes(&text?))
 }
 
-/// Prints a list of games that reached the position with the key `key`. `total` is the number of all games that reached
-/// the position. Each game is read when it is printed, so the list need not fit into memory.
+/// Prints a list of games that reached the position with the key `key`, as lines of text or as JSON. `total` is the
+/// number of such games before `--skip` and `--limit` are applied. Each game is read when it is printed, so the list
+/// need not fit into memory.
 fn print_list<'a>(
     args: &Args,
     key: u64,
@@ -189,7 +191,7 @@ fn print_list<'a>(
     print_all(once(Ok(head)).chain(lines))
 }
 
-/// Returns the line of text that represents a game in a list. `id` is the number of the game in the index.
+/// Formats a game as one line of the list. `id` is the number of the game in the index.
 fn line(id: u64, game: &GameHeader) -> String {
     let rated = |name: &str, elo: &str| match elo {
         "" | "*" | "?" => name.to_owned(),
@@ -205,7 +207,7 @@ fn line(id: u64, game: &GameHeader) -> String {
     )
 }
 
-/// Returns the JSON document that represents a game in a list.
+/// Converts a game of the list to a JSON object with its number, tags and file.
 fn document(game: &FoundGame<'_>) -> Value {
     let FoundGame { id, header, file } = game;
     let mut document = json!({ "id": id });
@@ -227,7 +229,8 @@ fn document(game: &FoundGame<'_>) -> Value {
     document
 }
 
-/// Returns the value of a tag, or `None` if the value means unknown: an empty text, `*`, `?`, `-` or `????.??.??`.
+/// Returns the value of a tag, or `None` if it is one of the values that mean "unknown": an empty text, `*`, `?`, `-`
+/// or `????.??.??`.
 fn known_value(value: Cow<'_, str>) -> Option<Cow<'_, str>> {
     let is_said = value.trim().contains(|c| !"*?-.".contains(c));
     is_said.then_some(value)

@@ -25,7 +25,7 @@ use polybook::{
 
 use super::usage::Usage;
 
-/// The argument that names a book, for those commands of polybook that exist in the program `polyglot`, too.
+/// The argument that names a book, in the commands that polybook and the program `polyglot` have in common.
 #[derive(clap::Args, Debug)]
 pub struct BookArg {
     /// The book; - is standard input [default: book.bin]
@@ -48,19 +48,20 @@ impl BookArg {
     }
 }
 
-/// The maximum size in bytes of a book that is read into memory, where look-ups are fastest.
+/// The maximum size, in bytes, of a book that is read into memory. Looking up positions in a larger book reads its
+/// file, which takes longer.
 pub const IN_MEMORY: u64 = 1 << 29;
 
-/// Returns the maximum size in bytes of a book that a command with a memory budget reads into memory. At least half of
-/// the budget remains for other data.
+/// Returns the maximum size, in bytes, of a book that a command reads into memory: half of the memory budget, but at
+/// most [`IN_MEMORY`].
 pub fn in_memory(memory: &Memory) -> u64 {
     IN_MEMORY.min(memory.bytes as u64 / 2)
 }
 
 /// Reads a text file, or standard input for `-`, into memory.
 ///
-/// `factor` is an upper bound on the memory of the text and its parsed form together, as a multiple of the text's size.
-/// Returns an error if they would exceed the memory budget, or if the file is not a text.
+/// The caller needs at most `factor` times the size of the text for the text and its parsed form. Returns an error if
+/// this might exceed the memory budget, or if the file has a known format that is not a text.
 pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Result<String> {
     let name = name(argument);
     let most = memory.bytes / factor;
@@ -100,8 +101,8 @@ fn copies() -> MutexGuard<'static, Vec<InputCopy>> {
 /// The maximum number of bytes that are copied from a device. Some devices, such as `/dev/zero`, have no end.
 const LONGEST_DEVICE: u64 = 256 << 20;
 
-/// Returns the path of the file to open for an argument. For `-` and pipes, this is the path of a temporary copy.
-/// Returns an error if the argument is a directory.
+/// Returns the path to open in order to read the file `argument`. For `-` and pipes, this is the path of a temporary
+/// copy. Returns an error if the argument is a directory.
 pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
     let file = file_or_index(argument)?;
     if is_directory(argument)? {
@@ -114,14 +115,14 @@ pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
-/// Returns `true` if a directory contains the file `CURRENT`, as every index does.
+/// Returns `true` if a directory contains the file `CURRENT`, which is part of every index.
 pub fn has_index(directory: &Path) -> anyhow::Result<bool> {
     let found = directory.join("CURRENT").try_exists();
     found.with_context(|| format!("cannot open {}", directory.display()))
 }
 
-/// Returns an error if the argument `argument` is standard input, a pipe or a device. An index of its games would be
-/// useless, because an index reads the texts of games from their file.
+/// Returns an error if `argument` is standard input, a pipe or a device. Games from such an input cannot be indexed,
+/// because an index reads the texts of games from their file later.
 pub fn refuse_stream(argument: &Path) -> Result<(), Usage> {
     if !is_copied(argument) {
         return Ok(());
@@ -135,8 +136,8 @@ pub fn refuse_stream(argument: &Path) -> Result<(), Usage> {
     )))
 }
 
-/// Returns `true` if a path that names an index leads instead to a file that may contain PGN, plain or compressed.
-/// Returns an error if it is a pipe or an empty file.
+/// Returns `true` if `path`, which the user gave as an index, is a file that may contain PGN instead. The file may be
+/// compressed. Returns an error if `path` is a pipe, a device or an empty file.
 pub fn may_have_games(path: &Path) -> anyhow::Result<bool> {
     refuse_stream(path)?;
     if !is_regular_file(path)? {
@@ -154,8 +155,8 @@ pub fn may_have_games(path: &Path) -> anyhow::Result<bool> {
     Ok(is_known && !is_book_or_empty(path)?)
 }
 
-/// Returns the path of the file or directory to open for an argument. For `-` and pipes, this is the path of a
-/// temporary copy. Returns an error if the argument is a directory of counts.
+/// Returns the path to open in order to read the file or directory `argument`. For `-` and pipes, this is the path of
+/// a temporary copy. Returns an error if the argument is a directory of counts.
 pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     refuse_counts(argument)?;
     if !is_copied(argument) {
@@ -172,8 +173,8 @@ pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Returns the path of the temporary copy of the file `argument`, or `None` if the file has no copy. Pipes and standard
-/// input are copied so that they can be read several times.
+/// Returns the path of the temporary copy that was already made of the input `argument`, or `None` if there is no
+/// copy. Standard input and pipes are copied so that they can be read several times.
 fn known_copy(argument: &Path) -> Option<PathBuf> {
     let copies = copies();
     let mut known = copies.iter();
@@ -191,7 +192,7 @@ pub fn is_copied(argument: &Path) -> bool {
         || metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Returns an error if `-` is given more than once, because standard input can only be read once.
+/// Returns an error if `arguments` contain `-` more than once, because standard input can be read only once.
 pub fn refuse_twice(arguments: &[&PathBuf]) -> Result<(), Usage> {
     let is_standard_input = |argument: &&&PathBuf| ***argument == Path::new("-");
     match arguments.iter().filter(is_standard_input).count() {
@@ -204,14 +205,15 @@ fn given_twice() -> Usage {
     Usage("- is given twice, but there is only one standard input: name a file".to_owned())
 }
 
-/// Returns the extension of a file name in lower case, without its dot, or an empty text if there is no extension.
+/// Returns the extension of a file name in lower case, without the dot. Returns an empty text if the name has no
+/// extension.
 pub fn ending(path: &Path) -> String {
     let ending = path.extension().unwrap_or_default();
     ending.to_string_lossy().to_ascii_lowercase()
 }
 
-/// Returns the PGN inputs that arguments name. `untagged` is the variant of games without a `Variant` tag. Returns an
-/// error if an argument is an index.
+/// Creates the PGN inputs for the given paths. `untagged` is the variant of games without a `Variant` tag. Returns an
+/// error if a path is an index.
 pub fn pgn_inputs(arguments: &[PathBuf], untagged: Variant) -> polybook::Result<Vec<Input>> {
     for path in arguments {
         if is_directory(path)? && is_index(path)? {
@@ -225,12 +227,12 @@ pub fn pgn_inputs(arguments: &[PathBuf], untagged: Variant) -> polybook::Result<
         .collect())
 }
 
-/// Returns the path of the file to open for each argument. For `-` and pipes, this is the path of a temporary copy.
+/// Returns the path to open for each of several input files. For `-` and pipes, this is the path of a temporary copy.
 pub fn files_of(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     arguments.iter().map(|path| file_of(path)).collect()
 }
 
-/// Returns an error if the path is a directory of counts, which only `make-book` reads.
+/// Returns an error if the path is a directory of counts, because only `make-book` can read counts.
 pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     if matches!(FileKind::of(path), Ok(FileKind::Counts)) {
         let problem = "this is a directory of counts: make a book or an index from the counts with polybook make-book";
@@ -284,7 +286,7 @@ fn is_device(metadata: &fs::Metadata) -> bool {
     !metadata.is_file()
 }
 
-/// Returns the name of an input for messages: `standard input` for `-`, and otherwise its path.
+/// Returns the name of an input for messages: `standard input` for `-`, otherwise the path.
 pub fn name(argument: &Path) -> String {
     if argument == Path::new("-") {
         STANDARD_INPUT.to_owned()
@@ -293,7 +295,7 @@ pub fn name(argument: &Path) -> String {
     }
 }
 
-/// Returns the name of an output for messages: `standard output` for `-`, and otherwise its path.
+/// Returns the name of an output for messages: `standard output` for `-`, otherwise the path.
 pub fn output_name(argument: &Path) -> String {
     if argument == Path::new("-") {
         "standard output".to_owned()
@@ -302,7 +304,7 @@ pub fn output_name(argument: &Path) -> String {
     }
 }
 
-/// Returns the message with the paths of temporary copies replaced by the arguments of the command line.
+/// Replaces the paths of temporary copies in a message with the paths that the user gave.
 pub fn with_given_names(message: &str) -> String {
     let copies = copies();
     copies.iter().fold(message.to_owned(), |message, copy| {
@@ -310,8 +312,8 @@ pub fn with_given_names(message: &str) -> String {
     })
 }
 
-/// Returns an error if `out`, the value of the option `option`, is standard output, because the command writes a
-/// directory.
+/// Returns an error if `out` is `-`, which means standard output. `option` is the name of the option with this value.
+/// The command writes a directory, so it cannot write to standard output.
 pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
     if is_standard_output(out) {
         let usage = format!(
@@ -322,8 +324,8 @@ pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns an error if an output of the command is also one of its inputs. `matches` contains the arguments of the
-/// program. Every argument with a path is treated as an input unless it is known to be an output.
+/// Returns an error if an output of the command is also one of its inputs. `matches` are the parsed arguments of the
+/// program. Every argument that is a path counts as an input, unless [`role_of`] gives it another role.
 pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
     let Some((command, matches)) = matches.subcommand() else {
         return Ok(());
@@ -353,7 +355,7 @@ pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
 /// The file that `make-book` writes if the command line names no output.
 pub const DEFAULT_BOOK: &str = "book.bin";
 
-/// The role of an argument that is a path.
+/// The role of an argument that is a path: input, output, or neither.
 enum Role {
     Input,
     Output,
@@ -361,7 +363,8 @@ enum Role {
     Unchecked,
 }
 
-/// Returns the role of an argument. `command` is the name of the command, and `id` is the identifier of the argument.
+/// Returns the role of an argument that is a path. `command` is the name of the command, and `id` is the id of the
+/// argument in clap.
 fn role_of(command: &str, id: &str) -> Role {
     match (command, id) {
         (_, "out" | "fix") => Role::Output,
@@ -371,12 +374,12 @@ fn role_of(command: &str, id: &str) -> Role {
     }
 }
 
-/// The extensions of the names of compressed files.
+/// The file extensions of compressed files.
 const COMPRESSED: [&str; 5] = ["gz", "bz2", "zst", "zip", "xz"];
 
-/// Checks an output of a command. Returns an error if the output is also an input, if its name has the extension of a
-/// compressed file, or if both the output and a JSON document would go to standard output. `has_document` is `true` if
-/// the command prints a JSON document.
+/// Checks whether a command may write the output `out`. Returns an error if the output is also an input, if its name
+/// has the extension of a compressed file, or if both the output and a JSON document would go to standard output.
+/// `has_document` is `true` if the command prints a JSON document.
 pub fn check_output(
     out: &Path,
     inputs: &[impl AsRef<Path>],

@@ -35,8 +35,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the Polyglot key of a position as 16 hexadecimal digits. Returns an error if a position cannot be stored in
-/// a book, because a rook that is not the outermost one may castle.
+/// Returns the Polyglot key of a position as 16 hexadecimal digits. Returns an error for a Chess960 position that a
+/// book cannot represent: one in which castling is allowed with a rook that is not the outermost one.
 pub fn book_key(pos: &VariantPosition) -> anyhow::Result<String> {
     anyhow::ensure!(
         pos.castles().mode().is_standard() || !has_inner_castling_rook(pos),

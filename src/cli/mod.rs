@@ -1,7 +1,8 @@
 //! The command line: one file for each command.
 //!
-//! [`run`] parses the arguments with clap, calls the `run` method of the command, and turns its result into an exit status. A
-//! command turns its options into calls of the library and prints the answer; it contains no chess and no file format.
+//! [`run`] parses the arguments with clap, calls the `run` function of the command, and turns its result into an exit
+//! status. A command converts its options to calls of the library and prints the result. Rules of chess and file
+//! formats are in the library.
 
 mod completions;
 mod convert;
@@ -110,7 +111,8 @@ enum Command {
     Man(completions::ManArgs),
 }
 
-/// Runs a command line and returns its exit status: 0 if the work is done, 1 if it failed, 2 if the command line was wrong.
+/// Runs a command line and returns its exit status: 0 for success, 1 for a failure, and 2 for an error in the command
+/// line. An interrupted run returns 130.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     errors::without_backtraces(|| {
@@ -132,9 +134,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 
 /// Parses the arguments with clap.
 ///
-/// If an option with one value is repeated, the last value wins. There are two exceptions: an option that names a file, and an
-/// option that filters by a name. Repeating them is an error, because ignoring the first file or name would surprise the user.
-/// Negative numbers are accepted as values here, so that each option can refuse them with its own message.
+/// If an option that takes one value is repeated, the last value wins. There are two exceptions: options that name a
+/// file, and options that filter by a name. Repeating one of these is an error, because ignoring the first file or
+/// name would surprise the user. Negative numbers are accepted as values here, so that each option can reject them
+/// with a message of its own.
 fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
     let cli = Cli::command().mut_args(last_wins);
     let cli = cli.mut_subcommands(with_last_wins);
@@ -150,8 +153,8 @@ fn with_last_wins(command: clap::Command) -> clap::Command {
     command.mut_subcommands(with_last_wins)
 }
 
-/// Lets the last value of a repeated option win, unless the option names a file or is in
-/// [`ONE_NAME`](filters::ONE_NAME).
+/// Makes the last value of a repeated option win, unless the option names a file or is in
+/// [`ONE_NAME`](filters::ONE_NAME). Returns the changed definition of the option.
 fn last_wins(arg: Arg) -> Arg {
     let is_file = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
     let is_name = filters::ONE_NAME.contains(&arg.get_id().as_str());
