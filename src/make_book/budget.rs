@@ -3,19 +3,21 @@
 use super::options::MakeBook;
 use crate::storage::sort::{Memory, SHARDS};
 
-/// The approximate number of bytes of memory with which a thread can read one directory of sorted counts. It includes
-/// pages of the Parquet columns and decoded rows, but not the metadata of the files.
+/// The approximate memory, in bytes, that a thread needs to read one counts directory in key order. It includes
+/// the buffered pages of the Parquet columns and the decoded rows, but not the metadata of the files.
 pub(super) const BYTES_OF_DIRECTORY: usize = 2 << 20;
 
-/// The maximum number of Parquet files of counts that are open at the same time. Merging a range of keys keeps one file
-/// of each directory open. The limit is low because some systems allow a process to open only 256 files.
+/// The maximum number of Parquet files that may be open at the same time while counts are merged. Each thread
+/// merges one range of keys, and keeps one file of every counts directory open. The limit is low because some
+/// systems allow a process to open only 256 files.
 const MOST_FILES: usize = 128;
 
-/// The minimum number of rows of counts in a range of keys that one thread merges. A Parquet row group that two ranges
-/// share is read twice, so small ranges are slow.
+/// The preferred number of rows in a range of keys when sorted counts are divided into ranges for merging. Small
+/// ranges are slow, because a Parquet row group that two ranges share is read twice.
 const ROWS_OF_RANGE: u64 = 1 << 22;
 
-/// The memory budgets of the stores in which a run of `make-book` collects data.
+/// The memory limits of the stores in which a run of `make-book` collects data. A store that reaches its limit
+/// spills data to temporary files.
 #[derive(Default)]
 pub(super) struct Budget {
     /// The budget of each tally.
@@ -32,7 +34,7 @@ pub(super) struct Budget {
     pub merging: Option<Merging>,
 }
 
-/// A plan for merging input counts that are sorted already, without sorting them again.
+/// A plan for merging input counts that are already sorted by key, so that they need not be sorted again.
 pub(super) struct Merging {
     /// The number of ranges into which the keys are divided. Each range is merged by one thread.
     pub ranges: usize,
@@ -40,25 +42,25 @@ pub(super) struct Merging {
     pub memory: Memory,
 }
 
-/// The size of the input counts that are sorted and can be merged without sorting: rows, directories, and the memory
-/// for reading them.
+/// The size of the input counts that are already sorted by key: their rows, their directories, and the memory for
+/// reading them. It decides whether they are merged without sorting.
 pub(super) struct OrderedSize {
-    /// The approximate memory that one thread needs to read all ordered counts, in bytes.
+    /// The approximate memory, in bytes, that one thread needs to read all sorted counts.
     pub memory: usize,
     pub rows: u64,
-    /// The number of directories of ordered counts.
+    /// The number of directories that contain sorted counts.
     pub directories: usize,
-    /// Whether all inputs are ordered counts.
+    /// Whether all inputs are sorted counts.
     pub is_all: bool,
 }
 
 impl Budget {
-    /// Divides the memory budget of a run of `make-book` among its stores. The metadata of counts (`metadata` bytes),
-    /// the detection of duplicates and decompression get their memory first. The rest is divided into `shares` equal
-    /// parts for the stores of counts and the outputs.
+    /// Divides the memory budget of `run` among its stores. Decompression, the detection of duplicates and the
+    /// metadata of input counts (`metadata` bytes) get their memory first. The rest is divided into `shares` equal
+    /// parts for the outputs and for the tallies, which sum the results of moves.
     ///
-    /// `ordered` is the size of the input counts that can be merged without sorting. `threads` is the number of
-    /// threads.
+    /// `ordered` is the size of the input counts that are already sorted, or `None` if no counts can be merged
+    /// without sorting. `threads` is the number of threads of the run.
     pub(super) fn divide(
         run: &MakeBook,
         metadata: usize,
@@ -92,8 +94,8 @@ impl Budget {
         }
     }
 
-    /// Returns the memory budget for sorting the rows of an output, while the counts of moves occupy `counts` bytes and
-    /// the outputs that are not written yet occupy `outputs` bytes.
+    /// Returns the memory budget for sorting the rows of an output. `counts` is the number of bytes that the counts
+    /// of moves occupy in memory. `outputs` is the number of bytes that other outputs occupy until they are written.
     pub(super) fn left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
         // Finding positions needs one more byte for each record.
         let held = counts + counts / 8 + outputs;
@@ -103,18 +105,19 @@ impl Budget {
         memory.with_bytes(left / 4 * 3)
     }
 
-    /// Returns the number of Parquet files of counts that may be written at the same time. Each of them requires
-    /// reading a range of keys, which takes `for_each` bytes of memory.
+    /// Returns the number of Parquet files of counts that may be written at the same time, which is at least 1. To
+    /// write a file, a thread reads a range of keys from all input counts, for which it needs `for_each` bytes of
+    /// memory.
     pub(super) fn parts_at_once(run: &MakeBook, for_each: usize) -> usize {
         (run.memory.bytes / 2 / for_each.max(BYTES_OF_DIRECTORY)).max(1)
     }
 }
 
-/// Divides the memory budget `share` for merging counts that are sorted already. Returns three numbers: the bytes for
-/// the merge as a whole, the number of ranges of keys, and the bytes for the merged counts.
+/// Plans how to merge counts that are already sorted, within `share` bytes of memory. Returns three numbers: the
+/// memory for the whole merge in bytes, the number of key ranges, and the memory for the merged counts in bytes.
 ///
-/// Returns `None` if the counts must be sorted instead, because there is too little memory, or because too many files
-/// would be open.
+/// Returns `None` if the counts must be sorted instead, because the memory is too small or too many files would
+/// be open.
 fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize, usize, usize)> {
     // Counts that are not ordered are sorted first, and stay in memory while they are merged with the ordered counts.
     let bytes = match ordered.is_all {
@@ -126,12 +129,12 @@ fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize
     Some((bytes, ranges, bytes - at_once * ordered.memory))
 }
 
-/// Divides `rows` rows of sorted counts into ranges of keys for merging. Returns the number of ranges, and the number
-/// of ranges that are read at the same time, which is at most `most`. Returns `None` if fewer than two ranges are
-/// possible.
+/// Divides `rows` rows of sorted counts into ranges of keys, which are merged in parallel. Returns the number of
+/// ranges, and the number of ranges that are merged at the same time, which is at most `most`. Returns `None` if
+/// fewer than two ranges are possible.
 ///
-/// At least two ranges are needed because the rows are sorted by key as a signed number. This order agrees with the
-/// order of shards only within each half of the keys.
+/// Two ranges are the minimum because the rows are sorted by key as a signed number, but shards are sorted by key
+/// as an unsigned number. The two orders agree only within each half of the keys.
 fn ranges(rows: u64, threads: usize, most: usize) -> Option<(usize, usize)> {
     if threads <= most {
         let wanted = usize::try_from(rows / ROWS_OF_RANGE).unwrap_or(SHARDS);
@@ -142,8 +145,8 @@ fn ranges(rows: u64, threads: usize, most: usize) -> Option<(usize, usize)> {
     (ranges >= 2).then_some((ranges, ranges))
 }
 
-/// The data that a run of `make-book` must collect because its outputs need them. The total numbers of games and
-/// half-moves are always collected.
+/// The kinds of data that the outputs of a run of `make-book` need. A run collects only these, besides the total
+/// numbers of games and half-moves.
 #[derive(Default, Debug)]
 pub(super) struct Needs {
     /// Counts by position key.
@@ -173,8 +176,9 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Requests the data that an output with the moves of all counted positions needs: results by position key
-    /// or, if the options distinguish variants, by position identity, and the starting positions of the games.
+    /// Requests the data for an output that contains the moves of all counted positions: the results of the moves,
+    /// and the starting positions of the games. The results are grouped by position key or, if the options
+    /// distinguish variants, by identity (a hash that also distinguishes positions with equal keys).
     pub(super) fn all_positions(&mut self, options: &MakeBook) {
         let by_identity = options.distinguishes_variants();
         self.keys |= !by_identity;
@@ -183,19 +187,19 @@ impl Needs {
         self.rare_positions = true;
     }
 
-    /// Returns `true` if an output needs the identities of the positions of each game. Identities are hashes that
-    /// distinguish positions with equal keys.
+    /// Returns `true` if an output needs the identities of the positions of each game. An identity is a hash that
+    /// distinguishes positions with equal keys.
     pub(super) fn line_identities(&self) -> bool {
         self.identities || self.game_identities || self.openings
     }
 
-    /// Returns `true` if the report must state how many half-moves a book leaves out, because their positions have no
-    /// valid book key.
+    /// Returns `true` if the run must count the half-moves that a book cannot contain. A book cannot contain a
+    /// half-move if the position before it has no valid book key.
     pub(super) fn left_out(&self) -> bool {
         self.keys || self.shared_keys || self.classes
     }
 
-    /// Returns the number of stores for the results of moves (tallies) that a run of `make-book` needs.
+    /// Returns the number of tallies that the run needs. A tally is a store that sums the results of moves.
     pub(super) fn tallies(&self) -> usize {
         let tallies = [self.keys, self.identities, self.shared_keys];
         tallies.into_iter().filter(|wanted| *wanted).count()

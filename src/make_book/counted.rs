@@ -26,25 +26,26 @@ pub(super) struct SealedCounts {
 }
 
 impl SealedCounts {
-    /// Returns the results of moves by identity, a hash that distinguishes positions with equal keys. In standard
-    /// chess, identities equal keys, so the results by key are returned.
+    /// Returns the results of all moves, grouped by identity. An identity is a hash that distinguishes positions with
+    /// equal keys. If the run has no counts by identity, returns the counts by key, because identities equal keys in
+    /// standard chess.
     ///
     /// # Panics
     ///
-    /// Panics if no output needs the results of moves.
+    /// Panics if the run has no counts of moves, because no output needs them.
     pub(super) fn by_position(&self) -> &Counts {
         let counts = self.by_identity.as_ref().or(self.by_key.as_ref());
         counts.expect("the output needs counts")
     }
 
-    /// Returns the results of moves from which weights are computed: those by position key or, if there are none, those
-    /// by identity (another hash). Returns `None` if nothing was counted.
+    /// Returns the counts from which the weights of moves are computed. These are the counts by position key or, if
+    /// the run has none, the counts by identity. Returns `None` if the run has neither.
     pub(super) fn weighable(&self) -> Option<&Counts> {
         self.by_key.as_ref().or(self.by_identity.as_ref())
     }
 
-    /// Selects the moves that a book keeps and computes their weights. Returns `None` if no output [needs
-    /// weights](Needs::weights).
+    /// Selects the moves that a book keeps according to `options`, and computes their weights. Returns `None` if no
+    /// output [needs weights](Needs::weights).
     pub(super) fn weighed<'a>(
         &'a self,
         options: &'a MakeBook,
@@ -55,7 +56,7 @@ impl SealedCounts {
         counts.map(weigh).transpose()
     }
 
-    /// Returns the approximate number of bytes that the results of all moves occupy in memory.
+    /// Returns the approximate number of bytes of memory that all counts of moves occupy.
     pub(super) fn bytes_in_memory(&self) -> u64 {
         let tables = self.by_key.iter().chain(&self.by_identity);
         let keys = self.shared_keys.as_ref();
@@ -72,7 +73,8 @@ pub(super) struct Sequenced {
     pub starts: Starts,
 }
 
-/// The data that a run of `make-book` has collected, from which the outputs are written.
+/// The data from which the outputs of a run of `make-book` are written: the counts of moves, the weights, the
+/// provenance and the report.
 pub(super) struct CollectedData<'a> {
     pub counts: &'a SealedCounts,
     /// The moves that a book keeps, if an output [needs weights](Needs::weights).
@@ -85,7 +87,7 @@ pub(super) struct CollectedData<'a> {
     pub pruned: Option<Pruned>,
     /// The report, and the other data that depend on the order of the games.
     pub games: Sequenced,
-    /// The approximate memory that outputs hold which have not been written yet, in bytes.
+    /// The approximate memory, in bytes, that the outputs still to be written occupy.
     pub held_bytes: usize,
 }
 
@@ -99,8 +101,8 @@ impl<'a> CollectedData<'a> {
         self.weighed.as_ref().expect("the output needs weights")
     }
 
-    /// Returns an error that gives the reasons if the output keeps no move. Returns no error if the options allow empty
-    /// outputs. `keeps_weightless` is `true` if the output also keeps moves of weight 0.
+    /// Returns [`Error::Empty`] with the reasons if the output would contain no move. Returns `Ok` if the options
+    /// allow empty outputs. If `keeps_weightless` is `true`, the output also contains moves of weight 0.
     pub(super) fn refuse_without_moves(
         &self,
         options: &MakeBook,
@@ -162,8 +164,8 @@ impl<'a> CollectedData<'a> {
     }
 }
 
-/// The maximum number of starting positions that are remembered so that each is stored only once. Further positions may
-/// be stored several times, which is harmless.
+/// The maximum number of starting positions whose repetitions are recognized. Positions added after this limit
+/// may be stored several times, which is harmless.
 const REMEMBERED: usize = 1 << 18;
 
 /// The positions in which games started, each as an EPD with the number of games. Games of standard chess without a
@@ -174,8 +176,7 @@ pub(super) struct Starts {
     epds: ByteRun,
     /// The number of stored positions.
     kept: u64,
-    /// The indices of the remembered positions, by fingerprint. The first [`REMEMBERED`] stored positions are
-    /// remembered.
+    /// The indices in `more` of the first [`REMEMBERED`] stored positions, by fingerprint.
     seen: HashMap<u128, usize>,
     /// For each remembered position, the number of games that were added after the position was stored.
     more: Vec<u64>,

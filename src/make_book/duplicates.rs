@@ -13,7 +13,8 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules},
 };
 
-/// The moves of a game that follow its counted moves. Two games are duplicates only if these moves are equal, too.
+/// The moves of a game after its last counted move. They are collected because two games are duplicates only if
+/// these moves are equal, too.
 pub(super) struct UncountedMoves<P> {
     /// The current position, or `None` after a move that cannot be played.
     pos: Option<Keyed<P>>,
@@ -29,8 +30,8 @@ pub(super) struct UncountedMoves<P> {
 }
 
 impl<P: Rules> UncountedMoves<P> {
-    /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves. It is `None` if the
-    /// counted moves end before a move that cannot be played. `letters` is the language of the piece letters.
+    /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves, or `None` if the next
+    /// move of the game cannot be played. `letters` is the language of the piece letters.
     pub(super) fn new(pos: Option<Keyed<P>>, letters: PieceLetters) -> UncountedMoves<P> {
         UncountedMoves {
             pos,
@@ -74,13 +75,13 @@ impl<P: Rules> UncountedMoves<P> {
     }
 }
 
-/// Returns the fingerprint of a game: a hash of the players' names, the result, the starting position and the moves. If
-/// both players are unknown, the event and the date are also hashed. If one of these two is then unknown, returns
-/// `None`, and the game is never a duplicate.
+/// Returns the fingerprint of a game: a hash of the players' names, the result, the starting position and the
+/// moves. If both players are unknown, the hash also includes the event and the date. Returns `None` if the event
+/// or the date is then unknown as well. A game without a fingerprint is never a duplicate.
 ///
-/// `start` is the identity of the starting position, `moves` are the counted moves, and `rest` encodes the moves after
-/// them. Among a billion games, the probability that two different games have the same fingerprint is less than 1 in
-/// 10^20.
+/// `start` is the identity of the starting position, `moves` are the counted moves, and `rest` encodes the moves
+/// after them. Among a billion games, the probability that two different games have the same fingerprint is less
+/// than 1 in 10^20.
 pub(super) fn fingerprint(
     tags: &Tags<'_>,
     result: GameResult,
@@ -116,8 +117,8 @@ pub(super) fn fingerprint(
     Some(hasher.finish128().as_u128())
 }
 
-/// Returns the date of a game as text: the day if it is known, otherwise the unparsed text of the date tags. Returns
-/// `None` if these tags contain no digit.
+/// Returns the date of a game as text that can be compared. If the day is unknown, this is the normalized text of
+/// the date tags. Returns `None` if these tags contain no digit.
 fn date_text(tags: &Tags<'_>) -> Option<String> {
     let date = Date::of_tags(tags);
     if date.year().and(date.month()).and(date.day()).is_some() {

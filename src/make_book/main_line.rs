@@ -14,7 +14,8 @@ use crate::{
     },
 };
 
-/// The counted half-moves of the current game, with their positions, and the data about the moves after them.
+/// The half-moves of the game that is being replayed: the counted half-moves with their positions, and data about
+/// the moves after them. The same value is reused for the next game.
 #[derive(Default)]
 pub(super) struct MainLine {
     pub plies: Vec<Ply>,
@@ -32,7 +33,7 @@ pub(super) struct MainLine {
     pub rest_identities: Vec<u64>,
 }
 
-/// A half-move of a game that is counted, with its position.
+/// A counted half-move of a game, with its position.
 #[derive(Copy, Clone)]
 pub(crate) struct Ply {
     /// The key of the position before the half-move.
@@ -53,8 +54,8 @@ pub(super) struct Problem {
     pub reason: String,
 }
 
-/// The data about a game that are known after its main line was played: its length, its result, and the reason if it
-/// ended early.
+/// The data that are known after the main line of a game has been played: the length and the result of the game,
+/// and the problem if a move cannot be played.
 pub(super) struct MainLineEnd {
     /// The result that the termination marker gives.
     pub marker: Option<GameResult>,
@@ -78,17 +79,17 @@ impl MainLine {
         self.rest_identities.clear();
     }
 
-    /// Returns the opening of the game. All its moves determine the opening, including those that are not counted.
-    /// `last` is the identity, a hash, of the last counted position. May be called only if the run
-    /// [needs](Needs::openings) openings.
+    /// Returns the opening of the game: the last named position that its moves reach, including moves that are not
+    /// counted. `last` is the identity (a hash) of the position after the last counted move. Must be called only if
+    /// the run [needs openings](Needs::openings), because the identities of positions are not stored otherwise.
     pub(super) fn opening(&self, variant: Variant, last: u64) -> OpeningNumber {
         let identities = self.identities.iter().chain([&last]);
         let identities = identities.chain(&self.rest_identities);
         openings::of_game(variant, identities.copied())
     }
 
-    /// Plays the half-moves of a game that are counted, from the starting position `pos`, and reads the game to its
-    /// end. Leaves the position after the last counted move in `pos`.
+    /// Plays the counted half-moves of a game from the starting position `pos`, and reads the game to its end. Leaves
+    /// the position after the last counted half-move in `pos`.
     // This is one long loop because it runs once per half-move, and its arms share values in registers.
     pub(super) fn play<P: Rules>(
         &mut self,
@@ -157,7 +158,7 @@ impl MainLine {
         self.end_of_game(end)
     }
 
-    /// Plays a move in `pos` and records it. If variations are counted, stores the position before the move in
+    /// Plays `mv` in `pos` and records the move. If variations are counted, stores the position before the move in
     /// `before`.
     #[inline(always)]
     fn play_move<P: Rules>(
@@ -187,11 +188,11 @@ impl MainLine {
         pos.play(mv);
     }
 
-    /// Reads the moves of a game after its last counted move. `pos` is the position after the counted moves. `read` is
-    /// the text of the first of these moves if the caller has already read it.
+    /// Reads the moves of a game after its last counted move. `pos` is the position after the counted moves. `read`
+    /// is the text of the first uncounted move if the caller has already read it.
     ///
-    /// The moves are stored if games are compared to find duplicates, or if the opening of the game is needed. They are
-    /// counted if the length of the game is needed. Otherwise, they are skipped.
+    /// The uncounted moves are stored if duplicates are dropped or an output needs openings. Otherwise, they are
+    /// counted if the length of the game is needed, and skipped if it is not.
     fn rest_of_game<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -220,8 +221,8 @@ impl MainLine {
     }
 
     /// Skips the rest of a game after a move that cannot be played, and returns how the text of the game ends. `text`
-    /// is the text of the unplayable move, or empty for a null move. If duplicates are dropped, stores the skipped
-    /// moves, because two games are equal only if these moves are equal.
+    /// is the text of the unplayable move, which is empty for a null move. If duplicates are dropped, the skipped
+    /// moves are stored, because duplicates must agree in these moves, too.
     fn skip_unplayable<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -238,7 +239,8 @@ impl MainLine {
         end
     }
 
-    /// Describes the end of the game, with the number of half-moves that were played so far.
+    /// Converts `end`, the way in which the text of the game ends, to a description of the game's end. The
+    /// description contains the number of half-moves that were played so far.
     fn end_of_game(&self, end: GameEnd) -> MainLineEnd {
         let (marker, problem) = match end {
             GameEnd::Complete(marker) => (marker, None),
@@ -264,7 +266,7 @@ impl MainLine {
 /// The maximum depth to which variations may be nested. Deeper variations are skipped.
 const DEEPEST: usize = 64;
 
-/// The half-moves in the variations of the current game that are counted.
+/// The counted half-moves in the variations of one game.
 #[derive(Debug, Default)]
 pub(super) struct Variations {
     pub branches: Vec<VariationPly>,
@@ -275,7 +277,7 @@ pub(super) struct Variations {
     pub null_moves: u64,
 }
 
-/// A half-move of a variation, with its position.
+/// A counted half-move of a variation, with its position.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct VariationPly {
     /// The key of the position before the half-move.
@@ -288,7 +290,7 @@ pub(crate) struct VariationPly {
     pub in_book: bool,
 }
 
-/// A line of moves while it is played: the main line of a game, or a variation.
+/// A line of moves that is being played: the main line of a game, or a variation.
 struct VariationLine<P: Rules> {
     /// The position before the last move, from which a variation branches. `None` before the first move.
     before: Option<Keyed<P>>,
@@ -320,8 +322,8 @@ impl Variations {
     }
 
     /// Plays the variation that the reader `games` has just entered, and all variations nested in it. `plies` is the
-    /// number of half-moves of the main line that were played. The variation replaces the last of these half-moves, and
-    /// begins in the position `before`. If `before` is `None`, the variation is skipped.
+    /// number of half-moves of the main line that were played. The variation replaces the last of these half-moves,
+    /// so it begins in the position `before`. If `before` is `None`, the variation is skipped.
     pub(super) fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -365,8 +367,8 @@ impl Variations {
         }
     }
 
-    /// Plays a move of a variation, given as its text, and records it. If the move cannot be played, the rest of the
-    /// variation is ignored.
+    /// Plays the next move of the variation `line`, given as its text, and records the move. If the move cannot be
+    /// played, the rest of the variation is ignored.
     fn play_move<P: Rules>(
         &mut self,
         line: &mut VariationLine<P>,

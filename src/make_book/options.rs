@@ -18,7 +18,7 @@ use crate::{
     suite::{Suite, SuiteFormat},
 };
 
-/// The way in which games with an unknown result, such as unfinished games, are counted.
+/// The treatment of games whose result is unknown, such as unfinished games.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Unfinished {
     /// Games with an unknown result are counted as draws.
@@ -159,10 +159,10 @@ impl MakeBook {
         self
     }
 
-    /// Sets the file to which an opening [suite](crate::suite) is written, its format and its options. The suite
-    /// contains the lines of [`Suite::plies`] half-moves that were played in at least [`min_game`](MakeBook::min_game)
-    /// games. A suite of positions contains the final positions of lines that this many games reached. Variations are
-    /// ignored.
+    /// Sets the path, the format and the options of an opening [suite](crate::suite), a file of openings from which
+    /// engine matches start. The suite contains the lines of [`Suite::plies`] half-moves that were played in at least
+    /// [`min_game`](MakeBook::min_game) games. A suite of positions contains the final positions of lines that this
+    /// many games reached. Variations are ignored. Default: no suite is written.
     ///
     /// If [`Suite::starts`] contains positions, a line begins where a game first reaches one of them. Otherwise a line
     /// begins at the start of a game, and only games from the starting position of their variant are used.
@@ -180,8 +180,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets whether existing outputs may be replaced: an index, an OOBS database, a directory of counts, or any file at
-    /// the path of the book or the suite. Default: no, the run fails.
+    /// Sets whether existing outputs may be replaced: an index, an OOBS database, a directory of counts, or any file
+    /// at the path of the book or the suite. Default: no, the run fails if such an output exists.
     pub fn force(mut self, force: bool) -> MakeBook {
         self.force = force;
         self
@@ -222,9 +222,9 @@ impl MakeBook {
         self
     }
 
-    /// Sets which games are counted by their variant: only games of one variant, or games of all variants. The
-    /// `Variant` tag of a game names its variant. [`Input::with_untagged_variant`] sets the variant of games without
-    /// the tag. Default: standard chess.
+    /// Sets whether to count the games of one variant or of all variants. The `Variant` tag of a game names its
+    /// variant. [`Input::with_untagged_variant`] sets the variant of games without the tag. Default: only standard
+    /// chess.
     pub fn variant(mut self, variant: impl Into<VariantChoice>) -> MakeBook {
         self.variant = variant.into();
         self
@@ -276,8 +276,9 @@ impl MakeBook {
         self
     }
 
-    /// Sets the maximum loss of a move of the book, according to evaluations. Moves with a greater loss are dropped.
-    /// Only positions that lines of the book reach from the starting position are checked. Default: no move is dropped.
+    /// Sets the maximum loss of a book move, according to evaluations of positions. Moves with a greater loss are
+    /// dropped. Only positions that the moves of the book reach from the starting position are checked. Default: no
+    /// move is dropped.
     pub fn max_loss(mut self, max_loss: MaxLoss) -> MakeBook {
         self.max_loss = Some(max_loss);
         self
@@ -337,9 +338,9 @@ impl MakeBook {
         !self.variant.is_standard()
     }
 
-    /// Returns the options that decide which games an explorer's index contains, in the form of
-    /// [`option_text`](MakeBook::option_text). The variant and the maximum length of games are left out, because the
-    /// index stores them separately.
+    /// Returns the options that decide which games an explorer's index contains, as
+    /// [`option_text`](MakeBook::option_text) writes them. The variant and the maximum length of games are left out,
+    /// because the index stores them separately.
     pub(super) fn option_text_of_games(&self) -> String {
         let mut of_games = self.clone();
         of_games.inputs.clear();

@@ -45,9 +45,9 @@ impl MakeBook {
         })
     }
 
-    /// Checks that all outputs can be written, by creating them as [`run`](MakeBook::run) does and removing them again. A
-    /// caller can call this function before it reads further data for the run from a pipe, such as evaluations, because
-    /// a pipe cannot be read again. Pipes and devices among the outputs are not opened.
+    /// Checks that all outputs can be written, by creating them as [`run`](MakeBook::run) does and removing them
+    /// again. Call this function before you read further data for the run from a pipe, such as evaluations, because a
+    /// pipe cannot be read again. Outputs that are pipes or devices are not opened.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl MakeBook {
         options.begin(files, &budget).map(drop)
     }
 
-    /// Returns the options with the variant and the grouping of `inputs`.
+    /// Returns a copy of the options with the variant and the grouping of `inputs`. Input counts determine both.
     fn with_properties_of(&self, inputs: &Inputs<'_>) -> MakeBook {
         MakeBook {
             variant: inputs.variant,
@@ -75,9 +75,9 @@ impl MakeBook {
         }
     }
 
-    /// Returns the plans of all outputs, what they need, and the memory budget of a run on `threads` threads. Returns an
-    /// error if an output cannot be made from `inputs`, or if an input does not exist. The variant and the grouping in
-    /// `self` must be those of the inputs.
+    /// Plans all outputs. Returns the plans, the data that the outputs need, and the memory budget of a run on
+    /// `threads` threads. Returns an error if an output cannot be made from `inputs`, or if an input does not exist.
+    /// The variant and the grouping in `self` must be those of the inputs.
     fn plan_outputs<'a>(
         &'a self,
         inputs: &'a Inputs<'_>,
@@ -128,7 +128,7 @@ impl MakeBook {
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases in which [`run`](MakeBook::run) fails because of an input.
+    /// Returns an error if an input cannot be read or is neither PGN nor counts, or if the run is cancelled.
     pub(crate) fn count(&self) -> Result<(Counts, Report)> {
         task::caught(|| {
             let pool = task::pool(self.threads)?;
@@ -159,8 +159,8 @@ impl MakeBook {
         })
     }
 
-    /// Creates the outputs of all plans, in the order of `plans`, within the memory budget `budget`. A run whose output
-    /// cannot be written therefore fails before it reads games.
+    /// Opens the outputs that `plans` describe, in the same order, within the memory budget `budget`. A run calls
+    /// this function before it reads games, so that it fails early if an output cannot be written.
     fn begin<'a>(&self, plans: Vec<Plan<'a>>, budget: &Budget) -> Result<Vec<Box<dyn Sink + 'a>>> {
         let outputs: Vec<&Path> = plans.iter().map(|plan| plan.path).collect();
         let inputs: Vec<&Path> = self.inputs.iter().map(Input::path).collect();
@@ -286,7 +286,8 @@ impl MakeBook {
         Ok((counted.games.report, finished, sealed))
     }
 
-    /// Returns an error that gives the reasons if no game was counted, unless the options allow empty outputs.
+    /// Returns [`Error::Empty`] with the reasons if no game was counted. Returns `Ok` if the options allow empty
+    /// outputs.
     fn refuse_without_games(&self, report: &Report) -> Result<()> {
         if !report.counts_nothing() || self.allow_empty {
             return Ok(());
@@ -296,7 +297,7 @@ impl MakeBook {
     }
 }
 
-/// Returns an error if an output requires games, but an input consists of counts.
+/// Returns an error if an output needs the games themselves, but an input consists of counts.
 fn refuse_counts_for(plans: &[Plan<'_>], inputs: &Inputs<'_>) -> Result<()> {
     let mut of_games = plans.iter().filter_map(|plan| Some((plan, plan.of_games?)));
     match of_games.next() {
@@ -309,8 +310,8 @@ fn refuse_counts_for(plans: &[Plan<'_>], inputs: &Inputs<'_>) -> Result<()> {
 }
 
 impl Run<'_> {
-    /// Merges the input counts that are sorted already with the results that the run has summed by position key. Uses
-    /// all threads of the current rayon pool.
+    /// Merges the input counts that are already sorted by key with the counts of all other inputs. Uses all threads
+    /// of the current rayon pool.
     fn merge_ordered(&mut self, inputs: &Inputs<'_>, merging: &Merging) -> Result<()> {
         let tally = self.tally.take().expect("only tallies by key are merged");
         let run = &*self;
@@ -324,12 +325,12 @@ impl Run<'_> {
             run.options.refuse_if_stopped()?;
             run.check_space(spilled)
         };
-        // The number of games in which a move of a position must have been played, so that the position is kept.
+        // The minimum number of times that a move of a position must have been played for the position to be kept.
         let fewest = match run.needs.rare_positions {
             true => 0,
             false => run.options.move_filter.min_game,
         };
-        // Check for modified files first, because a modification would be the reason for any other error.
+        // Check for modified files first, because a modified file is the likely cause of any later error.
         inputs
             .ordered()
             .try_for_each(|counts| counts.check_bytes())?;

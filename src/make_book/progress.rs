@@ -68,13 +68,13 @@ impl Progress {
         Phase::ALL[usize::from(self.phase.load(Ordering::Relaxed))]
     }
 
-    /// Returns the number of games that were read so far.
+    /// Returns the number of games read so far.
     pub fn games(&self) -> u64 {
         self.games.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of input bytes that were read so far, before decompression, and the total size of the inputs
-    /// in bytes. The total is `None` if it is unknown, for example for standard input.
+    /// Returns the number of input bytes read so far, before decompression, and the total size of the inputs in
+    /// bytes. The total is `None` if it is unknown, for example for standard input.
     pub fn bytes(&self) -> (u64, Option<u64>) {
         let total = self.total_bytes.load(Ordering::Relaxed);
         (
@@ -112,9 +112,9 @@ impl Progress {
         Some((before + cost(&phase) * present.unwrap_or(0.0)) / total.max(1.0))
     }
 
-    /// Begins a run of `make-book`: resets all progress. `total_bytes` is the size of the inputs, or `None` if it is
-    /// unknown. `writing` contains the phase of each output, and the estimated time for writing it in thousandths of
-    /// the time for reading the inputs. The estimates were measured with master games on two cores.
+    /// Resets the progress at the beginning of a run. `total_bytes` is the size of the inputs in bytes, or `None` if
+    /// it is unknown. `writing` contains the phase in which each output is written and the estimated time for writing
+    /// it, in thousandths of the time for reading the inputs.
     pub(super) fn begin(
         &self,
         total_bytes: Option<u64>,
@@ -141,7 +141,7 @@ impl Progress {
         meter.advance(1);
     }
 
-    /// Enters a phase. Returns the meter on which the phase must record its progress.
+    /// Enters `phase`, and returns the meter on which the progress of this phase must be recorded.
     pub(super) fn enter(&self, phase: Phase) -> &Meter {
         self.phase.store(phase as u8, Ordering::Relaxed);
         self.meter(phase)
@@ -151,12 +151,12 @@ impl Progress {
         &self.meters[phase as usize]
     }
 
-    /// Adds to the number of input bytes that were read, before decompression.
+    /// Adds `bytes` to the number of input bytes read so far, before decompression.
     pub(super) fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Adds to the number of games that were read.
+    /// Adds `games` to the number of games read so far.
     pub(super) fn add_games(&self, games: u64) {
         self.games.fetch_add(games, Ordering::Relaxed);
     }

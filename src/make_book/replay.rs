@@ -27,10 +27,10 @@ use crate::{
     provenance::GameCounts,
 };
 
-/// The approximate number of bytes of PGN in one batch.
+/// The approximate size of a batch of games, in bytes of PGN.
 pub(super) const BATCH_SIZE: usize = 1 << 19;
 
-/// Replays the games of one batch, and collects the data that the outputs and the report need.
+/// A replayer of the games of one batch. It collects the data that the outputs and the report need.
 pub(super) struct Replayer<'a> {
     options: &'a MakeBook,
     needs: &'a Needs,
@@ -48,13 +48,13 @@ pub(super) struct Replayer<'a> {
     outcome: Outcome<'a>,
 }
 
-/// Replays the games in `batch`, which is a part of the PGN file `input`, and passes the moves of each counted game to
-/// `taken`. Returns the numbers of counted, filtered and rejected games, and the first rejected game, or `None` if no
-/// game was rejected.
+/// Replays the games in `batch`, which is a part of the PGN file `input`, and passes each counted game to the
+/// collector `taken`. Returns the numbers of counted, filtered and rejected games, and the first rejected game,
+/// or `None` if no game was rejected.
 ///
 /// # Errors
 ///
-/// Returns the error of `taken`.
+/// Returns an error if `taken` cannot add its data to the output.
 pub(crate) fn replay_games(
     options: &MakeBook,
     input: &Input,
@@ -90,8 +90,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Replays the games in `text`, the PGN of a batch, and returns the collected data. Calls `taken` once with the
-    /// approximate number of half-moves. `taken` returns the collectors that the outputs need for this batch.
+    /// Replays the games in `text`, the PGN of a batch, and returns the collected data. Calls `taken` once to create
+    /// the collectors that the outputs need for this batch. Its argument is the approximate number of half-moves.
     pub(super) fn replay(
         mut self,
         text: &[u8],
@@ -101,8 +101,8 @@ impl<'a> Replayer<'a> {
             .input
             .reader(text)
             .with_variations(self.options.variations);
-        // A half-move takes about eight bytes, including the tags of its game. A batch that is much larger than usual
-        // contains one odd game, so it must not reserve more.
+        // A half-move takes about seven bytes, including the tags of its game. A batch that is much larger than usual
+        // contains one odd game, so it must not reserve more memory than two usual batches.
         let plies = text.len().min(2 * BATCH_SIZE) / 7;
         if self.needs.keys {
             self.outcome.records.reserve(plies);
@@ -121,7 +121,7 @@ impl<'a> Replayer<'a> {
         self.outcome
     }
 
-    /// Replays the current game of `games`, whose tags have been read.
+    /// Replays the current game of `games`. Its tags have already been read.
     fn game(&mut self, games: &mut GameReader<'_>) {
         let tags = games.tags();
         let tag_result = tags.result();
@@ -140,8 +140,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Skips the moves of a game that a filter rejected because of its tags. If no earlier game of the batch looked
-    /// like PGN, checks whether the text of this game does.
+    /// Skips the moves of a game that a filter rejected because of its tags. If no text of the batch has looked like
+    /// PGN yet, checks whether this game begins with a move.
     fn skip(&mut self, games: &mut GameReader<'_>) {
         if !self.outcome.recognised {
             match games.next_token() {
@@ -171,7 +171,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Counts the current game as filtered by `condition`.
+    /// Adds the current game to the filtered games, with `condition` as the reason.
     fn filter(&mut self, condition: Condition) {
         self.outcome.totals.games.filtered += 1;
         *self
@@ -234,8 +234,8 @@ impl<'a> Replayer<'a> {
     /// Returns the variant of a game. If the run does not count games of this variant, records the reason and returns
     /// `None`.
     fn variant(&mut self, tags: &Tags<'_>) -> Option<Variant> {
-        // A run of standard chess rejects Chess960 games that lack the tag, and the message names the variant to ask
-        // for.
+        // If the run counts only standard chess, Chess960 games without the `Variant` tag are not recognized as
+        // Chess960 here. They are rejected later, with a message that names the variant to ask for.
         let variant = if self.options.variant.is_standard() {
             tags.named_variant()
         } else {
@@ -380,9 +380,9 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Creates a candidate for the current game, if duplicates are dropped, and moves the totals of the batch into the
-    /// candidate. The totals of the batch restart from zero, so that they contain only what the current game adds.
-    /// Returns `None` if duplicates are not dropped.
+    /// Begins an entry for the current game in the list of possible duplicates. The totals of the batch are moved
+    /// into the entry, so that they restart from zero and then contain only what the current game adds. Returns
+    /// `None` if duplicates are not dropped.
     fn begin_candidate(
         &mut self,
         tags: &Tags<'_>,
@@ -402,9 +402,9 @@ impl<'a> Replayer<'a> {
         })
     }
 
-    /// Completes the entry of the current game in the list of possible duplicates. `candidate` contains the totals of
-    /// the batch before the game; they are replaced by the totals of the game alone. Also stores the numbers of records
-    /// that the game has added, so that they can be removed if the game is a duplicate.
+    /// Completes `candidate`, the entry of the current game in the list of possible duplicates. It contains the
+    /// totals of the batch before the game, which are exchanged for the totals of the game alone. Also stores the
+    /// numbers of records that the game has added, so that they can be removed if the game is a duplicate.
     fn end_candidate(&mut self, mut candidate: PossibleDuplicate) {
         let Outcome {
             totals,
@@ -426,7 +426,8 @@ impl<'a> Replayer<'a> {
         !unfinished && self.options.game_filter.admits_result(result)
     }
 
-    /// Records the current game as rejected, with the reason.
+    /// Counts the current game as rejected because of `problem`. The first rejected games are also stored for the
+    /// report.
     fn reject(&mut self, problem: Problem) {
         let game = self.outcome.totals.games.read;
         self.outcome.totals.games.rejected += 1;
@@ -491,8 +492,8 @@ pub(super) struct PossibleDuplicate {
 }
 
 impl Outcome<'_> {
-    /// Creates an empty outcome for an input that is a directory of counts. Whether the text looks like PGN is not
-    /// checked for such an input.
+    /// Creates an empty outcome for a directory of counts. It is marked as recognized text, because the check whether
+    /// an input looks like PGN does not apply to counts.
     pub(super) fn of_counts() -> Self {
         Outcome {
             recognised: true,
@@ -501,8 +502,8 @@ impl Outcome<'_> {
         }
     }
 
-    /// Adds the half-moves of a game's main line to the totals and the records. `first_turn` is the side that moved
-    /// first.
+    /// Adds the half-moves of a game's main line to the totals and the records. `needs` determines which kinds of
+    /// records are added, and `first_turn` is the side that moved first.
     pub(super) fn count(
         &mut self,
         needs: &Needs,
@@ -548,8 +549,8 @@ impl Outcome<'_> {
         }
     }
 
-    /// Counts the half-moves in the variations of a game: adds their number to the totals of the batch, and adds
-    /// a record of the result of each half-move. `needs` determines which kinds of records the outputs use.
+    /// Adds the half-moves in the variations of a game to the totals, and adds a record of a draw for each of them.
+    /// `needs` determines which kinds of records are added.
     pub(super) fn count_variations(&mut self, needs: &Needs, variations: &Variations) {
         let totals = &mut self.totals;
         totals.plies += variations.branches.len() as u64;

@@ -42,8 +42,8 @@ pub struct Totals {
     /// The number of games whose termination marker contradicts their `Result` tag. The tag is used.
     #[serde(skip_serializing_if = "is_zero")]
     pub contradicted_results: u64,
-    /// The number of counted games whose `Result` tag does not spell a result, so that their termination markers are used. Also
-    /// includes games without the tag that end in text that does not spell a result.
+    /// The number of counted games whose `Result` tag does not spell a result, so that their termination markers are
+    /// used. Games without the tag are also included if they end in text that does not spell a result.
     #[serde(skip_serializing_if = "is_zero")]
     pub unreadable_results: u64,
     /// The number of counted games that neither side won and that are not drawn, such as unfinished games. Books, OOBS
@@ -154,7 +154,7 @@ impl AddAssign<&Totals> for Totals {
     }
 }
 
-/// The report of a run of [`MakeBook`](crate::MakeBook). It says what was counted, and which outputs were written.
+/// The report of a run of [`MakeBook`](crate::MakeBook): what was counted, and which outputs were written.
 #[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct Report {
     /// The numbers that were counted while games were replayed.
@@ -311,9 +311,10 @@ pub struct SuiteReport {
     /// The maximum number of lines or positions, or `None` if all are written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// The number of lines or positions that were left out because fewer games than the minimum have them.
+    /// The number of lines or positions that were left out because fewer games than the minimum reached them.
     pub rare: u64,
-    /// The number of lines or positions that were left out because their results or evaluations are not within `ranges`.
+    /// The number of lines or positions that were left out because their results or evaluations are not within
+    /// `ranges`.
     pub outside: u64,
     /// The names of the options that restrict the results or evaluations, such as `--balance and --eval`. Empty if no
     /// such option is set.
@@ -325,10 +326,11 @@ pub struct SuiteReport {
     pub unevaluated: Option<u64>,
 }
 
-/// A piece of text that every warning about filtered variants contains and no other warning contains.
+/// A text by which warnings about filtered variants are recognized. All of these warnings contain it, and no
+/// other warning does.
 pub(super) const VARIANT_FILTERED: &str = " filtered";
 
-/// A reason to leave out the games of a variant.
+/// The reason why the games of a variant are not counted.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum FilteredVariant {
     /// The run counts a variant other than this one.
@@ -337,7 +339,7 @@ pub(super) enum FilteredVariant {
     Unnumbered(Variant),
     /// The `Variant` tag contains this name, which polybook does not know.
     Unknown(String),
-    /// The `Variant` tag contains one of further unknown names, which are not listed to bound the memory.
+    /// The `Variant` tag contains an unknown name that is not listed, because the list of unknown names is full.
     More,
 }
 

@@ -47,7 +47,7 @@ pub(super) struct Run<'a> {
     pub merged: Option<Counts>,
     space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
-    /// Signalled when a batch has been sequenced, and when a job has failed.
+    /// Notified when a batch has been sequenced, and when a job has failed.
     sequenced: Condvar,
     /// The first error or panic of a job.
     pub failure: Failure,
@@ -106,8 +106,8 @@ impl<'a> Run<'a> {
         self.space.check(counts + pairs + sinks + merged, read)
     }
 
-    /// Executes a job of the run by calling `job`. If the job fails or panics, the run fails with the error of the job,
-    /// and the threads that wait for other batches are woken.
+    /// Calls `job`, a part of the run's work. If it returns an error or panics, the whole run fails with this error,
+    /// and the thread that waits for other batches is woken.
     pub(super) fn watch(&self, job: impl FnOnce() -> Result<()>) {
         self.failure.watch(job);
         if self.failure.is_set() {
@@ -118,8 +118,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Passes `outcome`, the data of the batch `id`, to the sequencer, which restores the order of batches. Then
-    /// processes all batches whose predecessors have been processed: adds their counted moves to the sums of the run.
+    /// Passes `outcome`, the data collected from the batch `id`, to the sequencer, which restores the order of
+    /// batches. Then completes each batch whose predecessors have been processed: adds its records to the counts, and
+    /// its other data to the outputs.
     pub(super) fn submit(&self, id: BatchId, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(id, outcome)?;
@@ -132,8 +133,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Adds the results of moves to the stores in which the run sums them. `records` are results by position key, and
-    /// `identities` are results by identity (a hash that distinguishes positions with equal keys).
+    /// Adds the results of moves to the tallies of the run, the stores that sum them. `records` are results by
+    /// position key, and `identities` are results by identity (a hash that distinguishes positions with equal keys).
     pub(super) fn add_records(
         &self,
         records: &[CountRecord],
@@ -148,9 +149,9 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Replays the games of `batch`. Adds the results of their moves to the sums of the run, unless duplicate
-    /// games must be found first. Submits all remaining data as the batch `id`, because these data are processed
-    /// in the order of the inputs. Does nothing if the run has failed.
+    /// Replays the games of `batch`, and adds the results of their moves to the counts. If duplicate games must be
+    /// found first, the results are not added yet. All remaining data are submitted under the id `id`, because they
+    /// are processed in the order of the inputs. Does nothing if the run has failed.
     pub(super) fn replay(&self, batch: &Batch, id: BatchId) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());
@@ -174,11 +175,11 @@ impl<'a> Run<'a> {
         self.submit(id, outcome)
     }
 
-    /// Sorts and adds up all results of moves after all jobs are done. Returns these results, and the data that were
-    /// collected in the order of the games, such as the report. Uses all threads of the current rayon pool.
+    /// Sorts and sums the results of all moves after all batches have been processed. Returns the counts, and the
+    /// data that depend on the order of the games, such as the report. Uses all threads of the current rayon pool.
     pub(super) fn finish(self) -> Result<(SealedCounts, Sequenced)> {
         self.options.refuse_if_stopped()?;
-        // Ordered counts were merged before, as part of the reading phase.
+        // Counts that were already sorted have been merged before, as a part of the reading phase.
         self.options.progress.enter(Phase::Sorting);
         let counts = SealedCounts {
             by_key: match self.tally {
@@ -194,8 +195,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A source of batch numbers, which are consecutive over all inputs of a run. It also passes batches to the threads of
-/// the run.
+/// A source of batch numbers, which count the batches of all inputs of a run. It also gives access to the threads
+/// that process the batches.
 pub(super) struct Batches<'s, 'scope, 'run> {
     pub run: &'scope Run<'run>,
     pub scope: &'s Scope<'scope>,
@@ -205,8 +206,8 @@ pub(super) struct Batches<'s, 'scope, 'run> {
 }
 
 impl<'run> Batches<'_, '_, 'run> {
-    /// Returns the number and the input of the next batch. Blocks while too many earlier batches are unprocessed.
-    /// Returns at once if the run fails.
+    /// Returns the id of the next batch: its number and its input. Blocks while too many earlier batches are
+    /// unprocessed, unless the run has failed.
     pub(super) fn next_id(&mut self) -> BatchId {
         let id = self.next;
         self.next.number += 1;
@@ -214,14 +215,14 @@ impl<'run> Batches<'_, '_, 'run> {
         id
     }
 
-    /// Passes collected data to the sequencer as the next batch of the current input.
+    /// Passes `outcome` to the sequencer as the data of the next batch of the current input.
     pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
         let id = self.next_id();
         self.run.submit(id, outcome)
     }
 }
 
-/// The number of bytes that are spilled to temporary files between two checks of the free disk space.
+/// The number of bytes spilled to temporary files between two checks of the free disk space.
 const STEP: u64 = 64 << 20;
 
 /// The fraction of the input that must have been read before the final size of the temporary files can be estimated.

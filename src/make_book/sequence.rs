@@ -30,8 +30,8 @@ pub(super) struct BatchId {
     pub input: usize,
 }
 
-/// A sequencer of batches of games. It collects the data of batches, which are completed in any order, and processes
-/// them in the order of the inputs.
+/// A queue that restores the order of batches. Batches are replayed in any order, but the sequencer processes
+/// their data in the order of the inputs.
 pub(super) struct Sequencer<'a> {
     options: &'a MakeBook,
     sinks: &'a [Box<dyn Sink + 'a>],
@@ -50,7 +50,7 @@ pub(super) struct Sequencer<'a> {
 /// The maximum number of rejected games that the error message about an input without playable games lists.
 const NAMED_GAMES: usize = 3;
 
-/// The totals of an input over the batches that have been processed so far.
+/// The data collected from one input, over the batches that have been processed so far.
 #[derive(Clone, Default)]
 struct InputState {
     games: u64,
@@ -80,17 +80,17 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns the number `n` such that the first `n` batches of games, in the order of the inputs, have been
-    /// processed.
+    /// Returns the number of batches that have been processed. Batches are processed in the order of the inputs, so
+    /// this is also the number of the next batch.
     pub(super) fn in_order(&self) -> u64 {
         self.in_order
     }
 
-    /// Adds the data collected from the batch `id`, and processes every batch whose predecessors are complete. Returns
-    /// the data of the processed batches.
+    /// Adds the data collected from the batch `id`. Then processes every batch whose predecessors have all been
+    /// added, and returns the data of the processed batches.
     ///
-    /// The caller must add the records of the returned data to the counts. This function does not add them, so that
-    /// threads do not wait for one another.
+    /// The caller must add the records in the returned data to the counts. This function does not add them, because a
+    /// mutex is locked while it runs.
     pub(super) fn submit(&mut self, id: BatchId, outcome: Outcome<'a>) -> Result<Vec<Outcome<'a>>> {
         self.early.insert(id.number, (id.input, outcome));
         let mut in_order = Vec::new();
@@ -102,8 +102,8 @@ impl<'a> Sequencer<'a> {
         Ok(in_order)
     }
 
-    /// Processes the data of the next batch in the order of the inputs: removes duplicate games, adds the numbers of
-    /// games to the report, and returns the data.
+    /// Processes the data of the next batch in the order of the inputs, and returns them. Removes duplicate games,
+    /// and adds the numbers of games to the report. `input` is the index of the batch's input.
     fn process(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<Outcome<'a>> {
         if let Some(seen) = &mut self.seen {
             leave_out_duplicates(&mut outcome, seen)?;
@@ -128,8 +128,8 @@ impl<'a> Sequencer<'a> {
         Ok(outcome)
     }
 
-    /// Numbers the rejected games of a batch within their input, and adds the first ones to the report. If the run is
-    /// strict, returns the first as an error.
+    /// Adds the rejected games of a batch to the report, until its list is full. Numbers the games within their
+    /// input. If the run is strict, returns the first rejected game as an error.
     fn reject(&mut self, input: usize, rejected: Vec<Rejection>) -> Result<()> {
         let room = Report::DESCRIBED.saturating_sub(self.report.rejected.len());
         for mut rejection in rejected.into_iter().take(room) {
@@ -142,8 +142,9 @@ impl<'a> Sequencer<'a> {
         Ok(())
     }
 
-    /// Adds up the games that were filtered because of their variant. The number of listed names is limited, because an
-    /// input may have a different name for every game.
+    /// Adds `filtered`, the numbers of games that were filtered because of their variant, to the totals of the run.
+    /// When the number of listed variants reaches a limit, all others are counted together, because an input may have
+    /// a different name for every game.
     fn filter_variants(&mut self, filtered: BTreeMap<FilteredVariant, u64>) {
         for (variant, games) in filtered {
             let is_new = !self.filtered_variants.contains_key(&variant);
@@ -189,7 +190,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns the report and the data that depend on the order of games. Must be called after the last batch.
+    /// Returns the report and the other data that depend on the order of games. Must be called after the last batch.
     ///
     /// # Errors
     ///
@@ -227,8 +228,8 @@ impl<'a> Sequencer<'a> {
     }
 }
 
-/// Removes games that are duplicates of earlier games from the data of the next batch. `seen` contains the fingerprints
-/// of all earlier games. The fingerprints of this batch are added to it.
+/// Removes the duplicates of earlier games from the data of the next batch. `seen` contains the fingerprints of
+/// all earlier games. The fingerprints of this batch are added to it.
 fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Result<()> {
     let candidates = std::mem::take(&mut outcome.candidates);
     let mut is_new = Vec::with_capacity(candidates.len());
@@ -268,8 +269,8 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
     Ok(())
 }
 
-/// Removes groups of consecutive elements from `list`. `stretches` contains the length of each group, and `true` if the
-/// group is kept. The groups must together cover the whole list.
+/// Keeps or removes groups of consecutive elements of `list`. Each item of `stretches` contains the length of a
+/// group, and `true` if the group is kept. The groups must together cover the whole list.
 pub(super) fn retain_stretches<T>(
     list: &mut Vec<T>,
     stretches: impl Iterator<Item = (usize, bool)>,

@@ -25,7 +25,7 @@ use crate::{
 /// A description of an output that a run of `make-book` will write, with a function that opens it.
 pub(super) struct Plan<'a> {
     pub path: &'a Path,
-    /// The reason why the output cannot be made from counts, or `None` if it can.
+    /// The reason why the output can be made only from games, or `None` if it can also be made from counts.
     pub of_games: Option<&'static str>,
     /// The number of equal memory shares that the output takes while games are read. Each tally takes one such share.
     pub memory_shares: usize,
@@ -79,8 +79,8 @@ pub(super) trait Sink: Send + Sync {
         0
     }
 
-    /// Returns the phase in which the output is written, and the estimated time for writing it, on a scale on which
-    /// reading the inputs takes 1000. Returns `None` if the time is negligible.
+    /// Returns the phase in which the output is written, and the estimated time for writing it, in thousandths of the
+    /// time for reading the inputs. Returns `None` if the time is negligible.
     fn cost(&self) -> Option<(Phase, u64)> {
         None
     }
@@ -104,10 +104,10 @@ pub(super) trait Sink: Send + Sync {
     fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished>;
 }
 
-/// A collector of the data that an output needs from one batch of games. It may be moved between threads.
+/// A collector of the data that an output needs from one batch of games.
 pub(crate) trait BatchSink: Send {
-    /// Begins the next game. Only its tags have been read so far. `batch_offset` is the offset of the batch in its
-    /// input.
+    /// Begins the next game, of which only the tags have been read so far. `batch_offset` is the offset of the batch
+    /// in its input, in bytes.
     fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
 
     /// Adds the moves of the current game to the collected data. This function is not called for games that a filter or
@@ -139,7 +139,7 @@ pub(crate) trait BatchSink: Send {
     fn add(self: Box<Self>) -> Result<()>;
 }
 
-/// A game that is counted, with its moves and positions.
+/// A counted game, with its moves and positions.
 pub(crate) struct CountedGame<'a> {
     /// The number of the game in its batch.
     pub number: u32,
@@ -173,8 +173,9 @@ pub(crate) struct CountedGame<'a> {
     pub last_in_book: bool,
 }
 
-/// Returns an error if the games in `met` are of several variants, for an output that does not store the variant of
-/// each position. `output` is the name of the output's format, for the error message.
+/// Returns an error if `met` contains several variants, for an output that does not store the variant of each
+/// position. `met` maps each variant to its number of games. `output` names the format of the output in the error
+/// message, and `path` is its path.
 pub(super) fn refuse_several_variants(
     path: &Path,
     output: &str,

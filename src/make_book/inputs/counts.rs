@@ -22,8 +22,8 @@ use crate::{
     task,
 };
 
-/// The number of bytes of memory that the metadata of one Parquet file of counts may take without being counted in the
-/// memory budget. Usual metadata, of up to about sixty row groups, take less.
+/// The memory, in bytes, that the metadata of one Parquet file of counts may take without being charged to the
+/// memory budget. The metadata of a usual file, with up to about sixty row groups, take less.
 const USUAL_METADATA: usize = 1 << 20;
 
 /// A directory of counts that is an input of a run of `make-book`.
@@ -82,8 +82,8 @@ impl CountsInput {
         }))
     }
 
-    /// Reads the positions in which the games of a counts directory started. Submits them to `batches`, which
-    /// processes them in the order of the inputs. Does nothing if no output needs starting positions.
+    /// Reads the positions in which the games of the counts directory started, and submits them to `batches`. Does
+    /// nothing if no output needs starting positions.
     fn read_starts(&self, batches: &mut Batches<'_, '_, '_>) -> Result<()> {
         let run = batches.run;
         let (Some(part), true) = (self.directory.starts(), run.needs.starts) else {
@@ -106,8 +106,8 @@ impl CountsInput {
         Ok(())
     }
 
-    /// Returns the variant to which the starting positions belong, or `None` if the counts are of several variants.
-    /// `choice` is the variant that the run counts.
+    /// Returns the variant of the starting positions, or `None` if the counts contain several variants. `choice` is
+    /// the variant that the run counts.
     fn variant_of_starts(&self, choice: VariantChoice) -> Option<Variant> {
         let about = self.directory.about();
         let met = about.map(|about| about.variants.keys().collect::<Vec<_>>());
@@ -118,7 +118,7 @@ impl CountsInput {
         }
     }
 
-    /// Reads one Parquet file of counts, and adds its rows to the sums of `run`.
+    /// Reads `part`, one Parquet file of the counts, and adds its rows to the counts of `run`.
     fn add_part(&self, run: &Run<'_>, part: &Part) -> Result<()> {
         if run.needs.identities && !part.has_identities()? {
             return Err(Error::format(part.path(), CountsError::NoIdentity));
@@ -217,11 +217,11 @@ impl OrderedInput for OrderedParts {
 }
 
 impl Run<'_> {
-    /// Adds `plies`, the number of games in some rows of counts, to the total number of the run's rows.
+    /// Adds `plies` to the number of half-moves in all input counts. `path` is the file that contains them.
     ///
     /// # Errors
     ///
-    /// Returns an error that names `path` if the number is so large that sums could overflow.
+    /// Returns an error that names `path` if the number becomes so large that sums could overflow.
     fn add_plies(&self, plies: u64, path: &Path) -> Result<()> {
         let before = self.counted_plies.fetch_add(plies, Ordering::Relaxed);
         if before.saturating_add(plies) > i64::MAX as u64 {
@@ -230,7 +230,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds the rows of counts in the file `path` (numbers of games by move and result) to the sums of the run.
+    /// Adds rows of counts to the counts of the run. A row contains the results of one move in one position. `path`
+    /// is the file that contains the rows.
     fn add_rows(&self, rows: &[Row], path: &Path) -> Result<()> {
         self.add_plies(rows.iter().map(|row| row.stats.games()).sum(), path)?;
         if let Some(tally) = &self.tally {
@@ -252,8 +253,8 @@ impl Run<'_> {
     }
 }
 
-/// Adds rows of counts to `tally`, a store that adds up the results of moves. Each row is paired with the key under
-/// which it is added: a position key or an identity (another hash). Errors name `path`.
+/// Adds rows of counts to `tally`, which sums the results of moves. Each row is paired with the hash under which
+/// it is added: a position key or an identity. Errors name `path`.
 fn add_keyed<'r>(
     tally: &Tally,
     rows: impl Iterator<Item = (u64, &'r Row)>,
@@ -267,12 +268,12 @@ fn add_keyed<'r>(
     tally.refuse_many_large(path)
 }
 
-/// Converts the description of counts to the data that replaying their games would have collected, except the records
-/// of moves.
+/// Converts the sidecar of a counts directory to the data that replaying its games would have collected, except
+/// the records of moves.
 ///
 /// # Errors
 ///
-/// Returns an error if the description contains an unknown filter or variant.
+/// Returns an error if the sidecar contains an unknown filter or variant.
 fn outcome<'a>(about: &CountsOrigin, needs: &Needs) -> Result<Outcome<'a>, CountsError> {
     let mut totals = Totals {
         games: about.games.unwrap_or_default(),
@@ -312,8 +313,8 @@ fn outcome<'a>(about: &CountsOrigin, needs: &Needs) -> Result<Outcome<'a>, Count
     })
 }
 
-/// Checks that the positions in `starts` can be parsed as positions of `variant`. If `variant` is `None`, accepts all
-/// positions. `row` is the row number of the first position, for error messages.
+/// Checks that the positions in `starts` can be parsed as positions of `variant`. If `variant` is `None`, nothing
+/// is checked. `row` is the row number of the first position, for error messages.
 fn check_starts(starts: &[Start], variant: Option<Variant>, row: u64) -> Result<(), CountsError> {
     let Some(variant) = variant else {
         return Ok(());

@@ -28,12 +28,13 @@ use crate::{
     task,
 };
 
-/// The text between two sets of options, for counts whose parts were made with different options.
+/// The separator between two sets of options in the option text of counts. Counts have several sets if they were
+/// merged from counts that were made with different options.
 const BETWEEN_OPTIONS: &str = " | ";
 
-/// Returns the values of `--max-ply`, the maximum number of counted half-moves per game, in the option text `options`.
-/// The text of counts that were merged from counts with different options contains several sets of options. The
-/// iterator returns one value for each set, and the default value for a set without the option.
+/// Returns an iterator over the values of `--max-ply`, the maximum number of counted half-moves per game, in the
+/// option text of counts. The text contains several sets of options if counts with different options were merged.
+/// The iterator yields one value for each set, which is the default value if the set lacks the option.
 pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
     let max_ply = |options: &str| {
         let number = options.strip_prefix("--max-ply ")?;
@@ -43,14 +44,14 @@ pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
     all.map(move |options| max_ply(options).unwrap_or(MakeBook::DEFAULT_MAX_PLY))
 }
 
-/// Returns the smallest of the values of `--max-ply` with which the input counts were made. Returns `None` if all of
-/// them were made with the default value.
+/// Returns the smallest value in `last_plies`, the values of `--max-ply` with which games were counted. Later
+/// half-moves were not counted in all games. Returns `None` if all values are the default value.
 pub(super) fn ended_at(last_plies: impl IntoIterator<Item = usize>) -> Option<usize> {
     let first = last_plies.into_iter().min();
     first.filter(|ply| *ply < MakeBook::DEFAULT_MAX_PLY)
 }
 
-/// The open inputs of a run of `make-book`, in their order, and the properties that they have in common.
+/// The open inputs of a run of `make-book`, in their order, with the properties that all of them share.
 pub(super) struct Inputs<'a> {
     pub all: Vec<Box<dyn RunInput + 'a>>,
     /// The options with which all inputs were counted, in the form in which the header of a book lists them.
@@ -66,8 +67,8 @@ pub(super) struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Opens the inputs of a run of `make-book`. Counts are opened at once, PGN files only when they are read.
-    /// `threads` is the number of threads, which determines the memory for metadata.
+    /// Opens the inputs of a run of `make-book`. Counts are opened at once, but PGN files only when they are read.
+    /// `threads` is the number of threads, each of which needs memory for the metadata of counts.
     ///
     /// # Errors
     ///
@@ -156,7 +157,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns warnings about input counts that lack games or positions.
+    /// Returns warnings that the input counts lack positions, or that some of them lack the later moves of games.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         let pruned = self.pruned.map(|pruned| pruned.to_string());
         pruned.into_iter().chain(self.cut_differently())
@@ -177,7 +178,7 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Returns an iterator over descriptions of those inputs that are counts directories.
+    /// Returns an iterator over the descriptions of the inputs that are counts directories.
     pub(super) fn counts(&self) -> impl Iterator<Item = CountsDescription<'_>> {
         self.all.iter().filter_map(|input| input.counts())
     }
@@ -192,13 +193,13 @@ impl<'a> Inputs<'a> {
         self.has_counts() && self.counts().count() == self.all.len()
     }
 
-    /// Returns an iterator over the input counts that are sorted already.
+    /// Returns an iterator over the input counts that are already sorted by key.
     pub(super) fn ordered(&self) -> impl Iterator<Item = &dyn OrderedInput> {
         self.all.iter().filter_map(|input| input.ordered())
     }
 
-    /// Returns the total size of those input counts that are sorted already. Returns `None` if no input counts are
-    /// sorted.
+    /// Returns the total size of the input counts that are already sorted by key. Returns `None` if no input counts
+    /// are sorted.
     pub(super) fn ordered_size(&self) -> Option<OrderedSize> {
         let directories = self.ordered().count();
         let ordered = self.all.iter().filter(|input| input.ordered().is_some());
@@ -211,7 +212,7 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Reads all inputs, and passes their batches and rows to the threads of the run. Stops early if the run fails.
+    /// Reads all inputs, and passes their games and rows to the threads of the run. Stops early if the run fails.
     pub(super) fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()> {
         for (number, input) in self.all.iter().enumerate() {
             if batches.run.failure.is_set() {
@@ -260,8 +261,8 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns the options with which all inputs are counted, as the header of a book lists them. Input counts bring
-    /// the options with which they were made.
+    /// Returns the options with which all inputs are counted, as the header of a book lists them. For input counts,
+    /// these are the options with which the counts were made.
     ///
     /// # Errors
     ///
@@ -319,9 +320,9 @@ fn opened(input: &Input, most_metadata: usize) -> Result<Box<dyn RunInput + '_>>
     Ok(Box::new(GamesInput(input)))
 }
 
-/// Returns an error if the run has options for games, but none of its inputs are games (`has_games` is `false`). The
-/// option for the variant is allowed. `path` is the path of input counts that do not state with which options they were
-/// made.
+/// Returns an error if the run has options for games, but all of its inputs are counts (`has_games` is `false`),
+/// because such options cannot be applied to counts. The option for the variant is allowed. `path` is the path of
+/// input counts that do not state with which options they were made.
 fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
     let mut other = run.clone();
     other.variant = VariantChoice::default();
@@ -382,7 +383,7 @@ pub(super) trait RunInput: Send + Sync {
         None
     }
 
-    /// Returns `self` as an input that can be merged in the order of its keys. Returns `None` for games and for
+    /// Returns `self` as an input whose rows can be read in the order of their keys. Returns `None` for games and for
     /// unsorted counts.
     fn ordered(&self) -> Option<&dyn OrderedInput> {
         None
@@ -397,13 +398,12 @@ pub(super) trait RunInput: Send + Sync {
     fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()>;
 }
 
-/// Input counts that are sorted by key. They are merged with the sorted counts of all other inputs, without being
-/// sorted again.
+/// Input counts that are already sorted by key. They are merged with the other inputs without being sorted again.
 pub(super) trait OrderedInput: Sync {
     /// Returns the number of rows in the input's directory of counts.
     fn rows(&self) -> u64;
 
-    /// Returns a reader of the rows whose keys belong to `shards`. A shard is one of the 256 equal parts of the range
+    /// Opens a reader of the rows whose keys belong to `shards`. A shard is one of the 256 equal parts of the range
     /// of keys.
     fn open<'r>(&'r self, run: &'r Run<'_>, shards: Range<usize>) -> OrderedCounts<'r>;
 

@@ -24,8 +24,8 @@ struct BookSink<'a> {
     file: AtomicFile,
 }
 
-/// Returns a plan for writing the book, or `None` if the options request no book. Sets the flags in `needs` for the
-/// data that the book uses.
+/// Returns a plan for writing the book, or `None` if the options request no book. Adds the data that the book
+/// needs to `needs`.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _: &'a Inputs<'_>,
@@ -63,8 +63,8 @@ fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
 }
 
 impl BookSink<'_> {
-    /// Returns the book after applying `--minimax`, which lowers weights, and `--max-loss`, which drops moves whose
-    /// loss of evaluation is too large. Returns `None` if neither option is given.
+    /// Returns the book after the changes of `--minimax`, which lowers weights, and of `--max-loss`, which drops
+    /// moves that lose too much according to evaluations. Returns `None` if neither option is given.
     fn adjusted<'a>(&self, counted: &CollectedData<'a>) -> Result<Option<BookMaker<'a>>> {
         let counts = counted.counts.bytes_in_memory() as usize;
         let memory = Budget::left(self.options, counts, counted.held_bytes);

@@ -27,7 +27,8 @@ use crate::{
     storage::sort::SHARDS,
 };
 
-/// The properties by which counts must be grouped for an explorer's index, because the explorer filters by them.
+/// The properties by which input counts must be grouped to make an explorer's index, because the explorer filters
+/// by all of them.
 const ALL: Grouping = Grouping {
     speed: true,
     rating: true,
@@ -44,8 +45,8 @@ struct CountedIndexSink<'a> {
 const OF_VARIANTS: &str =
     "an index can be made from counts only in standard chess: make the index from the games";
 
-/// Returns a plan for writing an explorer's index of counts. Returns `None` if the options request no such index, or if
-/// some inputs are games. Adds to `needs` what the index needs.
+/// Returns a plan for writing an explorer's index of counts, and adds the data that the index needs to `needs`.
+/// Returns `None` if the options request no such index, or if some inputs are games.
 pub(in crate::make_book::sinks) fn plan<'a>(
     options: &'a MakeBook,
     inputs: &'a Inputs<'_>,
@@ -128,8 +129,8 @@ impl Sink for CountedIndexSink<'_> {
     }
 }
 
-/// Converts a row of counts to a row of an explorer's index, with White's results. Returns `None` if the number of
-/// games is 0, or if the games were counted for books only.
+/// Converts a row of counts to a row of an explorer's index, with the results from White's view. Returns `None`
+/// if the row has no games, or if only books use it.
 fn counted_row(row: &ClassRow) -> Option<ResultRow> {
     let (class, stats) = (row.class, row.row.stats.turned(row.row.turn));
     let speed = Speed::ALL[usize::from(class.speed)];

@@ -44,8 +44,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets the minimum number of half-moves that must be counted in a position. Positions with fewer are dropped from
-    /// the [counts](MakeBook::counts). Default: 0, which keeps all positions.
+    /// Sets the minimum number of half-moves that must have been counted in a position for the
+    /// [counts](MakeBook::counts) to keep the position. Default: 0, which keeps all positions.
     pub fn prune_counts(mut self, min_game: u64) -> MakeBook {
         self.prune_counts = min_game;
         self
@@ -62,8 +62,8 @@ struct CountsSink<'a> {
     reading: usize,
 }
 
-/// Returns a plan for writing a counts directory, or `None` if the options request none. Adds to `needs` the data that
-/// must be collected for the directory.
+/// Returns a plan for writing a counts directory, or `None` if the options request none. Adds the data that the
+/// directory needs to `needs`.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     inputs: &'a Inputs<'_>,
@@ -106,12 +106,12 @@ pub(super) fn plan<'a>(
     })
 }
 
-/// Opens all input counts for adding them up by class (speed, rating group and month).
+/// Opens all input counts, so that they can be summed by class (speed, rating group and month).
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read, or if reading all directories takes more memory than the budget of the
-/// run.
+/// Returns an error if a file cannot be read, or if reading all directories takes more memory than the budget of
+/// the run.
 pub(super) fn opened_classed(options: &MakeBook, inputs: &Inputs<'_>) -> Result<ClassedCounts> {
     let directories: Vec<CountsDirectory> = inputs
         .counts()
@@ -218,7 +218,7 @@ impl CountsSink<'_> {
         self.options.by.unwrap_or_default()
     }
 
-    /// Returns the description of the counts directory, which `counts.json` will contain.
+    /// Returns the description of the counts directory that is written to its sidecar, `counts.json`.
     fn about(&self, counted: &CollectedData<'_>) -> CountsOrigin {
         let totals = &counted.games.report.totals;
         // Counts name their inputs without directories.
@@ -259,8 +259,8 @@ impl CountsSink<'_> {
     }
 }
 
-/// The records of the half-moves of one batch of games. Each record has a class: the speed, rating group and month of
-/// its game.
+/// A collector of the half-moves of one batch of games, as records with a class: the speed, rating group and
+/// month of the game.
 pub(super) struct ClassBatch<'a> {
     tally: &'a ClassTally,
     by: Grouping,
@@ -296,8 +296,8 @@ impl<'a> ClassBatch<'a> {
     }
 
     /// Adds a record of the move `mv` in `position`. [`BookMove::NONE`] means that the game ends in the position.
-    /// `turn` is the side to move, and `of` contains the winner and the rating. Adds nothing if the key of the position
-    /// is 0, which is reserved.
+    /// `turn` is the side to move, and `of` contains the winner and the rating. Adds nothing if the key of the
+    /// position is 0, because this key means that the position has no key.
     fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, of: PlyFacts) {
         let key = match self.has_identities {
             true => position.identity(),
@@ -318,20 +318,21 @@ impl<'a> ClassBatch<'a> {
     }
 }
 
-/// The data of a half-move that the class (speed, rating group and month) of its game does not determine: the
-/// winner, the rating of the side that moved, and a flag. The flag is `true` if the position occurs again
-/// later in the game. Then only books count the half-move.
+/// The data of a half-move in addition to its position, move and class: the winner, the rating of the side that
+/// moved, and whether only books count the half-move. Only books count a half-move if its position occurs again
+/// later in the game, or if it belongs to a variation.
 struct PlyFacts {
     book_only: bool,
     winner: Option<Color>,
     rating: u16,
 }
 
-/// The number of half-moves above which the positions of a game are stored in a hash set. Nearly all games are shorter.
+/// The number of half-moves above which a hash set is used to find the repeated positions of a game. Nearly all
+/// games are shorter.
 const LONG_GAME: usize = 512;
 
-/// A set of the positions in which later moves of a game are played. It is used to find repetitions while the game is
-/// read backwards.
+/// The set of the positions that occur later in a game. It is used to find repetitions while the game is read
+/// backwards.
 struct LaterPositions {
     /// A Bloom filter of 1024 bits. In a short game it avoids most searches for a repetition.
     bloom: [u64; 16],
@@ -361,9 +362,9 @@ impl LaterPositions {
         }
     }
 
-    /// Returns `true` if the position with the identity `identity` has been added to the set. `added` must contain the
-    /// identities of all added positions: the set itself stores only the positions of long games, and `added` is
-    /// searched for those of short ones.
+    /// Returns `true` if the position with the identity `identity` has been added to the set. `added` must contain
+    /// the identities of all added positions. It is searched in short games, because the set itself stores only the
+    /// positions of long games.
     fn has(&self, identity: u64, added: &[u64]) -> bool {
         let (word, bit) = LaterPositions::bit(identity);
         self.bloom[word] & bit != 0

@@ -35,8 +35,8 @@ struct ExplorerSink<'a> {
     played: Shards<ListRecord>,
 }
 
-/// Returns a plan for writing the explorer's index, or `None` if the options request none. Adds to `needs` what the
-/// index needs.
+/// Returns a plan for writing the explorer's index, or `None` if the options request none. Adds the data that the
+/// index needs to `needs`.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     inputs: &'a Inputs<'_>,
@@ -124,7 +124,7 @@ impl Sink for ExplorerSink<'_> {
     }
 }
 
-/// The data for an explorer's index from one batch of games. Games are numbered from 0 within the batch.
+/// The data that an explorer's index needs from one batch of games. Games are numbered from 0 within the batch.
 struct ExplorerBatch<'a> {
     sink: &'a ExplorerSink<'a>,
     /// The tags of the games.
@@ -166,8 +166,8 @@ impl BatchSink for ExplorerBatch<'_> {
             }));
             return;
         }
-        // The half-moves of such a long game do not fit into records, by which the last move in a position would be
-        // found. So only the last move in each position is added.
+        // Records store the number of the half-move in few bits, which are too few for such a long game. So add only
+        // the last move in each position here, instead of finding it by these numbers later.
         let mut known = HashSet::new();
         for (at, (identity, ply)) in moves.rev() {
             if known.insert(*identity) {

@@ -51,8 +51,8 @@ pub(super) fn plan<'a>(
     })
 }
 
-/// Returns the descriptions of the inputs that an index stores. `first_games` contains, for each input, the number of
-/// its first game.
+/// Returns the descriptions of the input files that an index stores. `first_games` contains, for each input, the
+/// number of its first game.
 ///
 /// # Errors
 ///
@@ -76,15 +76,15 @@ pub(super) fn indexed_files(options: &MakeBook, first_games: &[u64]) -> Result<V
         .collect()
 }
 
-/// Returns the number of bytes of memory that one index occupies until it is written. This is half of the budget,
-/// divided by the number of indexes in the run.
+/// Returns the memory, in bytes, that one index occupies until it is written. This is half of the memory budget,
+/// divided by the number of indexes that the run writes.
 pub(super) fn held_bytes(options: &MakeBook) -> usize {
     let indexes = usize::from(options.leveldb.is_some()) + usize::from(options.explorer.is_some());
     options.memory.bytes / 2 / indexes.max(1)
 }
 
 /// Returns the offset in the input at which a game begins: at its tags, or at its moves if it has no tags.
-/// `batch_offset` is the offset of the game's batch.
+/// `batch_offset` is the offset of the game's batch in the input.
 pub(super) fn offset_of(game: &GameReader<'_>, batch_offset: u64) -> GameOffset {
     let start = batch_offset + game.game_offset() as u64;
     match game.first_tag_offset().is_some() {
@@ -93,7 +93,8 @@ pub(super) fn offset_of(game: &GameReader<'_>, batch_offset: u64) -> GameOffset 
     }
 }
 
-/// Returns an error that names the path `input` if an index cannot contain this many games.
+/// Returns an error if an index cannot contain `games` games. The error names `input`, the path of the input with
+/// which the limit is exceeded.
 pub(super) fn refuse_too_many(games: u64, input: &Path) -> Result<()> {
     if games > u64::from(u32::MAX) {
         let problem = "an index has at most 4294967295 games: make several indexes";
@@ -162,11 +163,11 @@ impl Sink for IndexSink<'_> {
     }
 }
 
-/// The records of all games that an index collects, in the order of the inputs.
+/// The records of all games of the inputs, in their order, for an index. A record contains the tags of a game and
+/// its offset in the input.
 struct IndexedGames {
     records: GameRecords,
-    /// The key of the position in which most games start. `start_len` is the length, in bytes, of the list of the ids
-    /// of the games that start in it.
+    /// The key of the position in which most games start.
     start: u64,
     start_len: u64,
 }
@@ -180,8 +181,9 @@ impl IndexedGames {
         }
     }
 
-    /// Adds the records of the next batch of games. Returns the id of the batch's first game. Errors name the path
-    /// `input`.
+    /// Adds the records of the next batch of games, and returns the id of the batch's first game. Returns an error
+    /// that names `input` if the index would contain too many games, or too many games from the usual starting
+    /// position.
     fn add(&mut self, batch: &mut BatchGames, input: &Path) -> Result<u32> {
         let first_id = self.records.len();
         self.records
@@ -199,7 +201,7 @@ impl IndexedGames {
     }
 }
 
-/// Collects the data that an index needs from one batch of games.
+/// A collector of the data that an index needs from one batch of games.
 struct IndexBatch<'a> {
     sink: &'a IndexSink<'a>,
     games: BatchGames,
@@ -207,7 +209,7 @@ struct IndexBatch<'a> {
     first_id: u32,
 }
 
-/// The data for an index from one batch of games. Games are numbered from 0 within the batch.
+/// The data that an index needs from one batch of games. Games are numbered from 0 within the batch.
 #[derive(Default)]
 struct BatchGames {
     postings: Vec<Posting>,

@@ -14,8 +14,8 @@ mod suite;
 
 use super::{budget::Needs, inputs::Inputs, options::MakeBook, sink::Plan};
 
-/// A function that returns a plan for writing one kind of output, or `None` if the options do not request the output.
-/// It adds to [`Needs`] what the output needs.
+/// A function that returns a plan for writing one kind of output, and adds the data that the output needs to
+/// [`Needs`]. It returns `None` if the options do not request the output.
 type Planned = for<'a> fn(&'a MakeBook, &'a Inputs<'_>, &mut Needs) -> Option<Plan<'a>>;
 
 /// Returns the plans for all outputs that the options request, in the order in which they are written, and the data

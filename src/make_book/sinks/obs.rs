@@ -39,8 +39,8 @@ struct ObsSink<'a> {
     writer: ObsWriter,
 }
 
-/// Returns a plan for writing the OOBS database, or `None` if the options request none. Adds to `needs` what the
-/// database needs.
+/// Returns a plan for writing the OOBS database, or `None` if the options request none. Adds the data that the
+/// database needs to `needs`.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _: &'a Inputs<'_>,
@@ -118,8 +118,8 @@ impl Sink for ObsSink<'_> {
     }
 }
 
-/// Prepares starting positions for a walk. An item of `starts` is `None` if its EPD cannot be parsed; such items are
-/// left out.
+/// Computes the keys of starting positions, and returns an iterator over the positions. Skips `None`, which means
+/// that the EPD of a starting position could not be parsed.
 fn positions<P: Rules>(
     starts: impl Iterator<Item = Result<Option<P>>>,
 ) -> impl Iterator<Item = Result<Keyed<P>>> {

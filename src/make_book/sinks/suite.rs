@@ -28,8 +28,8 @@ struct SuiteSink<'a> {
     usual: [u64; Variant::ALL.len()],
 }
 
-/// Returns a plan for writing the opening suite, or `None` if the options request no suite. Sets the flags in `needs`
-/// for the data that the suite uses.
+/// Returns a plan for writing the opening suite, or `None` if the options request no suite. Adds the data that
+/// the suite needs to `needs`.
 pub(super) fn plan<'a>(
     options: &'a MakeBook,
     _: &'a Inputs<'_>,
@@ -61,7 +61,8 @@ pub(super) fn plan<'a>(
     })
 }
 
-/// Returns an error if the lines of the suite are longer than the number of half-moves that are read of each game.
+/// Returns an error if the lines of the suite are longer than `--max-ply`, the number of half-moves that the run
+/// counts in each game.
 fn refuse_long(options: &MakeBook, output: &SuiteOutput) -> Result<()> {
     let (plies, max_ply) = (output.suite.plies, options.max_ply);
     if plies <= max_ply {
@@ -117,9 +118,9 @@ impl Sink for SuiteSink<'_> {
 }
 
 impl SuiteSink<'_> {
-    /// Returns the EPD of a game's starting position if a line of the suite may begin there. It may begin in the usual
-    /// position of the game's variant, whose EPD is empty here, and in the starting positions of Chess960. Returns
-    /// `None` for any other position.
+    /// Returns the EPD of a game's starting position if a line of the suite may begin there. A line may begin in the
+    /// usual starting position of the game's variant, for which the returned EPD is empty, and in the starting
+    /// positions of Chess960. Returns `None` for any other position.
     fn start<'g>(&self, game: &CountedGame<'g>) -> Option<&'g str> {
         let first = game.identities.first().copied();
         if first.unwrap_or(game.last_identity) == self.usual[game.variant as usize] {
@@ -160,8 +161,8 @@ impl SuiteSink<'_> {
     }
 }
 
-/// A collector of opening lines from one batch of games. The lines are for a suite, a file of openings from
-/// which engine matches start.
+/// A collector of opening lines from one batch of games, for a suite (a file of openings from which engine
+/// matches start).
 struct SuiteBatch<'a> {
     sink: &'a SuiteSink<'a>,
     /// The lines, with the numbers of their games in the batch.
