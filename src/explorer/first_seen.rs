@@ -1,4 +1,4 @@
-//! Finds the games that reached positions, and when they were played.
+//! Finds out whether games have reached given positions, and when the games were played.
 
 use std::sync::Mutex;
 
@@ -21,30 +21,32 @@ use crate::{
     task,
 };
 
-/// A lookup that finds out whether, and since which day, games have reached given positions. It is prepared once and
-/// then used for many positions.
+/// A lookup for many positions: whether games have reached a position, and when the first of them was played. It
+/// is created once, because the filters are prepared only once.
 pub(crate) struct FirstSeen<'a> {
     filters: SourceFilters<'a>,
-    /// The results of [`first_day`](FirstSeen::first_day) for spilled lists, which are long. There are few of them, and
-    /// most games reach some, so reading them once for each batch of games would take quadratic time.
+    /// Caches the results of [`first_day`](FirstSeen::first_day) for long lists of games. There are few such lists,
+    /// but most games reach one of their positions, so reading them again for each batch of games would take
+    /// quadratic time.
     first_days: Mutex<FxHashMap<ListKey, u32>>,
 }
 
-/// A position to be looked up, with the game and the half-move after which it occurs.
+/// A position to look up. It occurs in the game `game` after `ply` half-moves, and its games are listed under the
+/// key `subject`.
 pub(crate) struct Probe {
     pub subject: ListKey,
     pub game: u32,
     pub ply: u32,
 }
 
-/// The games that reached a position: their number, the earliest day by which one of them had been played, and the
-/// newest game.
+/// A summary of the games that reached a position: their number, the day by which the first of them had certainly
+/// been played, and the newest game.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Visits {
     /// The number of games.
     pub games: u64,
-    /// The earliest day by which at least one of the games had certainly been played: the minimum of their last
-    /// possible days. `None` if there are no games.
+    /// The earliest day by which at least one of the games had certainly been played, which is the minimum of the
+    /// last days that their dates can mean. `None` if there are no games.
     pub first: Option<u32>,
     last: Option<Rank>,
     /// If given, only games that are known to have been played before this day count.
@@ -52,14 +54,14 @@ pub(crate) struct Visits {
 }
 
 impl Visits {
-    /// Returns the number of the newest game that reached the position, or `None` if no game did.
+    /// Returns the number of the newest game, or `None` if there are no games.
     pub fn last(self) -> Option<u64> {
         self.last.map(|(_, number, _)| number)
     }
 }
 
-/// Returns the first day that `date` can mean, as a number that [`FirstSeen::visits`] accepts. If the year is unknown,
-/// the result is later than every day.
+/// Converts `date` to the first day that it can mean, as a date number for [`FirstSeen::visits`]. If the year is
+/// unknown, the result is later than every day.
 pub(crate) fn first_day(date: Date) -> u32 {
     match date.year() {
         Some(_) => earliest(date_number(date)),
@@ -67,7 +69,7 @@ pub(crate) fn first_day(date: Date) -> u32 {
     }
 }
 
-/// Returns the index of the first move after which all positions of a game are unknown. `known[i]` says whether the
+/// Returns the index of the move with which a game left known positions for good. `known[i]` says whether the
 /// position after move `i` is known. Returns `None` if the last position is known.
 pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
     let departure = known
@@ -78,11 +80,11 @@ pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
 }
 
 impl FirstSeen<'_> {
-    /// Prepares a lookup in the games of an explorer.
+    /// Creates a lookup in all games of an explorer.
     ///
     /// # Errors
     ///
-    /// Returns an error if an index of the explorer contains counts instead of games.
+    /// Returns an error if an index of the explorer contains counts instead of single games.
     pub(super) fn new(sources: &Sources) -> Result<FirstSeen<'_>> {
         let mut indexes = sources.indexes.iter();
         if let Some(source) = indexes.find(|source| source.counted.is_some()) {
@@ -98,10 +100,10 @@ impl FirstSeen<'_> {
     }
 
     /// Calls `new` for each position in `probes` that no game has reached. If `before` is given, it returns a day for
-    /// each position, and games count only if they were certainly played before that day.
+    /// each position, and only games that were certainly played before this day count.
     ///
-    /// `probes` must be sorted by position, so that each page of the index (an entry with several positions) is read
-    /// only once.
+    /// `probes` must be sorted by `subject`. The index stores the lists of several positions together in a page, so
+    /// each page is read only once.
     ///
     /// # Errors
     ///
@@ -143,8 +145,8 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Returns the first day on which it is certain that a game in `list` had been played: the minimum, over the games,
-    /// of the last day that the date of the game allows. The day is a date number. `subject` is the key of the list.
+    /// Returns the day by which at least one game in `list` had certainly been played, as a date number. It is the
+    /// minimum of the last days that the dates of the games can mean. `subject` is the key of `list`.
     fn first_day(&self, source: &OpenIndex, subject: ListKey, list: &List<'_>) -> Result<u32> {
         if list.chunked.is_some() {
             if let Some(day) = task::lock(&self.first_days).get(&subject) {
@@ -162,8 +164,8 @@ impl FirstSeen<'_> {
         Ok(first)
     }
 
-    /// Returns the games that reached the position with the key `subject`, including games that ended in the position.
-    /// If `before` is given, leaves out games that were not certainly played before this day.
+    /// Returns a summary of the games that reached the position with the key `subject`, including games that ended
+    /// there. If `before` is given, leaves out games that may have been played on this day or later.
     ///
     /// # Errors
     ///

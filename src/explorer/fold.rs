@@ -1,7 +1,8 @@
-//! One pass over the results of a position, whatever they are stored as: rows of counts, results by period, or a list
-//! of games.
+//! A single pass over the results of a position. They may be stored as rows of counts, as results by period, or
+//! as a list of games.
 //!
-//! [`fold`] passes everything that the filters admit to a [`Collector`]. Each answer about a position has a collector.
+//! [`fold`] passes all results that the filters admit to a [`Collector`], which adds them up. Each kind of answer
+//! about a position has its own collector.
 
 use std::ops::Range;
 
@@ -25,51 +26,52 @@ use crate::{
     position::{BookMove, Variant},
 };
 
-/// The greatest number of parts of a list of games that are filtered on the calling thread alone. A list of this length
-/// has about half a million games. On a busy machine, it can take longer to wake another thread than to filter these
-/// games.
+/// The maximum number of parts of a list of games that are filtered on the calling thread alone. Such a list has
+/// up to about half a million games. Waking another thread can take longer than filtering these games if the
+/// machine is busy.
 const FEW_PARTS: usize = 32;
 
-/// The least number of parts that a thread filters at a time. The parts belong to the list of games of a position.
+/// The minimum number of parts of a list of games that one thread filters at a time.
 const PARTS_AT_ONCE: usize = 16;
 
-/// A part of a list with `n` games is sparse if the range of their ids has more than `SPARSE * n` ids. The games of a
-/// sparse part are filtered one by one, and not by whole columns of values.
+/// The factor that decides whether a part of a list is sparse: its `n` games lie in a range of more than `SPARSE
+/// * n` ids. The games of a sparse part are filtered one by one, because scanning whole columns would take
+/// longer.
 const SPARSE: usize = 4;
 
-/// The rows that a [`Collector`] accepts in place of single games. A row contains the results of one move, summed up
-/// over many games, so it saves reading these games.
+/// The kind of rows that a [`Collector`] accepts instead of single games. A row is the stored sum of the results
+/// of one move over many games, so these games need not be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum AcceptedRows {
     /// No rows, because the answer is about single games. Sources of counts are skipped.
     None,
-    /// Rows of sources of counts, which have nothing else, for periods that are at most as long as the split allows.
+    /// Rows of sources of counts, which do not store single games. The period of a row is not longer than the split
+    /// allows.
     OfCounts(Split),
-    /// Rows of all sources, for periods that are at most as long as the split allows.
+    /// Rows of all sources. The period of a row is not longer than the split allows.
     All(Split),
 }
 
-/// A collector of the results of a position. The function [`fold`] calls its methods with the results that pass the
-/// filters of a query: with single games, or with rows, each of which contains the stored results of several games.
+/// Collects the results of a position. The function [`fold`] passes it the results that pass the filters of a
+/// query, either as single games or as rows, which are stored sums over many games.
 pub(super) trait Collector: Send {
-    /// Returns the kind of rows that this collector adds by [`add_row`](Self::add_row). A row is the stored sum of the
-    /// results of one move; where the index has rows of this kind, the games in them are not added one by one. All
-    /// collectors of one query must return the same value. Default: none.
+    /// Returns the kind of rows that this collector accepts by [`add_row`](Self::add_row). A row is the stored sum of
+    /// the results of one move, and replaces the single games that it contains. All collectors of a query must return
+    /// the same kind. By default, no rows are accepted.
     fn accepted_rows(&self) -> AcceptedRows {
         AcceptedRows::None
     }
 
-    /// Adds a row of `source`: the stored sum of the results of one move, or of the games that end in the position, in
-    /// the period `period`. The fold calls this function only for rows of the kind that
-    /// [`accepted_rows`](Self::accepted_rows) returns.
+    /// Adds a row, which is a stored sum of results in the period `period`. It contains the games with one move, or
+    /// the games that end in the position. Only rows of the kind that [`accepted_rows`](Self::accepted_rows) returns
+    /// are added.
     fn add_row(&mut self, _source: &OpenIndex, _period: Period, _row: &ResultRow) {}
 
-    /// Adds a game that may be one of the highest-rated or newest games of the position. The fold calls this function
-    /// for each such game of the rows that it adds. The result of the game is already part of a row, so a collector
-    /// must not count it again.
+    /// Offers a game that may be one of the newest or highest-rated games of the position. Its result must not be
+    /// counted, because a row that is added by [`add_row`](Self::add_row) already contains it.
     fn add_candidate(&mut self, _source: &OpenIndex, _id: u32, _mv: BookMove) {}
 
-    /// Adds the games of one part of a position's list of games. `games` contains only games that pass the filters.
+    /// Adds single games, which come from one part of a position's list of games and pass the filters.
     fn add_games(
         &mut self,
         source: &OpenIndex,
@@ -77,15 +79,15 @@ pub(super) trait Collector: Send {
         games: &PassingGames<'_>,
     );
 
-    /// Records that an index of counts (results of moves without games) does not contain the position at all. Default:
-    /// does nothing.
+    /// Records that an index of counts does not contain the position. By default, does nothing.
     fn lack(&mut self, _source: &OpenIndex) {}
 
-    /// Adds the results of another collector, which ran on another thread.
+    /// Adds the results of `other`, a collector that ran on another thread.
     fn join(&mut self, other: Self);
 }
 
-/// The games of one part of a position's list that pass the filters, including games that end in the position.
+/// The games that pass the filters in one part of a position's list of games. Includes games that end in the
+/// position.
 pub(super) struct PassingGames<'a> {
     /// The distinct moves that were played in the position in the games of this part.
     pub moves: &'a [BookMove],
@@ -94,20 +96,20 @@ pub(super) struct PassingGames<'a> {
 }
 
 impl PassingGames<'_> {
-    /// Returns the number of games that pass the filters, in one part of a position's list of games.
+    /// Returns the number of games.
     pub(super) fn len(&self) -> u64 {
         self.games.len() as u64
     }
 
-    /// Returns an iterator over the id of each game and the move that it played in the position. If a game ends in the
-    /// position, its move is [`BookMove::NONE`].
+    /// Returns an iterator over pairs of a game's id and the move that was played in the position. The move is
+    /// [`BookMove::NONE`] if the game ends there.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (u32, BookMove)> {
         let games = self.games.iter();
         games.map(|(id, number)| (*id, self.moves[*number as usize]))
     }
 
-    /// Returns an iterator over the id and the data of each game that continues from the position. `source` is the
-    /// index that contains the games.
+    /// Returns an iterator over pairs of a game's id and its data. Skips games that end in the position. `source` is
+    /// the index that contains the games.
     pub(super) fn continuing(
         &self,
         source: &OpenIndex,
@@ -117,12 +119,12 @@ impl PassingGames<'_> {
     }
 }
 
-/// Passes all games and stored results of a position that pass the filters to collectors. Returns one collector with
-/// all results.
+/// Passes all games and stored results of a position that pass the filters to collectors, and returns one
+/// collector that contains all of them.
 ///
-/// `subjects` are the keys under which the position may be stored. An index of games uses only the first one, an index
-/// of counts all of them. `new` creates an empty collector. A long list is processed on several threads, each with its
-/// own collector.
+/// `subjects` are the keys under which indexes may store the position. An index of games uses only the first key,
+/// and an index of counts may use any of them. `new` creates an empty collector. A long list is processed on
+/// several threads, each with a collector of its own.
 ///
 /// # Errors
 ///
@@ -159,11 +161,11 @@ pub(super) fn fold<C: Collector>(
     Ok(all)
 }
 
-/// Adds up all games of the sources that pass the filters, whatever positions they reached. Games whose positions are
-/// not indexed, such as rejected games, are left out.
+/// Sums up all games that pass the filters, whatever positions they reached. Skips games whose positions are not
+/// indexed, such as rejected games.
 ///
-/// `add` adds a game to a sum. The game is given as its source, the filter for this source, its id, and its variant.
-/// `join` adds two sums. The games are processed on several threads, each with its own sum.
+/// `add` adds a game to a sum. Its arguments are the sum, the index that contains the game, the filter for this
+/// index, and the id and variant of the game. `join` adds two sums. Each thread has a sum of its own.
 pub(super) fn fold_games<T: Default + Send>(
     filters: &SourceFilters<'_>,
     add: impl Fn(&mut T, &OpenIndex, &SourceFilter<'_>, u32, Variant) + Sync,
@@ -185,9 +187,9 @@ pub(super) fn fold_games<T: Default + Send>(
     sums.fold(T::default(), &join)
 }
 
-/// Calls `f` with the id and the variant of each game of the index `source` that passes the filters and whose id is in
-/// `stretch`. Skips games whose positions are not indexed, such as rejected games. `filter` is the form of the filters
-/// for `source`.
+/// Calls `f` with the id and the variant of each game of the index `source` that passes the filters and whose id
+/// lies in `stretch`. Skips games whose positions are not indexed, such as rejected games. `filter` is the part
+/// of `filters` for `source`.
 fn for_each_game(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
@@ -214,9 +216,9 @@ fn for_each_game(
     }
 }
 
-/// Passes the results of a position that pass the filter `classes` to `collector`. `source` is an index of counts. The
-/// position may be stored under any of the keys `subjects`. `split` is the greatest length of the period (all time,
-/// a year or a month) of each result.
+/// Passes the results of a position in `source`, an index of counts, to `collector`, if they pass the filter
+/// `classes`. The position may be stored under any of the keys `subjects`. `split` limits the period of each
+/// result to all time, a year or a month.
 ///
 /// # Errors
 ///
@@ -254,13 +256,12 @@ fn fold_counts(
     Ok(())
 }
 
-/// Passes the stored results by period of a position to `collector`, except results that do not pass the filter
-/// `classes`. A
-/// period is all time, a year or a month. The periods do not overlap, and are as long as `split` and the filter's
-/// range of dates allow.
+/// Passes the results that an index stores for a position, summed up by period, to `collector`, if they pass the
+/// filter `classes`. The periods (all time, a year or a month) do not overlap. They are as long as `split` and
+/// the filter's range of dates allow.
 ///
-/// `of` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`]
-/// for an index of counts. `subject` is the key of the position, and `games` is the number of its games.
+/// `of` is the prefix of the keys in the index: [`LISTS`] for an index of games, or [`COUNTS`] for an index of
+/// counts. `subject` is the key of the position, and `games` is the number of its games.
 ///
 /// # Errors
 ///
@@ -288,8 +289,8 @@ fn fold_periods(
     Ok(())
 }
 
-/// Passes `results`, the results of moves in the period `period`, to `collector`. Leaves out classes (speed and
-/// rating group) that the filter `classes` rejects. The whole period must lie in the filter's range of dates.
+/// Passes `results`, which belong to the period `period`, to `collector`. Leaves out results whose class (speed
+/// and rating group) the filter `classes` rejects. All of `period` must lie in the filter's range of dates.
 fn fold_period(
     classes: &ClassFilter,
     source: &OpenIndex,
@@ -313,9 +314,9 @@ fn fold_period(
     Ok(())
 }
 
-/// Adds the games of one list that pass the filters to the collector `all`. `stored` contains the parts of the list,
-/// which were read from the index `source`. `filters` are the filters of the query for all indexes, and `filter` is
-/// their form for `source`. `new` creates an empty collector for another thread.
+/// Adds the games of a list that pass the filters to the collector `all`. `stored` contains the parts of the list
+/// in the index `source`. `filter` is the part of `filters` for `source`. `new` creates an empty collector for
+/// another thread.
 ///
 /// # Errors
 ///
@@ -342,7 +343,7 @@ fn fold_list<C: Collector>(
         }
         Ok(())
     };
-    // Starts with the last part, because in many collections it contains the newest games.
+    // Starts with the last part, because it contains the newest games in many collections.
     if parts.len() <= FEW_PARTS {
         let mut scratch = Scratch::default();
         return (0..parts.len())
@@ -365,19 +366,19 @@ fn fold_list<C: Collector>(
     Ok(())
 }
 
-/// Buffers that are needed to filter a part of a list. They are reused for each part.
+/// Buffers for filtering one part of a list of games. They are reused for the next part.
 #[derive(Default)]
 struct Scratch {
-    /// For each game in a range of ids, whether it passes.
+    /// Whether each game in a range of ids passes.
     passes: Vec<bool>,
     /// The games of a part; the passing games are at the front.
     games: Vec<(u32, u32)>,
 }
 
 impl Scratch {
-    /// Applies `filter` to the games of `part`, a part of a position's list of games, and stores the passing games at
-    /// the front of the field `games`. Returns the number of passing games. Returns `None` if the part is malformed, or
-    /// if it contains an id that belongs to no game or is not less than `end`.
+    /// Writes the games of `part`, a part of a list of games, that pass `filter` to the front of the field `games`,
+    /// and returns their number. Returns `None` if `part` is malformed, or if it contains an id that does not exist
+    /// or is not less than `end`.
     fn select(&mut self, filter: &SourceFilter<'_>, part: &List<'_>, end: u32) -> Option<usize> {
         let first = part.first_id()?;
         let end = filter.games().min(end as usize);
@@ -400,11 +401,11 @@ impl Scratch {
     }
 }
 
-/// Selects the games of `part`, a part of a list of games, for which `passes` returns `Some(true)`. The argument of
-/// `passes` is the id of a game.
+/// Writes the games of `part`, a part of a list of games, for which `passes` returns `Some(true)` to the front of
+/// `games`, and returns their number. Each game is written as its id and the index of its move.
 ///
-/// Writes the id and the move index of each selected game to the first elements of `games`, and returns the number of
-/// selected games. Returns `None` if `part` is malformed, or if `passes` returns `None` for a game.
+/// `passes` receives the id of a game, and returns `None` if the id is invalid. Returns `None` in this case, or
+/// if `part` is malformed.
 #[inline(always)]
 fn select(
     part: &List<'_>,
@@ -413,7 +414,7 @@ fn select(
 ) -> Option<usize> {
     let mut selected = 0;
     let mut are_known = true;
-    // Branchless: whether a game passes is unpredictable, so a branch would be mispredicted often.
+    // Uses no branch, because whether a game passes is unpredictable, and a branch would often be mispredicted.
     part.for_each(|id, number| match passes(id as usize) {
         Some(passes) => {
             games[selected] = (id, number as u32);

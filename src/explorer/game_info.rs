@@ -1,4 +1,4 @@
-//! The description of a game in an answer: its id, players, date and result.
+//! Descriptions of games in answers of the explorer.
 
 use shakmaty::Color;
 
@@ -9,7 +9,7 @@ use crate::{
     position::BookMove,
 };
 
-/// A game that an answer of the explorer lists, with the move that was played in the position of the query.
+/// A game in an answer of the explorer, with the move that was played in the position of the query.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PlayedGame {
     /// The move in UCI notation, castling as king takes rook; `None` if the game ended in the position.
@@ -19,13 +19,13 @@ pub struct PlayedGame {
     pub game: GameInfo,
 }
 
-/// The description of a game in an answer: its id, players, date and result.
+/// A description of a game: its id, players, date and result.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct GameInfo {
     /// The number of the game. Games of all sources are numbered consecutively from 0.
     #[serde(skip)]
     pub number: u64,
-    /// The game's id at Lichess or, if it has none, its number with eight digits.
+    /// The game's Lichess id or, if it has none or shares it with another game, its number with eight digits.
     pub id: String,
     /// The winner, or `None` for a draw or a game without a result.
     #[serde(serialize_with = "as_color")]
@@ -49,7 +49,7 @@ pub struct GameInfo {
     pub unfinished: bool,
 }
 
-/// A player of a game: name, rating and title.
+/// A player in one game, with the name, the rating at the time and the title.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Player {
     /// The name.
@@ -61,8 +61,8 @@ pub struct Player {
     pub title: Option<String>,
 }
 
-/// Returns the description of game `number` for an answer: its id, players, result and date. The description also
-/// contains the speed, and whether the game was rated, unless `view` is [`View::Masters`].
+/// Returns a description of game `number`. It contains the speed and whether the game was rated, unless `view` is
+/// [`View::Masters`].
 pub(super) fn game_info(sources: &Sources, number: u64, view: View) -> Result<GameInfo> {
     let (source, id) = sources.locate(number)?;
     let summary = source.game(id);
@@ -98,8 +98,8 @@ pub(super) fn game_info(sources: &Sources, number: u64, view: View) -> Result<Ga
     })
 }
 
-/// Returns the descriptions of `games`. Each element of `games` is the number of a game, and the move that the game
-/// played in the position of the query.
+/// Returns the descriptions of `games`, which are pairs of a game's number and the move that was played in the
+/// position of the query.
 pub(super) fn played_games(
     sources: &Sources,
     view: View,
@@ -116,7 +116,7 @@ pub(super) fn played_games(
         .collect()
 }
 
-/// Returns `true` if `id` consists only of digits, so it is the number of a game and not a Lichess id.
+/// Returns `true` if `id` consists only of digits. Such an id is the number of a game and not a Lichess id.
 pub(super) fn is_number(id: &str) -> bool {
     id.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -1,4 +1,5 @@
-//! The games of a source in memory, stored as columns so that filters read only what they need.
+//! The games of an index in memory. They are stored in columns, so that a filter reads only the columns that it
+//! needs.
 
 use shakmaty::Color;
 
@@ -10,21 +11,21 @@ use crate::{
     position::Variant,
 };
 
-/// The data of a game that the explorer holds in memory: the date, the ratings, and the traits, such as the result and
-/// the speed.
+/// The date, the ratings and the traits of a game, which the explorer holds in memory. Traits are properties with
+/// few values, such as the result and the speed.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct GameSummary {
-    /// The date as a number of [`super::dates`], ascending with time.
+    /// The date number (see [`super::dates`]), which grows with time.
     pub date: u32,
     pub elo: [u16; 2],
     pub traits: Traits,
 }
 
-/// The number that is used as the rating group of games without a known rating. It follows the numbers of all rating
+/// The rating group number of games without a known rating. It is the next number after those of the rating
 /// groups.
 pub(super) const UNRATED: usize = RatingGroup::COUNT;
 
-/// The traits of a game that filters test: result, speed, mode and rating group.
+/// The traits of a game that filters can test.
 pub(super) struct TraitValues {
     pub result: GameResult,
     pub speed: Speed,
@@ -42,7 +43,7 @@ pub(super) struct TraitValues {
 pub(super) struct Traits(u16);
 
 impl Traits {
-    /// The number of different values of the low 10 bits, which are the bits that filters test.
+    /// The number of different values of the low 10 bits. Filters test only these bits.
     pub(super) const COUNT: usize = 1 << 10;
 
     fn new(row: &GameRow) -> Traits {
@@ -61,19 +62,20 @@ impl Traits {
         )
     }
 
-    /// Returns an iterator over the traits that each number below [`COUNT`](Traits::COUNT) encodes, in ascending order
-    /// of numbers. The item is `None` if a number encodes no traits.
+    /// Returns an iterator over the traits that the numbers from 0 to [`COUNT`](Traits::COUNT) - 1 encode, in this
+    /// order. The item is `None` for a number that encodes no valid traits.
     pub(super) fn all() -> impl Iterator<Item = Option<TraitValues>> {
         (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
     }
 
-    /// Returns the low 10 bits, which are the bits that filters test. The result is less than [`COUNT`](Traits::COUNT).
+    /// Returns the low 10 bits, which encode the traits that filters can test. They are an index for tables of length
+    /// [`COUNT`](Traits::COUNT).
     #[inline]
     pub(super) fn number(self) -> usize {
         usize::from(self.0) % Traits::COUNT
     }
 
-    /// Returns `true` if the positions of the game are in the index.
+    /// Returns `true` if the positions of the game are indexed, so that the game counts in answers.
     pub(super) fn counts(self) -> bool {
         self.0 >> 10 & 1 == 1
     }
@@ -90,7 +92,7 @@ impl Traits {
         usize::from(self.0 >> 2 & 7)
     }
 
-    /// Returns the number of the game's rating group, or [`UNRATED`] if no rating is known.
+    /// Returns the number of the game's rating group, or [`UNRATED`] if both ratings are unknown.
     #[inline]
     pub(super) fn group(self) -> usize {
         usize::from(self.0 >> 6 & 15)
@@ -141,14 +143,14 @@ impl GameSummary {
         self.traits.winner()
     }
 
-    /// Returns the speed of the game, and its mode: rated or casual.
+    /// Returns the speed of the game and its mode, which is rated or casual.
     pub(super) fn speed_and_mode(&self) -> (Speed, Mode) {
         let asked = self.traits.parts().expect("the traits were made of these");
         (asked.speed, asked.mode)
     }
 
     /// Returns the last day on which the game may have been played, as a date number. Returns `u32::MAX` if only the
-    /// first day of the event is known, because the game may have been played any time later.
+    /// date on which the event began is known, because the game may have been played at any later time.
     pub(super) fn last_day(&self) -> u32 {
         match self.traits.0 >> 15 {
             0 => latest(self.date),
@@ -166,13 +168,14 @@ impl GameSummary {
         (self.date >> 9) as u16
     }
 
-    /// Returns the month in which the game was played. The month, or the month and the year, may be unknown.
+    /// Returns the year and month of the game. Parts that are unknown are 0.
     #[inline]
     pub(super) fn month(&self) -> Month {
         Month::new(self.year(), (self.date >> 5 & 15) as u8).unwrap_or_default()
     }
 
-    /// Returns twice the mean of the players' known ratings, or 0 if both ratings are unknown.
+    /// Returns twice the mean of the players' known ratings, which is an integer. Returns 0 if both ratings are
+    /// unknown.
     #[inline]
     pub(super) fn doubled_rating(&self) -> u32 {
         doubled_mean(self.elo)
@@ -184,11 +187,11 @@ impl GameSummary {
     }
 }
 
-/// The games of an index in memory, stored as columns of equal length that are indexed by game id. A game takes 34
-/// bytes.
+/// The games of an index in memory. Each property is stored in a column that is indexed by game id. A game takes
+/// 34 bytes.
 #[derive(Default, Debug)]
 pub(super) struct GameColumns {
-    /// The dates, in the form of [`GameSummary::date`].
+    /// The date numbers (see [`GameSummary::date`]).
     pub dates: Vec<u32>,
     pub elo: Vec<[u16; 2]>,
     pub traits: Vec<Traits>,
@@ -198,12 +201,12 @@ pub(super) struct GameColumns {
     /// The numbers of the names of White and Black.
     pub players: Vec<[u32; 2]>,
     pub events: Vec<u32>,
-    /// The Lichess ids or fingerprints of final positions, in the form of [`GameRow::own_number`].
+    /// The Lichess ids or fingerprints of final positions, encoded as by [`GameRow::own_number`].
     own_numbers: Vec<[u8; 6]>,
 }
 
 impl GameColumns {
-    /// Creates empty columns with capacity for `games` games.
+    /// Creates empty columns with capacity for at least `games` games.
     pub(super) fn with_capacity(games: usize) -> GameColumns {
         let mut all = GameColumns::default();
         all.dates.reserve_exact(games);
@@ -238,7 +241,7 @@ impl GameColumns {
         self.dates.len()
     }
 
-    /// Returns the data of game `id`, or `None` if no game has this id.
+    /// Returns the summary of game `id`, or `None` if no game has this id.
     #[inline]
     pub(super) fn get(&self, id: u32) -> Option<GameSummary> {
         let at = id as usize;
@@ -249,16 +252,16 @@ impl GameColumns {
         })
     }
 
-    /// Returns a number that distinguishes game `id` from other games of the same players on the same day. This is the
-    /// number of the game's Lichess id, or a fingerprint of its final position if it has no Lichess id. Returns 0 if
-    /// neither is known.
+    /// Returns a number that distinguishes game `id` from other games of the same players on the same day: the
+    /// encoded Lichess id or, if the game has none, a fingerprint of its final position. Returns 0 if both are
+    /// unknown.
     pub(super) fn own_number(&self, id: u32) -> u64 {
         let mut bytes = [0; 8];
         bytes[..6].copy_from_slice(&self.own_numbers[id as usize]);
         u64::from_le_bytes(bytes)
     }
 
-    /// Returns the Lichess id of game `id`, or `None` if it has none.
+    /// Returns the Lichess id of game `id`, or `None` if the game has none.
     pub(super) fn site_id(&self, id: u32) -> Option<SiteId> {
         SiteId::of_number(self.own_number(id))
     }

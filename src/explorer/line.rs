@@ -1,4 +1,4 @@
-//! The position of a query, and the moves that led to it.
+//! Lines of play, which give queries their position and the moves that led to it.
 
 use shakmaty::{Move, Position, uci::UciMove, variant::VariantPosition};
 
@@ -18,12 +18,12 @@ pub struct Line {
 }
 
 impl Line {
-    /// Creates a line without moves at the starting position of a variant.
+    /// Creates a line without moves that begins in the starting position of `variant`.
     pub fn start(variant: Variant) -> Line {
         Line::at(variant, variant.start())
     }
 
-    /// Creates a line without moves at the position `pos` of a variant.
+    /// Creates a line without moves that begins in the position `pos`.
     pub fn at(variant: Variant, pos: VariantPosition) -> Line {
         Line {
             variant,
@@ -32,11 +32,11 @@ impl Line {
         }
     }
 
-    /// Parses a starting position and moves.
+    /// Parses a line of play from a starting position and its moves.
     ///
-    /// `fen` is a FEN or EPD whose fields are separated by underscores or blanks, or `None` for the starting position
-    /// of the variant. `play` contains moves in UCI notation or SAN, separated by commas or blanks. Castling may be
-    /// written as two steps of the king or as the king capturing its own rook.
+    /// `fen` is a FEN or EPD whose fields are separated by underscores or blanks. If it is `None`, the line begins in
+    /// the starting position of the variant. `play` contains moves in UCI notation or SAN, separated by commas or
+    /// blanks. Castling may be written as two steps of the king or as the king capturing its own rook.
     ///
     /// # Errors
     ///
@@ -92,14 +92,14 @@ impl Line {
         &self.positions
     }
 
-    /// Returns the key under which an index of games stores the list of games that reached the line's last position.
+    /// Returns the key of the list of games that reached the line's last position, in an index of games.
     pub(super) fn subject(&self) -> ListKey {
         let identity = Keyed::new(self.position().clone()).identity();
         ListKey::position(self.variant, identity)
     }
 
-    /// Returns the keys under which the line's last position may be stored. An index of games uses only the first key.
-    /// An index of counts may use all keys, because it stores positions by Polyglot key.
+    /// Returns the keys under which an index may store the line's last position. An index of games uses only the
+    /// first key. An index of counts may use any of them, because it identifies positions by their Polyglot keys.
     pub(super) fn subjects(&self) -> Vec<ListKey> {
         let pos = Keyed::new(self.position().clone());
         let identities = pos.exact_identities();
@@ -108,16 +108,17 @@ impl Line {
             .collect()
     }
 
-    /// Returns the opening of the last position of the line that has a name, or `None` if no position has one.
+    /// Returns the opening of the line: the name of its last position that has one. Returns `None` if no position of
+    /// the line has a name.
     pub fn opening(&self) -> Option<Opening> {
         self.positions.iter().rev().find_map(openings::name_of)
     }
 
-    /// Returns the number of moves after which this line reaches the last position of `other`. Returns `None` if it
-    /// does not reach that position.
+    /// Returns the number of moves after which this line reaches the last position of `other`, or `None` if this line
+    /// does not reach it.
     ///
-    /// If this line begins with all moves of `other`, the result is the number of these moves. Otherwise, the result
-    /// belongs to the last occurrence of the position in this line.
+    /// If this line begins with all moves of `other`, returns the number of these moves. If the position occurs more
+    /// than once otherwise, returns the number of moves before its last occurrence.
     pub fn ply_of(&self, other: &Line) -> Option<usize> {
         let key = |pos: &VariantPosition| Keyed::new(pos.clone()).identity();
         let is_same = |pos| self.variant == other.variant && key(pos) == key(other.position());

@@ -1,5 +1,5 @@
-//! Lists of the games of a position. Only a window of a list is in memory at a time, and the games of a match can be
-//! folded into one entry.
+//! Lists of the games that reached a position. Only a section of a list is in memory at a time. The games of a
+//! match can be folded into one entry.
 
 use std::{collections::BTreeSet, iter};
 
@@ -18,40 +18,41 @@ use super::{
 };
 use crate::{error::Result, index::store::Best, position::BookMove};
 
-/// The greatest number of games of a list that are in memory at a time. If more are needed, the list is read in windows
-/// of this length, and all games of the position are ranked again for each window.
+/// The maximum number of games of a list that are in memory at a time. A longer page is read in several passes
+/// over the games of the position, each of which finds the next `WINDOW` games.
 const WINDOW: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
-/// The entry of a match (games of the same players at the same event) in a list of games: the number of its first game,
-/// the move that this game played, and the number of further games of the match.
+/// The entry of a match in a list of games: the number of its first game, the move that was played in this game,
+/// and the number of further games. A match is all games of the same players at the same event.
 type MatchEntry = (u64, BookMove, u64);
 
-/// A game in a list of games, with its move, date, event and length.
+/// A game in a list of games that reached a position, with its date, event and length.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ListedGame {
     /// The game, with the move that was played in the position.
     #[serde(flatten)]
     pub played: PlayedGame,
-    /// The date of the game: `2006-01-02`, or `2006-01` or `2006` if the rest is unknown.
+    /// The date: `2006-01-02`, or `2006-01` or `2006` if the rest is unknown.
     pub date: Option<String>,
     /// The name of the event.
     pub event: Option<String>,
-    /// The ECO code that the game itself states.
+    /// The ECO code in the tags of the game.
     pub eco: Option<String>,
     /// The number of half-moves of the game, at most 65535.
     pub plies: u16,
-    /// The number of duplicates of this game that are not listed because only one game of each group of duplicates is.
+    /// The number of duplicates of this game that the list leaves out because the query counts duplicates once.
     pub copies: usize,
-    /// The other games of the same match. `Some` only if the list contains just the first game of each match.
+    /// The number of other games of the same match. `Some` only if the list shows just one game of each match, and
+    /// there are others.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub of_match: Option<MatchGames>,
 }
 
-/// The size of a match (the games of two players at one event) in a list of games that shows only the first game of
-/// each match.
+/// The number of games of a match that a list does not show, because it shows only the first game of each match.
+/// A match is all games of two players at one event.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MatchGames {
-    /// The number of these games that pass the filters.
+    /// The number of further games of the match that pass the filters.
     pub more: u64,
 }
 
@@ -66,7 +67,7 @@ pub struct GameList {
     pub games: Vec<ListedGame>,
 }
 
-/// Returns one page of the list of games that reached a position; implements
+/// Returns one page of the list of games that reached a position. Implements
 /// [`Explorer::games`](super::Explorer::games).
 ///
 /// # Errors
@@ -74,7 +75,7 @@ pub struct GameList {
 /// Returns an error if an index is damaged, if the selected source does not exist, or if no source contains games.
 pub(super) fn list(sources: &Sources, query: &Query, page: &Page) -> Result<GameList> {
     let filters = sources.filters_of_games(&query.filters)?;
-    // One more game tells whether there is another page.
+    // Requests one more game, to find out whether there is another page.
     let longer = &Page {
         limit: page.limit.saturating_add(1),
         ..*page
@@ -107,8 +108,8 @@ pub(super) fn list(sources: &Sources, query: &Query, page: &Page) -> Result<Game
     })
 }
 
-/// Adds details such as date and event to a game of a list. `more` is the number of further games of the same match. It
-/// is `None` if these games have entries of their own, or if there are none.
+/// Adds details such as the date and the event to `played`, a game in a list. `more` is the number of further
+/// games of the same match, or `None` if there are none or if they have entries of their own.
 pub(super) fn with_details(
     sources: &Sources,
     filters: &SourceFilters<'_>,
@@ -131,12 +132,12 @@ pub(super) fn with_details(
     })
 }
 
-/// Returns the number of games in the whole list, and an iterator over the games on `page`. Each item is the number of
-/// a game, and the move that the game played in the position of the query.
+/// Returns the number of games in the whole list, and an iterator over the games on `page`. The items are pairs
+/// of a game's number and the move that was played in the position of the query.
 ///
 /// # Errors
 ///
-/// Returns an error if an index is damaged. If the damage is found only later, the iterator returns the error.
+/// Returns an error if an index is damaged. The iterator returns an error if the damage is found later.
 pub(super) fn numbers<'a>(
     filters: SourceFilters<'a>,
     query: &'a Query,
@@ -186,8 +187,8 @@ pub(super) fn numbers<'a>(
     Ok((total, games))
 }
 
-/// Returns the number of a game from `ranked`, the second field of its [`Rank`]. If the list is sorted by game number,
-/// this field contains the inverted number.
+/// Returns the number of a game. `ranked` is the second field of the game's [`Rank`]: the number itself or, if
+/// the list is sorted by number, its complement.
 fn number_of(ranked: u64, sort: Sort) -> u64 {
     match sort {
         Sort::Id => u64::MAX - ranked,
@@ -195,10 +196,11 @@ fn number_of(ranked: u64, sort: Sort) -> u64 {
     }
 }
 
-/// Collects the highest-ranked games of a position, for a list of games. The rank of a game is a sort key.
+/// Collects the games of a position that come first in a list. The list is sorted by [`Rank`] in descending
+/// order.
 struct RankedGames {
     sort: Sort,
-    /// If given, only games that rank below it are collected.
+    /// If given, only games with a lower rank are collected.
     after: Option<Rank>,
     /// The number of all passing games.
     total: u64,
@@ -206,8 +208,8 @@ struct RankedGames {
 }
 
 impl RankedGames {
-    /// Creates a collector of the `wanted` highest-ranked games in the order `sort`. If `after` is given, only games
-    /// that rank lower than `after` are collected.
+    /// Creates a collector of the `wanted` games with the highest ranks in the order `sort`. If `after` is given,
+    /// only games with a lower rank than `after` are collected.
     fn new(sort: Sort, wanted: usize, after: Option<Rank>) -> RankedGames {
         RankedGames {
             sort,
@@ -235,7 +237,7 @@ impl Collector for RankedGames {
                 best.offer(rank);
             }
         };
-        // Offers games that probably rank high first, so that few of them are replaced.
+        // Offers games that are likely to rank high first, so that few of them are replaced.
         match sort {
             Sort::Id => passing.iter().for_each(offer),
             Sort::Recent | Sort::Rating => passing.iter().rev().for_each(offer),
@@ -248,8 +250,8 @@ impl Collector for RankedGames {
     }
 }
 
-/// Returns the rank of a game in a list that is sorted by `sort`. `id` is the id of the game in `source`, and `mv` is
-/// the move that the game played.
+/// Returns the rank (sort key) of a game in a list with the order `sort`. `id` is the id of the game in `source`,
+/// and `mv` is the move that was played in the position.
 #[inline]
 fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> Rank {
     let summary = source.game(id);
@@ -261,15 +263,14 @@ fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> Rank {
     }
 }
 
-/// Returns the rank of a game in a list that is sorted by game number: the lower the number, the higher the rank. `mv`,
-/// the move that was played in the position, is a part of every rank but does not affect this order.
+/// Returns the rank (sort key) of a game in a list that is sorted by game number in ascending order. `mv`, the
+/// move that was played in the position, is part of the rank but does not affect the order.
 fn by_number(number: u64, mv: BookMove) -> Rank {
     (0, u64::MAX - number, mv)
 }
 
-/// Returns one page of a list of games in which each match, the games of two players at one event, has one entry.
-/// Returns the number of all games that pass the filters, and the entries on the page. `duplicates` are the groups of
-/// equal games, of which only one counts if the query says so.
+/// Returns the number of all games that pass the filters, and one page of a list with one entry for each match. A
+/// match is all games of two players at one event in one year, identified by [`DuplicateGroups::match_hash`].
 fn folded(
     duplicates: &DuplicateGroups,
     filters: &SourceFilters<'_>,
@@ -295,10 +296,10 @@ fn folded(
     Ok((total, ranks.into_iter().map(first).collect()))
 }
 
-/// Counts the games of each match (games of the same players at the same event) in a given set of matches.
+/// Counts the games of certain matches. A match is all games of two players at one event.
 struct MatchSizes<'a> {
     duplicates: &'a DuplicateGroups,
-    /// The number of games of each match, by the hash of the match.
+    /// The number of games of each match, keyed by the hash of the match.
     games: FxHashMap<u64, u64>,
 }
 
@@ -324,8 +325,8 @@ impl Collector for MatchSizes<'_> {
     }
 }
 
-/// Collects the first games of a game list that shows one game for each match (games of the same players at the same
-/// event). Keeps the `wanted` highest-ranked matches, each with its highest-ranked game.
+/// Collects the first entries of a list that shows one game for each match. Keeps the `wanted` matches that rank
+/// highest, each with its highest-ranked game. A match is all games of two players at one event.
 struct FirstGames<'a> {
     duplicates: &'a DuplicateGroups,
     sort: Sort,
@@ -348,8 +349,8 @@ impl<'a> FirstGames<'a> {
         }
     }
 
-    /// Adds a game with the rank `rank`. `key` returns a hash that is the same for all games of a match, which are the
-    /// games of two players at one event. It is called only if the rank is high enough for the game to be kept.
+    /// Adds a game. `rank` is the sort key of the game in the list. `key` returns the hash of the game's match, and
+    /// is called only if the rank is high enough for the game to be kept.
     fn offer(&mut self, rank: Rank, key: impl FnOnce() -> u64) {
         let is_full = self.ranks.len() == self.wanted;
         if is_full && self.ranks.first().is_none_or(|last| rank < last.0) {

@@ -1,4 +1,5 @@
-//! A source of the explorer: an open index. Its games are in memory; its names and lists are read when they are needed.
+//! The open indexes of an explorer, which are its sources. The data of all games is held in memory. Names and
+//! lists of games are read from the file when they are needed.
 
 use std::{fs, path::Path, time::SystemTime};
 
@@ -16,8 +17,8 @@ use crate::{
     pgn::{NameMatch, folded},
 };
 
-/// A source of an explorer: an open index, with the data of its games in memory (34 bytes each). An index of counts has
-/// no games.
+/// An open index of an explorer, with the data of its games in memory. It contains either games, at 34 bytes
+/// each, or counts, which are sums of results without games.
 #[derive(Debug)]
 pub(super) struct OpenIndex {
     pub name: String,
@@ -27,7 +28,7 @@ pub(super) struct OpenIndex {
     pub counted: Option<CountedContents>,
     /// The modification time of the directory, if the file system has one.
     pub changed: Option<SystemTime>,
-    /// The number of the first game: the sum of the games of the sources before it.
+    /// The number of the first game, which is the total number of games in the preceding indexes.
     pub first: u64,
     pub rows: GameColumns,
 }
@@ -52,7 +53,7 @@ impl OpenIndex {
                 "this index was made with --leveldb for front-ends: make an explorer's index with make-book --explorer",
             )
         })?;
-        // Bounds the allocation, because a damaged index may claim any number of games.
+        // Bounds the initial allocation, because a damaged index may claim any number of games.
         let likely = (index.game_count() as usize).min(1 << 24);
         let mut rows = GameColumns::with_capacity(likely);
         for number in 0..index.game_count().div_ceil(ROWS) {
@@ -71,8 +72,8 @@ impl OpenIndex {
         })
     }
 
-    /// Returns the number of games from which the index was made, including games whose positions are not indexed.
-    /// Returns `None` if it has counts of another program that do not state the number.
+    /// Returns the number of games from which the index was built, including games whose positions are not indexed.
+    /// Returns `None` if the index contains counts that another program made without stating this number.
     pub(super) fn counted_games(&self) -> Option<u64> {
         match &self.counted {
             Some(counted) => counted.games,
@@ -80,32 +81,32 @@ impl OpenIndex {
         }
     }
 
-    /// Returns the number of games whose positions are not indexed, because the games were rejected or did not pass a
-    /// filter.
+    /// Returns the number of games whose positions are not indexed. These games were rejected, or did not pass a
+    /// filter when the index was built.
     pub(super) fn not_counted(&self) -> u64 {
         let ids = 0..self.games() as u32;
         ids.filter(|id| !self.game(*id).traits.counts()).count() as u64
     }
 
-    /// Returns the minimum number of counted moves in a position: positions with fewer moves were removed from the
+    /// Returns the minimum number of counted moves in a position. Positions with fewer moves were removed from the
     /// counts. Returns `None` if no position was removed.
     pub(super) fn min_game(&self) -> Option<u64> {
         let counted = self.counted.as_ref()?;
         Some(counted.min_game).filter(|fewest| *fewest > 1)
     }
 
-    /// Returns the number of half-moves after which counting stopped in each game. Returns `None` if all half-moves
-    /// were counted.
+    /// Returns the number of half-moves of each game that were counted. Returns `None` if all half-moves were
+    /// counted.
     pub(super) fn max_ply(&self) -> Option<usize> {
         self.contents.max_ply
     }
 
-    /// Returns the number of games in the index, which is 0 for an index of counts.
+    /// Returns the number of games in the index. An index of counts contains no games.
     pub(super) fn games(&self) -> u64 {
         self.rows.len() as u64
     }
 
-    /// Returns the data of game `id`.
+    /// Returns the summary of game `id`.
     ///
     /// # Panics
     ///
@@ -115,13 +116,13 @@ impl OpenIndex {
         self.rows.get(id).expect("the source has the game")
     }
 
-    /// Returns the player or event name with the number `number`.
+    /// Returns the name with the number `number`, which is the name of a player or an event.
     pub(super) fn name(&self, number: u32) -> Result<String> {
         self.index.name(number).map(String::from)
     }
 
-    /// Returns the numbers of all player and event names that match `name`, in ascending order. `how` says whether a
-    /// name must match as a whole, or only in part.
+    /// Returns the numbers of all names of players and events that match `name`, in ascending order. `how` says
+    /// whether the whole name must match, or only a part of it.
     pub(super) fn numbers_of(&self, name: &str, how: NameMatch) -> Result<Vec<u32>> {
         let wanted = folded(name);
         if how == NameMatch::Part {
@@ -143,13 +144,13 @@ impl OpenIndex {
         Ok(numbers)
     }
 
-    /// Calls `f` with the number and the text of every player and event name, in ascending order of numbers.
+    /// Calls `f` with the number and the text of each name of a player or an event, in ascending order of numbers.
     pub(super) fn for_each_name(&self, f: impl FnMut(u32, &str)) -> Result<()> {
         self.index.for_each_name(f)
     }
 
-    /// Returns the results of the moves in the position with the key `subject`. Returns `None` if the index does not
-    /// contain the position, or if it is an index of games, which stores games instead of results.
+    /// Returns the counts of the position with the key `subject`: the results of its moves. Returns `None` if the
+    /// index does not contain the position, or if it contains games instead of counts.
     pub(super) fn counts(&self, subject: ListKey) -> Result<Option<CountedList>> {
         match &self.counted {
             Some(counted) => self.index.counted_list(counted.paging(), subject),
@@ -157,14 +158,15 @@ impl OpenIndex {
         }
     }
 
-    /// Finds the location of a list in the index. The key `subject` identifies the list: the games of a position,
-    /// player or Lichess id, or the numbers of a name.
+    /// Finds the location of a list in the index. The key `subject` identifies the list. It can be a list of the
+    /// games of a position, a player or a Lichess id, or a list of the numbers of a name.
     pub(super) fn find_list(&self, subject: ListKey) -> Result<ListLocation> {
         self.index.find_list(self.contents.paging, subject)
     }
 
-    /// Calls `f` with the key and the list of each list in a page, in ascending order of keys. A page is an entry of
-    /// the index that contains several lists. `any` is any key that belongs to the page.
+    /// Calls `f` for each list in a page, in ascending order of keys. The arguments of `f` are the key of the list
+    /// and the list itself. A page is an entry of the index that contains several lists; `any` is any key that
+    /// belongs to it.
     pub(super) fn for_each_list(
         &self,
         any: ListKey,
@@ -173,14 +175,14 @@ impl OpenIndex {
         self.index.for_each_list(self.contents.paging, any, f)
     }
 
-    /// Reads the list of games with the key `subject`, and returns its parts. `location` is the location of the list,
-    /// which [`find_list`](OpenIndex::find_list) returned.
+    /// Reads the parts of the list of games with the key `subject`. `location` is the location of the list, as
+    /// returned by [`find_list`](OpenIndex::find_list).
     pub(super) fn list(&self, subject: ListKey, location: ListLocation) -> Result<Vec<StoredPart>> {
         self.index.list(subject, location)
     }
 
-    /// Returns the ids of the games in the list with the key `subject`, such as the list of a player or of a position,
-    /// in ascending order. Returns no ids if the index has no such list.
+    /// Returns the elements of the list with the key `subject` in ascending order: the ids of games, or the numbers
+    /// of names. Returns an empty vector if the index does not contain such a list.
     pub(super) fn listed(&self, subject: ListKey) -> Result<Vec<u32>> {
         self.index.listed(self.contents.paging, subject)
     }

@@ -1,5 +1,5 @@
-//! The openings of the games of a position, with their results: which openings cost a player points, and which gain
-//! them.
+//! Tables of the openings of the games that reached a position. They show which openings gain and which cost a
+//! player points.
 
 use std::{cmp::Reverse, collections::BTreeMap, ops::AddAssign};
 
@@ -19,43 +19,44 @@ use super::{
 };
 use crate::{error::Result, openings::OpeningNumber};
 
-/// The quantile of the standard normal distribution from which an 80 percent range is calculated. On each side of the
-/// range, 10 percent of the values are outside.
+/// The 90 % quantile of the standard normal distribution. An 80 % confidence interval has 10 % of the values on
+/// each side.
 const QUANTILE: f64 = 1.2816;
 
-/// The number of imaginary games with the average score that are added to the games of an opening before the confidence
-/// interval of its score is calculated. They keep the interval of an opening with few games from being too narrow.
+/// The number of imaginary games with the average score that are added to the games of an opening to calculate
+/// the confidence interval of its score. Without them, the interval of an opening with few games would be too
+/// narrow.
 const ADDED_GAMES: f64 = 2.0;
 
-/// The least variance of a game's result that is used to calculate the range of a score. It prevents a range of width
-/// zero if a few games have equal results.
+/// The minimum variance of a game's result. Without it, the confidence interval of a score would have the width
+/// zero if all results are equal.
 const LEAST_VARIANCE: f64 = 0.02;
 
 /// The openings of the games that reached a position, grouped by family.
 ///
-/// The last named position that a game reaches determines its opening. Scores are the scores of the player whom the
-/// filters name. If the filters name no player, they are White's scores. Unfinished games do not affect scores.
+/// The opening of a game is the name of the last position in the game that has one. Scores are those of the
+/// player whom the filters name or, if they name no player, of White. Unfinished games do not affect scores.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct OpeningTable {
     /// The games that reached the position and pass the filters, including games that end there.
     #[serde(flatten)]
     pub results: GameResults,
-    /// The number of games that reach no named position.
+    /// The number of games that reached no position with a name.
     pub unnamed: u64,
     /// The average score in percent in all games that pass the filters, whatever positions they reached. `None` if no
     /// such game has a result.
     pub average_score: Option<f64>,
-    /// The families: if the filters name a player, the one with the most points lost comes first, otherwise the one
-    /// with the most games.
+    /// The families of openings. If the filters name a player, they are sorted by the points that the player lost,
+    /// otherwise by the number of games, in descending order.
     pub families: Vec<OpeningRow>,
 }
 
-/// The games of an opening, or of a family of openings, with their results and score.
+/// A row of an [`OpeningTable`]: the results of the games of one opening, or of a family of openings.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct OpeningRow {
     /// The name.
     pub name: &'static str,
-    /// The lowest and the highest ECO code of the opening's positions that were the last named position of a game.
+    /// The lowest and the highest ECO code of the games' openings.
     pub eco: [&'static str; 2],
     /// The number of games, including unfinished games.
     pub games: u64,
@@ -68,19 +69,19 @@ pub struct OpeningRow {
     /// The number of games without a result.
     #[serde(skip_serializing_if = "is_zero")]
     pub unfinished: u64,
-    /// The number of games that the player won, or White if the filters name no player.
+    /// The number of games that the player won or, if the filters name no player, White.
     pub wins: u64,
-    /// The number of games that the player lost, or White if the filters name no player.
+    /// The number of games that the player lost or, if the filters name no player, White.
     pub losses: u64,
     /// The score in percent, or `None` if no game has a result.
     pub score: Option<f64>,
-    /// The range that contains the true score with a probability of about 80 %, in percent.
+    /// The 80 % confidence interval of the score, in percent. `None` if no game has a result.
     pub score_range: Option<[f64; 2]>,
-    /// The player's points minus the points that the average score would give; `None` if the filters name no player.
-    /// The average is that of the games with the same color, among all games that pass the filters.
+    /// The points that the player won above the average; negative if the player lost points. `None` if the filters
+    /// name no player. The average is the player's score with the same color in all games that pass the filters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points: Option<f64>,
-    /// The score in percent that the player's averages with both colors would give in these games.
+    /// The player's expected score in percent, calculated from the player's averages with each color.
     #[serde(skip)]
     pub expected_score: Option<f64>,
     /// The mean rating of the player's opponents, or `None` if the filters name no player or no rating is known.
@@ -95,30 +96,30 @@ pub struct OpeningRow {
     pub rating: Option<u64>,
     /// The date of the newest game: `2006-01-02`, or only its known parts. `None` if no date is known.
     pub last_played: Option<String>,
-    /// The moves that usually lead to the opening, in UCI notation with castling as king takes rook. For a family they
-    /// lead to the position that has the name of the family, if there is one.
+    /// The moves that usually lead to the opening, in UCI notation with castling as king takes rook. For a family,
+    /// they lead to the position that has the name of the family, if one has it.
     pub line: Vec<String>,
-    /// The number of games that pass the filters and reached the position after `line`, by any order of moves. They may
-    /// have become other openings afterwards.
+    /// The number of games that pass the filters and reached the position after `line`, by any order of moves. Some
+    /// of these games belong to other openings, because they reached a later position with a name.
     pub line_games: u64,
-    /// The openings of a family, in the order of families. Empty for a single opening.
+    /// The openings of a family, sorted like the families. Empty for a single opening.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variations: Vec<OpeningRow>,
 }
 
 impl OpeningRow {
-    /// Returns the number of games with a result.
+    /// Returns the number of finished games, which are the games with a result.
     pub fn finished(&self) -> u64 {
         self.white + self.draws + self.black
     }
 }
 
-/// The results and ratings of the games of an opening, which are added up game by game.
+/// The sums of the results and ratings in the games of an opening.
 #[derive(Copy, Clone, Default)]
 struct OpeningTally {
     results: ResultSum,
     player: PlayerTally,
-    /// The numbers of games with a result by the color of the player, indexed by `Color as usize`.
+    /// The numbers of finished games, indexed by the color of the player (`Color as usize`).
     finished: [u64; 2],
     /// The known ratings of both players.
     ratings: RatingSum,
@@ -134,12 +135,12 @@ impl OpeningTally {
         }
     }
 
-    /// Returns the player's points in all games of the opening, in half points.
+    /// Returns the player's score in all games of the opening, in half points.
     fn half_points(&self) -> u64 {
         2 * self.player.wins + self.results.draws()
     }
 
-    /// Returns the number of games with a result.
+    /// Returns the number of finished games.
     fn finished(&self) -> u64 {
         self.finished.iter().sum()
     }
@@ -156,8 +157,8 @@ impl AddAssign for OpeningTally {
     }
 }
 
-/// The player's points, in half points, and the number of finished games. Both are arrays that are indexed by the
-/// player's color (`Color as usize`).
+/// The player's total score in half points and the number of finished games, each indexed by the player's color
+/// (`Color as usize`).
 #[derive(Copy, Clone, Default)]
 struct Average {
     half_points: [u64; 2],
@@ -165,8 +166,7 @@ struct Average {
 }
 
 impl Average {
-    /// Adds the points of a game to the average of the player. `player` is the player's color. Unfinished games are
-    /// ignored.
+    /// Adds a game in which the player has the color `player`. Does nothing if the game is unfinished.
     fn add(&mut self, summary: &GameSummary, player: Color) {
         if summary.has_result() {
             self.finished[player as usize] += 1;
@@ -185,8 +185,8 @@ impl Average {
         }
     }
 
-    /// Returns the number of points that the player would have scored in some games with the player's average score.
-    /// `finished` contains the numbers of these games, with White and with Black. Each color has an average of its own.
+    /// Returns the expected score of the player in points, if the player scores the average of each color. `finished`
+    /// is the number of finished games, indexed by the player's color.
     fn expected(&self, finished: [u64; 2]) -> f64 {
         let of_color = |color: usize| match self.finished[color] {
             0 => 0.0,
@@ -196,8 +196,8 @@ impl Average {
     }
 }
 
-/// Collects the games of each opening. There is one tally (the sums of the results and ratings) for each opening,
-/// indexed by the number of the opening.
+/// Sums up the results and ratings of the games of each opening. `tallies` is indexed by the number of the
+/// opening.
 struct OpeningTallies {
     tallies: Vec<OpeningTally>,
     of_player: bool,
@@ -233,8 +233,8 @@ impl Collector for OpeningTallies {
     }
 }
 
-/// Returns the color that the player whom the query names has in the game `id`. `of_player` must be `false` if the
-/// query names no player; then the result is White.
+/// Returns the color of the player whom the query names, in game `id`. Returns White if `of_player` is `false`,
+/// which means that the query names no player.
 fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
     match of_player {
         true => filter.player_of(id as usize),
@@ -242,7 +242,7 @@ fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
     }
 }
 
-/// Returns the openings of the games that reached a position; implements
+/// Returns the openings of the games that reached a position. Implements
 /// [`Explorer::openings`](super::Explorer::openings).
 pub(super) fn opening_table(
     sources: &Sources,
@@ -279,9 +279,9 @@ pub(super) fn opening_table(
     })
 }
 
-/// Returns the player's points and number of games in all games that pass the filters and have the variant of `line`.
-/// The positions that the games reached do not matter. If `of_player` is `false`, because the query names no player, the
-/// player is White.
+/// Returns the player's total score in all games that pass the filters and have the variant of `line`, whatever
+/// positions they reached. If `of_player` is `false`, because the query names no player, returns the score of
+/// White.
 fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Average {
     let add = |sum: &mut Average, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
         if variant == line.variant() {
@@ -291,18 +291,18 @@ fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Aver
     fold_games(filters, add, Average::joined)
 }
 
-/// Builds the rows of an [`OpeningTable`], which lists openings with the results of their games.
+/// Builds the rows of an [`OpeningTable`].
 struct OpeningRows<'a> {
     filters: &'a SourceFilters<'a>,
     line: &'a Line,
-    /// The games of each opening number.
+    /// The games of each opening, indexed by its number.
     tallies: &'a [OpeningTally],
     average: Average,
     of_player: bool,
 }
 
 impl OpeningRows<'_> {
-    /// Returns the row of each family of openings that has games. A row contains the rows of the family's variations.
+    /// Returns the row of each family of openings that has games. The row contains a row for each variation.
     fn families(&self) -> Result<Vec<OpeningRow>> {
         let mut families: BTreeMap<&str, BTreeMap<&str, Vec<OpeningNumber>>> = BTreeMap::new();
         for (number, opening) in OpeningNumber::all() {
@@ -344,16 +344,16 @@ impl OpeningRows<'_> {
         &self.tallies[number.number()]
     }
 
-    /// Returns the opening number in `numbers` that has the most games. If several have equally many, returns the first
-    /// of them.
+    /// Returns the number in `numbers` whose opening has the most games. Returns the first such number if several
+    /// openings have equally many games.
     fn most_played(&self, numbers: &[OpeningNumber]) -> OpeningNumber {
         let games = |number: &&OpeningNumber| self.tally(**number).results.games();
         let most = numbers.iter().rev().max_by_key(games);
         *most.expect("a row has at least one number")
     }
 
-    /// Sorts the rows of openings in descending order: by points lost if the query names a player, otherwise by number
-    /// of games.
+    /// Sorts the rows: by the points that the player lost or, if the query names no player, by the number of games,
+    /// in descending order.
     fn sort(&self, rows: &mut [OpeningRow]) {
         rows.sort_by(|a, b| {
             let by_points = a.points.unwrap_or(0.0).total_cmp(&b.points.unwrap_or(0.0));
@@ -361,8 +361,8 @@ impl OpeningRows<'_> {
         });
     }
 
-    /// Returns the row for an opening or a family of openings. `numbers` are the numbers of the openings whose games
-    /// the row contains. `main` is the number of the opening whose moves the row shows.
+    /// Returns the row of an opening or of a family of openings. `numbers` are the openings whose games the row
+    /// contains, and `main` is the opening whose moves the row shows.
     fn row(
         &self,
         name: &'static str,
@@ -380,7 +380,7 @@ impl OpeningRows<'_> {
         let points = sum.half_points() as f64 / 2.0;
         let expected = self.average.expected(sum.finished);
         let line: Vec<String> = main.moves().iter().map(ToString::to_string).collect();
-        // A third check ends a game of three-check before one of the lines does.
+        // In three-check, a third check can end the game before the end of a line.
         let to_opening = Line::parse(self.line.variant(), None, &line.join(",")).ok();
         let reached = to_opening.map(|to_opening| count_games(self.filters, &to_opening));
         Ok(OpeningRow {
@@ -416,18 +416,18 @@ fn percent(points: f64, games: u64) -> Option<f64> {
     (games > 0).then(|| rounded(100.0 * points / games as f64))
 }
 
-/// Returns a number rounded to two decimal places.
+/// Rounds `number` to two decimal places.
 fn rounded(number: f64) -> f64 {
     (100.0 * number).round() / 100.0
 }
 
-/// Returns the range, in percent, that contains the true score of an opening with a probability of about 80 percent.
-/// Returns `None` if no game has a result.
+/// Returns the 80 % confidence interval of the score of an opening, in percent. Returns `None` if no game has a
+/// result.
 ///
-/// `expected` is the number of points that the average score of the player would give in these games. [`ADDED_GAMES`]
-/// imaginary games with the average score are added, so that the range of an opening with few games is close to the
-/// average. The imaginary games are wins and losses in the proportion that has the average score, so exchanging wins and
-/// losses, also in the average, turns a range from L to H into one from 100 - H to 100 - L.
+/// `expected` is the player's expected score in these games, in points. Adds [`ADDED_GAMES`] imaginary games with
+/// the average score, which keep the interval of an opening with few games close to the average. The imaginary
+/// games are wins and losses, so that exchanging wins and losses turns an interval from L to H into one from 100
+/// - H to 100 - L.
 fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
     let finished = sum.finished() as f64;
     if finished == 0.0 {

@@ -1,4 +1,4 @@
-//! Preparation for an opponent: the opponent's moves next to the results of a player and the player's answers.
+//! Preparation for an opponent. It compares the opponent's moves with the player's own results and answers.
 
 use std::{cmp::Reverse, ops::AddAssign};
 
@@ -24,48 +24,48 @@ use crate::{
     position::{BookMove, identity},
 };
 
-/// The number of recent years. Games are recent if their year is at most `RECENT_YEARS` before the year of the
-/// opponent's last game.
+/// The number of years for which games count as recent: a game is recent if its year is at most `RECENT_YEARS`
+/// before the year of the opponent's last game.
 const RECENT_YEARS: u16 = 2;
 
-/// The minimum number of games in which the player must have played a move for the move to count as the player's
+/// The minimum number of games in which the player must have played a move to have it count as the player's usual
 /// answer.
 const ANSWER_GAMES: u64 = 5;
 
-/// The minimum number of the player's games with a line for the line to be listed because of the player's score.
+/// The minimum number of the player's games in a line for its score to be meaningful. A line with fewer games is
+/// listed only if the player has no answer.
 const SCORED_GAMES: u64 = 10;
 
-/// The maximum number of lines in the list of lines to prepare that are listed because the player has no answer to
-/// them.
+/// The maximum number of gaps in the list of lines to prepare. A gap is a line to which the player has no answer.
 const LISTED_GAPS: usize = 2;
 
-/// The search for lines to prepare examines only positions that are reached with a probability of at least
-/// `1 / RAREST`.
+/// The search for lines to prepare skips positions whose probability is less than `1 / RAREST`.
 const RAREST: f64 = 500.0;
 
-/// The maximum number of half-moves of a line.
+/// The maximum number of half-moves of a line in the list of lines to prepare.
 const LONGEST_LINE: usize = 40;
 
-/// A function that returns the moves of the player's repertoire in a position, the preferred move first.
+/// A function that returns the moves that the player's repertoire recommends in a position, the preferred move
+/// first.
 pub type RepertoireMoves<'a> = &'a (dyn Fn(&VariantPosition) -> Result<Vec<Move>> + Sync);
 
-/// A query for a [`Preparation`]: the position, the filters for the games of both players, and the repertoire of the
-/// player who prepares.
+/// A query for a [`Preparation`]: a position, filters that name the player and the opponent, and the player's
+/// repertoire.
 pub struct PrepareQuery<'a> {
     /// The position, and the moves that led to it.
     pub line: Line,
-    /// The filters. `players` names the player who prepares, and `opponents` names the opponent; neither list may be
-    /// empty. The other filters apply to the games of both players. `color`, `won` and `lost` are ignored.
+    /// The filters. `players` contains the names of the player who prepares, and `opponents` those of the opponent;
+    /// neither may be empty. The other filters apply to the games of both. `color`, `won` and `lost` are ignored.
     pub filters: Filters,
-    /// The color of the player. The opponent has the other one.
+    /// The color of the player. The opponent has the other color.
     pub color: Color,
     /// The player's repertoire, or `None` if the player has none.
     pub repertoire: Option<RepertoireMoves<'a>>,
-    /// The largest number of lines to look at first, or 0 for no list.
+    /// The maximum length of the list of lines to prepare first, or 0 for no list.
     pub lines: usize,
 }
 
-/// The preparation of a player for an opponent: the moves in a position, with the games of both.
+/// The preparation of a player for an opponent: the moves in a position, with the results of both.
 ///
 /// The player has the same color in all games, and the opponent has the other color.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
@@ -74,23 +74,23 @@ pub struct Preparation {
     pub theirs: PlayerGames,
     /// All games of the player that pass the filters.
     pub yours: PlayerGames,
-    /// The games of the two against each other.
+    /// The games of the player and the opponent against each other.
     pub met: PlayerGames,
     /// The numbers of games that reached the position.
     pub here: GamesHere,
-    /// The first year whose games count as recent: two years before the opponent's last game. `None` if no year is
-    /// known.
+    /// The first year whose games count as recent, which is two years before the opponent's last game. `None` if no
+    /// year is known.
     pub recent_since: Option<u16>,
-    /// The opponent's moves if the opponent is to move, and otherwise the player's moves, including the moves of the
-    /// repertoire. They are sorted by the number of games of the side that moves, in descending order.
+    /// The moves of the side to move, sorted by its number of games in descending order. If the player is to move,
+    /// they include the moves of the repertoire.
     pub moves: Vec<PreparedMove>,
-    /// The lines to look at first, or `None` if the query requests none. The lines with the largest expected loss of
-    /// points come first, followed by the most likely lines without an answer.
+    /// The lines to prepare first, or `None` if the query requests none. The lines with the largest expected loss of
+    /// points come first, followed by the most likely lines to which the player has no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<PreparedLine>>,
 }
 
-/// A summary of one player's games: their results, the player's mean rating, and the date of the last game.
+/// A summary of one player's games: the results, the player's mean rating, and the date of the last game.
 #[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct PlayerGames {
     /// The results.
@@ -102,7 +102,7 @@ pub struct PlayerGames {
     pub last_played: Option<String>,
 }
 
-/// The numbers of games of the opponent and of the player that reached a position.
+/// The number of games in which a position was reached, for the opponent and for the player.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct GamesHere {
     /// The opponent's games.
@@ -111,7 +111,7 @@ pub struct GamesHere {
     pub yours: u64,
 }
 
-/// A move in a [`Preparation`], with the games of both players and the player's answer.
+/// A move in a [`Preparation`], with the results of both players and the player's answer.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PreparedMove {
     /// The move in UCI notation, with castling as king takes rook.
@@ -120,43 +120,43 @@ pub struct PreparedMove {
     pub san: String,
     /// The opening of the position after the move, or `None` if the position has no name.
     pub opening: Option<Opening>,
-    /// If the opponent is to move, the games in which the opponent played the move in the position. Otherwise, the
+    /// If the opponent is to move, the opponent's games in which the move was played in the position. Otherwise, the
     /// opponent's games that reached the position after the move.
     pub theirs: TheirGames,
     /// The player's games that reached the position after the move, by any order of moves.
     pub yours: GameResults,
-    /// If the opponent is to move, the player's answer to the move. Otherwise, the move itself if it is the player's
-    /// answer in the position. `None` if there is no answer.
+    /// If the opponent is to move, the player's answer to the move. Otherwise, the move itself if it is one of the
+    /// player's answers in the position. `None` if the player has no answer.
     pub answer: Option<PreparedAnswer>,
 }
 
-/// The results of a move in the games of the opponent, and the number of these games that are recent. The recent games
-/// are those from at most two years before the opponent's last game.
+/// The results of the opponent's games with a move, and the number of recent games among them. A game is recent
+/// if it was played at most two years before the opponent's last game.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct TheirGames {
     /// The results.
     #[serde(flatten)]
     pub results: GameResults,
-    /// The number of recent games among them.
+    /// The number of recent games among these games.
     pub recent: u64,
 }
 
-/// The player's answer to a move of the opponent. It is the first move of the player's repertoire. If the repertoire
-/// has no move there, it is the move that the player has played most often, if the player has played it in at least
-/// five games.
+/// The player's answer to a move of the opponent. It comes from the repertoire or, if the repertoire has no move
+/// in the position, from the player's games: the most frequent move, if the player has played it in at least five
+/// games.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PreparedAnswer {
     /// The move in UCI notation, with castling as king takes rook.
     pub uci: String,
     /// The move in SAN.
     pub san: String,
-    /// The number of the player's games in which it was played in the position.
+    /// The number of the player's games in which the answer was played in the position.
     pub games: u64,
-    /// Where the answer comes from.
+    /// Whether the answer comes from the repertoire or from games.
     pub source: AnswerSource,
 }
 
-/// The source of a [`PreparedAnswer`], the move with which the player answers a move of the opponent.
+/// The source of a [`PreparedAnswer`], which is the player's answer to a move of the opponent.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AnswerSource {
@@ -166,36 +166,35 @@ pub enum AnswerSource {
     Games,
 }
 
-/// A line in the list of lines that a player should prepare first, because they are likely to be played and the player
-/// scores badly in them or has no answer. The line ends with a move of the opponent.
+/// A line that the player should prepare, because the player scores badly in it or has no answer to it. The line
+/// ends with a move of the opponent.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct PreparedLine {
     /// The moves after the position of the query, in UCI notation with castling as king takes rook.
     pub play: Vec<String>,
     /// The moves of the line in SAN.
     pub san: Vec<String>,
-    /// The opening of the last named position of the line, or `None` if no position has a name.
+    /// The opening of the last position of the line that has a name, or `None` if no position has one.
     pub opening: Option<Opening>,
-    /// The probability that a game which reached the position of the query reaches the end of the line, by any order of
-    /// moves. It is the product of the shares of the opponent's moves and of the player's moves. The moves of a
-    /// repertoire have equal shares.
+    /// The probability that a game reaches the end of the line after it has reached the position of the query, by any
+    /// order of moves. It is the product of the shares of the moves in the games of the side that plays them. The
+    /// moves of a repertoire have equal shares.
     pub chance: f64,
     /// The player's games that reached the end of the line.
     #[serde(flatten)]
     pub yours: GameResults,
     /// The player's score in percent in these games, or `None` if no game has a result.
     pub score: Option<f64>,
-    /// The points per game that the line is expected to cost the player, compared with the player's average score:
-    /// `chance` times the difference between the average and `score`. `None` for a line that is listed because it has
-    /// no answer.
+    /// The expected loss of points per game, compared with the player's average score: `chance` times the difference
+    /// between the average and `score`. `None` for a line that is listed because the player has no answer.
     pub loss: Option<f64>,
     /// Whether the player has no answer at the end of the line.
     pub gap: bool,
 }
 
 impl PreparedLine {
-    /// Returns the text of the line with move numbers, such as `1. e4 c5 2. Nf3`. The line begins in the position
-    /// `start`.
+    /// Returns the moves of the line in SAN with move numbers, such as `1. e4 c5 2. Nf3`. `start` is the position in
+    /// which the line begins.
     pub fn text(&self, start: &VariantPosition) -> String {
         let mut text = String::new();
         let mut number = start.fullmoves().get();
@@ -216,7 +215,7 @@ impl PreparedLine {
     }
 }
 
-/// Answers a query for a preparation, as [`Explorer::prepare`](super::Explorer::prepare) describes.
+/// Prepares a player for an opponent. Implements [`Explorer::prepare`](super::Explorer::prepare).
 pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Preparation> {
     let filters = &query.filters;
     let (player, opponent) = (&filters.players, &filters.opponents);
@@ -277,7 +276,7 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
     })
 }
 
-/// A summary of all games of a player that pass the filters, whatever positions they reached.
+/// The results of all games of a player that pass the filters, whatever positions they reached.
 #[derive(Copy, Clone, Default)]
 struct AllGames {
     results: ResultSum,
@@ -300,8 +299,8 @@ impl AllGames {
     }
 }
 
-/// Sums up the results of all games that pass the filters and have the variant of `line`. Only the variant of `line`
-/// matters, not its position. `color` is the color of the player in these games.
+/// Sums up the results of all games that pass the filters and have the variant of `line`, whatever positions they
+/// reached. `color` is the color of the player in these games.
 fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGames {
     let add = |sum: &mut AllGames, source: &OpenIndex, _: &SourceFilter<'_>, id, variant| {
         if variant == line.variant() {
@@ -313,8 +312,8 @@ fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGa
     fold_games(filters, add, AllGames::joined)
 }
 
-/// The results of games in a position, and the number of recent games among them: games from at most two years before
-/// the opponent's last game.
+/// The results of games, and the number of recent games among them. A game is recent if it was played at most two
+/// years before the opponent's last game.
 #[derive(Copy, Clone, Default)]
 struct RecentTally {
     results: ResultSum,
@@ -342,7 +341,7 @@ impl AddAssign for RecentTally {
     }
 }
 
-/// The games of one player that reached a position, by the move that was played in it.
+/// The games of one player that reached a position, grouped by the move that was played in it.
 struct PositionGames {
     /// All games, including games that end in the position.
     all: RecentTally,
@@ -377,7 +376,7 @@ impl Collector for PositionGames {
 }
 
 impl PositionGames {
-    /// Returns the moves and their games, sorted by the number of games in descending order.
+    /// Returns the moves with their results, sorted by number of games in descending order.
     fn by_games(&self) -> Vec<(BookMove, RecentTally)> {
         let mut moves = Vec::from_iter(self.moves.iter().map(|(mv, tally)| (*mv, *tally)));
         moves.sort_by_cached_key(|(mv, tally)| (Reverse(tally.results.games()), mv.to_string()));
@@ -390,26 +389,26 @@ impl PositionGames {
     }
 }
 
-/// The player's answers in a position, the preferred move first, and where they come from.
+/// The player's answers in a position, the preferred move first, and their source.
 struct Answers {
     moves: Vec<Move>,
     source: AnswerSource,
 }
 
-/// A position in the search for the lines that a player should look at first.
+/// A node of the search for the lines that a player should prepare: a position and the likeliest path to it.
 struct SearchNode {
     pos: VariantPosition,
     /// The moves of the likeliest path to the position.
     moves: Vec<Move>,
-    /// The part of `chance` that the likeliest path contributes.
+    /// The probability of the likeliest path, which is a part of `chance`.
     path_chance: f64,
     /// The probability of the position, which is the sum over all paths of the same length.
     chance: f64,
     opening: Option<Opening>,
 }
 
-/// The state of a preparation against an opponent: the query, the filters that select the games of the two players, and
-/// statistics about the opponent's games.
+/// The data that the search of a preparation needs: the query, the filters for the games of each player, the
+/// player's average score, and the first recent year.
 struct Preparing<'a> {
     query: &'a PrepareQuery<'a>,
     theirs: &'a SourceFilters<'a>,
@@ -420,7 +419,8 @@ struct Preparing<'a> {
 }
 
 impl Preparing<'_> {
-    /// Returns the games of one player that reached the position `pos`. `side` contains the filters for these games.
+    /// Returns the games of one player that reached the position `pos`. `side` contains the filters for the player's
+    /// games.
     fn position(&self, side: &SourceFilters<'_>, pos: &VariantPosition) -> Result<PositionGames> {
         let line = Line::at(self.query.line.variant(), pos.clone());
         let new = || PositionGames {
@@ -434,8 +434,8 @@ impl Preparing<'_> {
         Ok(games)
     }
 
-    /// Returns the player's answers in the position `pos`, or `None` if there is no answer. `games` contains the
-    /// player's games that reached the position.
+    /// Returns the player's answers in the position `pos`, or `None` if the player has no answer. `games` contains
+    /// the player's games that reached the position.
     fn answers(&self, pos: &VariantPosition, games: &PositionGames) -> Result<Option<Answers>> {
         if let Some(repertoire) = self.query.repertoire {
             let moves = repertoire(pos)?;
@@ -512,9 +512,9 @@ impl Preparing<'_> {
         moves.into_iter().map(prepared).collect()
     }
 
-    /// Returns the lines that the player should prepare first. The lines with the largest expected loss of points come
-    /// first. They are followed by the most likely gaps, which are lines to which the player has no answer. At most
-    /// half of the lines are gaps, unless too few lines have a loss.
+    /// Returns the lines that the player should prepare first: the lines with the largest expected loss of points,
+    /// followed by the most likely gaps, which are lines to which the player has no answer. At most [`LISTED_GAPS`]
+    /// gaps are listed.
     fn lines(&self) -> Result<Vec<PreparedLine>> {
         let mut met = self.met_lines()?;
         let most = self.query.lines;
@@ -522,7 +522,8 @@ impl Preparing<'_> {
         let by_play = |a: &PreparedLine, b: &PreparedLine| a.play.cmp(&b.play);
         let loss = |line: &PreparedLine| line.loss.unwrap_or(0.0);
         met.sort_by(|a, b| loss(b).total_cmp(&loss(a)).then_with(|| by_play(a, b)));
-        // The first `before_gaps` lines with a loss are listed; the others fill places that no gap takes.
+        // The first `before_gaps` lines with a loss are always listed. Further lines fill the space that no gap
+        // needs.
         let mut losses: Vec<PreparedLine> = Vec::new();
         let mut gaps: Vec<PreparedLine> = Vec::new();
         for line in met {
@@ -554,8 +555,8 @@ impl Preparing<'_> {
         Ok(listed)
     }
 
-    /// Returns all lines that may be listed. These are the lines that end with a move of the opponent, in a position in
-    /// which the player has enough games for a score, or in which the player has no answer.
+    /// Searches for the lines that may be listed. They end with a move of the opponent, and the player has either
+    /// enough games for a score or no answer in the last position.
     fn met_lines(&self) -> Result<Vec<PreparedLine>> {
         let mut lines: Vec<PreparedLine> = Vec::new();
         let mut level = vec![SearchNode {
@@ -586,8 +587,8 @@ impl Preparing<'_> {
         Ok(lines)
     }
 
-    /// Returns the line that leads to a node, and the nodes that one more move reaches. The line is `None` if it does
-    /// not end with your turn, or if it neither ends at a gap nor costs points.
+    /// Returns the line that leads to `node`, and the child nodes that are one move further. Returns `None` for the
+    /// line unless the player is to move at its end and has no answer or enough games for a score.
     fn expanded(&self, node: &SearchNode) -> Result<(Option<PreparedLine>, Vec<SearchNode>)> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {
@@ -613,8 +614,8 @@ impl Preparing<'_> {
         Ok((line, children))
     }
 
-    /// Returns the line to a node, or `None` if the node is the position of the query. `yours` contains the player's
-    /// games that reached the node. `gap` is `true` if the player has no answer there.
+    /// Returns the line that leads to `node`, or `None` if `node` is the position of the query. `yours` contains the
+    /// player's games that reached the node. `gap` is `true` if the player has no answer there.
     fn line_to(&self, node: &SearchNode, yours: &PositionGames, gap: bool) -> Option<PreparedLine> {
         if node.moves.is_empty() {
             return None;
@@ -645,7 +646,8 @@ impl Preparing<'_> {
 }
 
 impl SearchNode {
-    /// Returns the nodes that the moves in `moves` reach. Each move is given with its probability in this position.
+    /// Returns the child nodes, one for each element of `moves`. An element is a move and its probability in this
+    /// position.
     fn children(&self, moves: &[(Move, f64)]) -> Vec<SearchNode> {
         let child = |(mv, share): &(Move, f64)| {
             let pos = after(&self.pos, *mv);
@@ -662,8 +664,8 @@ impl SearchNode {
         moves.iter().map(child).collect()
     }
 
-    /// Adds the probability of `other`, a node with the same position that another path reaches. Keeps the more likely
-    /// path.
+    /// Merges `other`, a node with the same position, into this node. Adds up their probabilities, and keeps the
+    /// likelier path.
     fn join(&mut self, other: SearchNode) {
         let chance = self.chance + other.chance;
         if other.path_chance > self.path_chance {
@@ -673,7 +675,7 @@ impl SearchNode {
     }
 }
 
-/// Returns the moves in `games`, each with its share of all games that continue from the position `pos`.
+/// Returns the moves that were played in the position `pos`, each with its share of `games`.
 fn shares(games: &PositionGames, pos: &VariantPosition) -> Vec<(Move, f64)> {
     let moves = games.by_games();
     let all: u64 = moves.iter().map(|(_, tally)| tally.results.games()).sum();
@@ -683,14 +685,14 @@ fn shares(games: &PositionGames, pos: &VariantPosition) -> Vec<(Move, f64)> {
     moves.into_iter().filter_map(share).collect()
 }
 
-/// Returns the position after the legal move `mv` in `pos`.
+/// Plays the move `mv`, which must be legal, in the position `pos`. Returns the new position.
 fn after(pos: &VariantPosition, mv: Move) -> VariantPosition {
     let mut next = pos.clone();
     next.play_unchecked(mv);
     next
 }
 
-/// Creates a [`PreparedMove`] with the notations and the opening of the move, but without games. `next` is the position
+/// Creates a [`PreparedMove`] without games from the move `mv` in the position `pos`. `next` is the position
 /// after the move.
 fn named_move(pos: &VariantPosition, mv: Move, next: &VariantPosition) -> PreparedMove {
     let mv = BookMove::from(mv);

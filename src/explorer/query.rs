@@ -14,25 +14,27 @@ use crate::{
     },
 };
 
-/// The form of an answer. It decides which optional parts the answer has, and which ratings it contains for each move.
+/// The form of an answer. It determines which optional parts the answer contains, and which ratings are given for
+/// each move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum View {
     /// Top and recent games, speeds, and the mean rating of the players who made each move.
     Lichess,
-    /// Top games, without speeds and modes.
+    /// Top games, without the speed and the mode of each game.
     Masters,
     /// Recent games and, for each move, the results and the performance of one player.
     Player,
 }
 
-/// The greatest number of top games in an answer with [`View::Masters`].
+/// The maximum number of top games in an answer with [`View::Masters`].
 const MOST_MASTERS_GAMES: usize = 15;
-/// The greatest number of top games in an answer with [`View::Lichess`].
+/// The maximum number of top games in an answer with [`View::Lichess`].
 const MOST_TOP_GAMES: usize = 4;
-/// The greatest number of recent games in an answer.
+/// The maximum number of recent games in an answer.
 const MOST_RECENT_GAMES: usize = 8;
 
-/// A query about the games that reached a position: the position, the filters and the size of the answer.
+/// A query about the games that reached a position, with filters for the games and limits on the size of the
+/// answer.
 #[derive(Clone, Debug)]
 pub struct Query {
     /// The position, and the moves that led to it.
@@ -41,20 +43,22 @@ pub struct Query {
     pub view: View,
     /// The filters that a game must pass to be counted.
     pub filters: Filters,
-    /// The largest number of moves, `None` for all. The totals of the answer always include all moves.
+    /// The maximum number of moves, or `None` for all moves. The totals of the answer always include all moves.
     pub moves: Option<usize>,
-    /// The largest number of top games: at most 4, or 15 in the view of masters.
+    /// The maximum number of top games. Values above 4, or above 15 in [`View::Masters`], have no further effect.
     pub top_games: usize,
-    /// The largest number of recent games, at most 8; `None` for 8 less the number of top games. Recent games are the
-    /// newest games that are not among the top games.
+    /// The maximum number of recent games, at most 8. `None` means 8 minus the number of top games. Recent games are
+    /// the newest games that are not among the top games.
     pub recent_games: Option<usize>,
-    /// Whether each move has the results of the player whom the filters name, as in [`View::Player`].
+    /// Whether the answer contains the results of the player whom the filters name for each move, as in
+    /// [`View::Player`].
     pub player_scores: bool,
-    /// Whether the answer has the results of each month.
+    /// Whether the answer contains the results of each month.
     pub history: bool,
-    /// Whether the answer has the results of each year, with the number of games of each move.
+    /// Whether the answer contains the results of each year, with the number of games of each move.
     pub years: bool,
-    /// Whether the answer has, for each move, the number of games that reached the position after it by any move order.
+    /// Whether the answer contains, for each move, the number of games that reached the position after the move by
+    /// any move order.
     pub transpositions: bool,
 }
 
@@ -82,12 +86,12 @@ impl Query {
         }
     }
 
-    /// Returns `true` if the answer contains the results of the player whom the query names.
+    /// Returns `true` if the answer contains the results of the player whom the filters name.
     pub(super) fn has_player_scores(&self) -> bool {
         self.view == View::Player || self.player_scores
     }
 
-    /// Returns the greatest number of top games that the answer may contain.
+    /// Returns the maximum number of top games in the answer.
     pub(super) fn top_limit(&self) -> usize {
         self.top_games.min(match self.view {
             View::Lichess => MOST_TOP_GAMES,
@@ -96,8 +100,8 @@ impl Query {
         })
     }
 
-    /// Returns the number of newest games to collect for the recent games of an answer. An answer lists each game once,
-    /// so the number includes games that may turn out to be among the top games and are then left out.
+    /// Returns the number of newest games to collect. It is greater than the number of recent games in the answer,
+    /// because the answer leaves out games that are also top games.
     pub(super) fn recent_candidates(&self) -> usize {
         match self.recent_limit(0) {
             0 => 0,
@@ -105,9 +109,8 @@ impl Query {
         }
     }
 
-    /// Returns the maximum number of recent games, the newest ones, in an answer. If the query does not state the
-    /// number, top games and recent games share one maximum. `top_games` is the number of top games, those with the
-    /// highest ratings, that the answer contains.
+    /// Returns the maximum number of recent games in an answer that contains `top_games` top games. If the query does
+    /// not set a maximum for recent games, recent games and top games together are limited.
     pub(super) fn recent_limit(&self, top_games: usize) -> usize {
         match (self.view, self.recent_games) {
             (View::Masters, _) => 0,
@@ -117,74 +120,77 @@ impl Query {
     }
 }
 
-/// Filters for games. A game is counted only if it passes all of them; the default filters admit every game.
+/// Filters for games. A game is counted only if it passes all filters. The default filters admit every game.
 ///
-/// As in [`GameFilter`](crate::pgn::GameFilter), unknown parts of a date pass `since` and `until`, and unknown ratings
-/// pass `min_elo` and `max_elo`, unless `require_date` or `require_elo` is set.
+/// Games with an unknown date pass `since` and `until`, and games with unknown ratings pass `min_elo` and
+/// `max_elo`, unless `require_date` or `require_elo` is set. [`GameFilter`](crate::pgn::GameFilter) follows the
+/// same rule.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Filters {
-    /// The speeds, `None` for all.
+    /// The speeds that pass, or `None` for all.
     pub speeds: Option<Vec<Speed>>,
-    /// The rating groups, `None` for all games. A game belongs to the group of the mean of its known ratings.
+    /// The rating groups that pass, or `None` for all games. The mean of the known ratings of a game determines its
+    /// group.
     pub groups: Option<Vec<RatingGroup>>,
-    /// Whether games without a known rating pass as well, if there are groups.
+    /// Whether games without a known rating pass too if `groups` is set.
     pub unrated: bool,
-    /// The modes, `None` for both.
+    /// The modes that pass, or `None` for both.
     pub modes: Option<Vec<Mode>>,
     /// The first day, month or year on which a game may have been played.
     pub since: Option<Date>,
     /// The last day, month or year on which a game may have been played.
     pub until: Option<Date>,
-    /// The lowest rating that a player may have.
+    /// The lowest rating that either player may have.
     pub min_elo: Option<u32>,
-    /// The highest rating that a player may have.
+    /// The highest rating that either player may have.
     pub max_elo: Option<u32>,
     /// Whether the ratings of both players must be known.
     pub require_elo: bool,
     /// Whether the year of the game must be known.
     pub require_date: bool,
-    /// The names of a player. A game passes if either player has one of the names; an empty list admits every player.
-    /// If both players of a game have one of the names, the game counts once, as White's.
+    /// The names of a player. A game passes if either of its players has one of these names. An empty list admits
+    /// every game. If both players of a game match, the game counts once, as White's.
     pub players: Vec<String>,
-    /// The color that the player has, `None` for either.
+    /// The color of the player, or `None` for either color.
     pub color: Option<Color>,
-    /// The names of the player's opponent or, without a player, of either player. An empty list admits every opponent.
+    /// The names of the player's opponent or, if `players` is empty, of either player. An empty list admits every
+    /// opponent.
     pub opponents: Vec<String>,
-    /// The range of the rating of the player's opponent, or `None` for every opponent. It has no effect without a
-    /// player.
+    /// The range of the opponent's rating, or `None` for any rating. It has no effect if `players` is empty.
     pub opponent_rating: Option<RatingRange>,
     /// Whether games that the player won pass, in addition to games with one of `results`. If `results` is empty and
-    /// neither `won` nor `lost` is set, games with every result pass. `won` and `lost` have no effect without a player.
+    /// neither `won` nor `lost` is set, games with any result pass. `won` and `lost` have no effect if `players` is
+    /// empty.
     pub won: bool,
     /// Whether games that the player lost pass, in addition to games with one of `results`.
     pub lost: bool,
-    /// The results of games that pass. See `won` for an empty list.
+    /// The results that pass. See `won` for the meaning of an empty list.
     pub results: Vec<GameResult>,
     /// Whether games without a result are left out.
     pub skip_unfinished: bool,
-    /// The range of the games' own ECO codes.
+    /// The range of ECO codes. The code of a game is the one in its tags.
     pub eco: Option<EcoRange>,
-    /// The openings by the moves of the games. Unlike `eco`, this filter does not depend on tags.
+    /// The openings that pass. The moves of a game determine its opening; tags are ignored, unlike for `eco`.
     pub opening: Option<OpeningFilter>,
     /// The name of the event.
     pub event: Option<String>,
-    /// Whether names match as a whole, which is the default, or in part.
+    /// Whether a name must match as a whole, which is the default, or only in part.
     pub names: NameMatch,
     /// Whether only the first passing game of each group of duplicates counts. Duplicates have the same players, date,
     /// result, length and final position or Lichess id.
     pub once: bool,
-    /// The smallest number of half-moves of a game.
+    /// The minimum number of half-moves of a game.
     pub min_ply: u32,
-    /// The name of the source that games must come from.
+    /// The name of the source (an index of the explorer) to which the query is restricted, or `None` for all sources.
     pub source: Option<String>,
 }
 
 impl Filters {
-    /// Returns the name of the first filter that can be applied only to single games, such as a player. Returns `None`
-    /// if all filters can be applied to counts.
+    /// Returns the name of the first filter that needs single games, such as the filter by player. Returns `None` if
+    /// all filters can be applied to counts.
     pub(super) fn of_games(&self) -> Option<&'static str> {
         let has_day = |date: Option<Date>| date.is_some_and(|date| date.day().is_some());
-        // The pattern names every field, so that a new field does not compile until it is considered here.
+        // The pattern lists every field, so that a new field causes a compiler error until it is considered here.
         let Filters {
             speeds: _,
             groups: _,
@@ -237,18 +243,18 @@ impl Filters {
         asked.next().map(|(_, name)| name)
     }
 
-    /// Returns `true` if the filters admit games without a known rating.
+    /// Returns `true` if the filters admit games in which no rating is known.
     pub(super) fn admit_unrated(&self) -> bool {
         self.unrated || self.groups.is_none()
     }
 
-    /// Checks that the ranges of dates and ratings are not empty, and that there are at most 20 names of players and 20
-    /// names of opponents.
+    /// Checks that the ranges of dates and ratings are not empty, and that neither the player nor the opponent has
+    /// more than 20 names.
     ///
     /// # Errors
     ///
-    /// Returns [`GameFilterError::Dates`] or [`GameFilterError::Ratings`] if a range ends before it begins. Returns
-    /// [`GameFilterError::TooManyNames`] if there are more names.
+    /// Returns [`GameFilterError::Dates`] or [`GameFilterError::Ratings`] if a range is empty. Returns
+    /// [`GameFilterError::TooManyNames`] if there are too many names.
     pub fn check(&self) -> Result<(), GameFilterError> {
         let game_filter = GameFilter {
             since: self.since,
@@ -263,11 +269,11 @@ impl Filters {
     }
 }
 
-/// The greatest number of names of a player in a query. The explorer compares each of them with the names in its
-/// indexes.
+/// The maximum number of names of a player in a query. It bounds the time of a query, because the explorer
+/// searches for each name.
 const MOST_NAMES: usize = 20;
 
-/// Checks that a query does not have too many names of a player.
+/// Checks that `names` contains at most [`MOST_NAMES`] names.
 pub(crate) fn check_names(names: &[String]) -> Result<(), GameFilterError> {
     match names.len() {
         names if names > MOST_NAMES => Err(GameFilterError::TooManyNames {
@@ -278,7 +284,7 @@ pub(crate) fn check_names(names: &[String]) -> Result<(), GameFilterError> {
     }
 }
 
-/// A range of ratings with inclusive bounds. An unknown rating is outside every range.
+/// An inclusive range of ratings. An unknown rating lies outside of every range.
 ///
 /// ```
 /// use polybook::explorer::RatingRange;
@@ -295,14 +301,14 @@ pub struct RatingRange {
 }
 
 impl RatingRange {
-    /// Returns `true` if the rating is known (that is, not 0) and lies within the range.
+    /// Returns `true` if `rating` lies within the range. An unknown rating, which is 0, never does.
     #[inline]
     pub fn contains(self, rating: u16) -> bool {
         rating > 0 && self.lowest <= rating && rating <= self.highest
     }
 }
 
-/// The error returned if a string is not a [`RatingRange`].
+/// The error returned when parsing a string as a [`RatingRange`] fails.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("\"{0}\" is not a range of ratings: write a range such as 2000-2199, 2000- or -2199")]
 pub struct RatingRangeError(String);
@@ -328,17 +334,16 @@ impl FromStr for RatingRange {
     }
 }
 
-/// A page of the list of games that reached a position. It says where the page begins, how long it is, and how the list
-/// is ordered.
+/// A page of the list of games that reached a position: its first game, its length, and the order of the list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Page {
-    /// The number of games before the page.
+    /// The number of games to skip before the page.
     pub skip: usize,
-    /// The largest number of games on the page.
+    /// The maximum number of games on the page.
     pub limit: usize,
     /// The order of the list.
     pub sort: Sort,
-    /// Whether only the first game of each match is listed. A match is all games of two players at an event in one
+    /// Whether only the first game of each match is listed. A match is all games of two players at one event in one
     /// year.
     pub fold_matches: bool,
 }
@@ -349,13 +354,13 @@ pub enum Sort {
     /// The newest games first. Games of the same day are sorted by number, in descending order.
     #[default]
     Recent,
-    /// The games with the highest mean of the known ratings first, then the newest.
+    /// The games with the highest mean rating first, then the newest. Unknown ratings are ignored.
     Rating,
-    /// In the order of the inputs.
+    /// The order in which the games were indexed.
     Id,
 }
 
-/// The error returned when a string is not the name of a [`Sort`].
+/// The error returned when parsing a string as a [`Sort`] fails.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write recent, rating or id")]
 pub struct UnknownSort;

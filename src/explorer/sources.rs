@@ -1,4 +1,4 @@
-//! The sources of an explorer: one or several open indexes whose games are numbered consecutively.
+//! The sources of an explorer: one or more open indexes. Games are numbered consecutively over all sources.
 
 use std::{fmt, sync::OnceLock};
 
@@ -10,9 +10,9 @@ use crate::{
     index::store::{ListKey, SiteId},
 };
 
-/// The open indexes of an explorer. Games are numbered consecutively over all indexes.
+/// The open indexes of an explorer. Games are numbered consecutively over all of them.
 pub(super) struct Sources {
-    /// The indexes, in the order of their games' numbers.
+    /// The indexes, sorted by the numbers of their games.
     pub indexes: Vec<OpenIndex>,
     duplicates: OnceLock<DuplicateGroups>,
     /// Whether unfinished games are left out of every answer.
@@ -20,8 +20,8 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Creates the sources of an explorer that includes unfinished games. `indexes` must be in the order of their games'
-    /// numbers.
+    /// Creates sources from open indexes, which must be sorted by the numbers of their games. Unfinished games are
+    /// included in answers.
     pub(super) fn new(indexes: Vec<OpenIndex>) -> Sources {
         Sources {
             indexes,
@@ -36,21 +36,21 @@ impl Sources {
         last.map_or(0, |last| last.first + last.games())
     }
 
-    /// Returns the minimum number of counted moves in a position, as
-    /// [`Explorer::min_game`](super::Explorer::min_game) describes.
+    /// Returns the limit below which positions were removed from counts. Implements
+    /// [`Explorer::min_game`](super::Explorer::min_game).
     pub(super) fn min_game(&self, filters: &Filters) -> Option<u64> {
         let selected = self.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::min_game).max()
     }
 
-    /// Returns the reason why the selected sources cannot apply the filters, as
-    /// [`Explorer::needs_games`](super::Explorer::needs_games) describes.
+    /// Returns the reason why the selected sources cannot apply the filters, or `None` if they can. Implements
+    /// [`Explorer::needs_games`](super::Explorer::needs_games).
     pub(super) fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
         self.needs_all_games(filters.source.as_deref(), filters.of_games()?)
     }
 
-    /// Returns a selected source that contains only counts, as
-    /// [`Explorer::needs_all_games`](super::Explorer::needs_all_games) describes.
+    /// Returns the first selected source that contains only counts, or `None` if all contain games. Implements
+    /// [`Explorer::needs_all_games`](super::Explorer::needs_all_games).
     pub(super) fn needs_all_games(
         &self,
         wanted: Option<&str>,
@@ -64,8 +64,8 @@ impl Sources {
         })
     }
 
-    /// Returns the first selected source if no selected source contains games, as
-    /// [`Explorer::lacks_games`](super::Explorer::lacks_games) describes.
+    /// Returns the first selected source if all selected sources contain only counts, otherwise `None`. Implements
+    /// [`Explorer::lacks_games`](super::Explorer::lacks_games).
     pub(super) fn lacks_games(
         &self,
         wanted: Option<&str>,
@@ -87,8 +87,7 @@ impl Sources {
         self.indexes.iter().filter(is_selected)
     }
 
-    /// Prepares `filters` so that they can be applied to the games of each source. A source is one of the indexes that
-    /// are shown as one.
+    /// Prepares `filters` for the games of each source, which is an index of the explorer.
     ///
     /// # Errors
     ///
@@ -99,7 +98,7 @@ impl Sources {
         self.unchecked_filters(filters)
     }
 
-    /// Prepares filters for listing games. Sources that contain only counts are left out.
+    /// Prepares `filters` for listing games. Skips sources that contain only counts.
     ///
     /// # Errors
     ///
@@ -113,8 +112,8 @@ impl Sources {
         }
     }
 
-    /// Prepares filters for an operation that needs the games of every selected source. `what` names the operation, for
-    /// the message.
+    /// Prepares `filters` for an operation that needs the games of every selected source. `what` names the operation
+    /// in the error message.
     ///
     /// # Errors
     ///
@@ -142,7 +141,7 @@ impl Sources {
         })
     }
 
-    /// Returns the groups of duplicate games. The first call computes them.
+    /// Returns the groups of duplicate games. The first call determines them, which takes time.
     pub(super) fn duplicates(&self) -> Result<&DuplicateGroups> {
         if let Some(duplicates) = self.duplicates.get() {
             return Ok(duplicates);
@@ -151,7 +150,7 @@ impl Sources {
         Ok(self.duplicates.get_or_init(|| duplicates))
     }
 
-    /// Checks that the sources can apply all filters.
+    /// Checks that the selected sources exist and can apply the filters.
     ///
     /// # Errors
     ///
@@ -165,12 +164,11 @@ impl Sources {
         }
     }
 
-    /// Checks that a source (an index of the explorer) with the name `wanted` exists. Always succeeds if `wanted` is
-    /// `None`.
+    /// Checks that a source (an index of the explorer) has the name `wanted`. Succeeds if `wanted` is `None`.
     ///
     /// # Errors
     ///
-    /// Returns an error that lists all sources if no source has this name.
+    /// Returns an error that lists the names of all sources if no source has this name.
     pub(super) fn check_source(&self, wanted: Option<&str>) -> Result<()> {
         match wanted {
             Some(name) if self.indexes.iter().all(|source| source.name != name) => {
@@ -191,8 +189,7 @@ impl Sources {
         Ok(games == 1)
     }
 
-    /// Returns the source (an index of the explorer) that contains game `number`, and the id of the game in this
-    /// source.
+    /// Returns the source (an index of the explorer) that contains game `number`, and the game's id in this source.
     ///
     /// # Errors
     ///
@@ -217,8 +214,8 @@ impl Sources {
     }
 }
 
-/// The reason why a query cannot be answered: a filter or an operation needs single games, but a source (an index of
-/// the explorer) contains only counts.
+/// The reason why a query cannot be answered: a filter or an operation needs single games, but a source (an index
+/// of the explorer) contains only counts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeedsGames {
     what: &'static str,
