@@ -1,4 +1,4 @@
-//! Buffers of entries that are to be written to tables.
+//! Buffers of LevelDB entries that are waiting to be written to tables.
 
 use std::{io, ops::Range, path::Path};
 
@@ -19,7 +19,7 @@ pub(super) struct Entries {
     open: Option<u64>,
 }
 
-/// The location of a spilled value in the temporary file of its [`Entries`].
+/// The location of a long value in the temporary file to which [`Entries`] spilled it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct SpilledValue {
     offset: u64,
@@ -27,14 +27,14 @@ pub(super) struct SpilledValue {
     pub len: u64,
 }
 
-/// The value of a buffered entry: its bytes, or its location in the temporary file.
+/// The value of a buffered entry: its bytes if they are in memory, otherwise its location in the temporary file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Value<'a> {
     Held(&'a [u8]),
     Spilled(SpilledValue),
 }
 
-/// The number of bytes of a value in the temporary file that are read at a time.
+/// The size in bytes of the parts in which a spilled value is read from its temporary file.
 const PART: usize = 1 << 16;
 
 impl Entries {
@@ -43,12 +43,12 @@ impl Entries {
         self.ends.len()
     }
 
-    /// Returns the number of bytes of keys and values that are held in memory.
+    /// Returns the number of bytes that the keys and values occupy in memory. Spilled values do not count.
     pub(super) fn held(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Streams a value from the temporary file: calls `f` with its consecutive parts.
+    /// Reads a spilled value from the temporary file, and passes it to `f` in consecutive parts.
     ///
     /// # Errors
     ///
@@ -70,8 +70,8 @@ impl Entries {
         Ok(())
     }
 
-    /// Adds an entry whose value is written to a temporary file in `temp_dir`. The key must be greater than all keys
-    /// added before.
+    /// Adds an entry, and writes its value to a temporary file in `temp_dir` instead of keeping it in memory. The key
+    /// must be greater than all keys added before.
     ///
     /// # Errors
     ///
@@ -88,29 +88,31 @@ impl Entries {
         self.end(key.len());
     }
 
-    /// Begins an entry with this key, and returns the buffer. The caller appends the value to the buffer and then calls
-    /// [`end`](Entries::end).
+    /// Begins an entry with the key `key`, and returns the buffer. The caller appends the value to the buffer and
+    /// then calls [`end`](Entries::end).
     #[inline]
     pub(super) fn begin(&mut self, key: &[u8]) -> &mut Vec<u8> {
         self.bytes.extend_from_slice(key);
         &mut self.bytes
     }
 
-    /// Returns the buffer, to append further bytes to the value of the entry that [`begin`](Entries::begin) began.
+    /// Returns the buffer, so that the caller can append further bytes to the value of the open entry, which
+    /// [`begin`](Entries::begin) began.
     #[inline]
     pub(super) fn open_bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Ends the entry that [`begin`](Entries::begin) began. `key_len` is the length of its key in bytes.
+    /// Ends the entry that [`begin`](Entries::begin) began. The first `key_len` bytes of the entry are its key, and
+    /// the remaining bytes its value.
     #[inline]
     pub(super) fn end(&mut self, key_len: usize) {
         let key_end = self.value_end() + key_len;
         self.ends.push((key_end, self.bytes.len()));
     }
 
-    /// Moves the bytes that have been appended to the current entry's value from memory to a temporary file in
-    /// `temp_dir`. `key_len` is the length of the entry's key in bytes.
+    /// Moves the part of the open entry's value that is in memory to a temporary file in `temp_dir`. More bytes can
+    /// be appended to the value afterwards. `key_len` is the length of the entry's key in bytes.
     ///
     /// # Errors
     ///
@@ -125,7 +127,7 @@ impl Entries {
         Ok(())
     }
 
-    /// Ends the current entry. If a part of its value was spilled, spills the rest to the temporary file in `temp_dir`.
+    /// Ends the open entry. If a part of its value was spilled, spills the rest to the temporary file in `temp_dir`.
     /// `key_len` is the length of the entry's key in bytes.
     ///
     /// # Errors
@@ -168,8 +170,9 @@ impl Entries {
         Value::Held(&self.bytes[key_end..value_end])
     }
 
-    /// Adds up the sizes of the keys and values of the entries with the numbers `some`. Returns the number of the entry
-    /// with which the sum reaches `size` bytes. If the sum does not reach `size`, returns the sum as an `Err`.
+    /// Finds the entry at which the total size of keys and values, added up from the start of the range `some`,
+    /// reaches `size` bytes. Returns the number of this entry, or the total size as an `Err` if it is less than
+    /// `size`.
     pub(super) fn reach(&self, some: Range<usize>, size: usize) -> Result<usize, usize> {
         let mut sum = 0;
         for number in some {
@@ -199,7 +202,7 @@ mod tests {
     use super::*;
 
     impl Entries {
-        /// Adds an entry that claims to have a spilled value of `len` bytes.
+        /// Adds an entry whose value is recorded as spilled with a length of `len` bytes, without writing a value.
         pub(in crate::index) fn claim_spilled(&mut self, key: &[u8], len: u64) {
             self.spilled
                 .push((self.len(), SpilledValue { offset: 0, len }));

@@ -1,4 +1,4 @@
-//! Batches of entries. An index is written one group of batches of a few megabytes at a time.
+//! Batches of index entries. An index is written in groups of batches; a group contains a few megabytes.
 
 use std::{
     iter,
@@ -17,33 +17,33 @@ use crate::{
     position::{Variant, VariantChoice},
 };
 
-/// The entries that one job has created for an index, in ascending order of keys, with the numbers of positions and
-/// postings (records that a game reached a position) in them.
+/// A batch of index entries that one job has created, in ascending order of keys, with counts of the positions
+/// and postings in them. A posting is the record that a game reached a position.
 #[derive(Default, Debug)]
 pub(super) struct EntryBatch {
     pub entries: Entries,
-    /// Statistics whose keys may be greater than keys in following batches, so that they must not be written yet. The
-    /// one whose number has the most digits is last.
+    /// Statistics whose keys may be greater than keys in following batches, so that they must not be written yet.
+    /// They are sorted by the number of digits of their position keys, ascending.
     pub waiting: Vec<WaitingStats>,
     /// The number of positions in the batch.
     pub positions: u64,
-    /// The number of postings: the sum, over these positions, of the number of games that reached each.
+    /// The number of postings. A position has one posting for each game that reached it.
     pub postings: u64,
     /// The number of units of progress that the batch represents.
     pub steps: u64,
 }
 
-/// The statistics of a position that are waiting to be written. Their keys are greater than the key of the position, so
-/// the entries whose keys lie between are written first.
+/// The statistics of a position, which are waiting to be written to an index. The statistics of the position key
+/// `12` have keys such as `12_draws`, which come after all position keys that begin with `12`. Entries with such
+/// position keys must be written first.
 #[derive(Clone, Default, Debug)]
 pub(super) struct WaitingStats {
     pub key: u64,
     pub stats: PositionStats,
 }
 
-/// Writes the last element of `waiting` to `out` and removes it from `waiting`, if the keys of these statistics are
-/// less than `next`. `next` is the key of the entry that is about to be written. Returns `true` if statistics were
-/// written.
+/// Writes the last statistics in `waiting` to `out` and removes them from `waiting`, if their keys are less than
+/// `next`. `next` is the key of the entry that is about to be written. Returns `true` if statistics were written.
 pub(super) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut Entries) -> bool {
     let Some(last) = waiting.last() else {
         return false;
@@ -58,8 +58,8 @@ pub(super) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut 
     is_due
 }
 
-/// Divides `jobs` into groups of consecutive jobs, and runs `make` for the jobs of a group on all threads. Returns an
-/// iterator over the batches of each group.
+/// Runs `make` for each job, and returns an iterator over the resulting batches, one group at a time. The jobs of
+/// a group are consecutive and run in parallel.
 ///
 /// `size_of` returns the size of a job. A group is complete when the sizes of its jobs add up to at least `size`.
 pub(super) fn batches_of<J: Sync + Send>(
@@ -81,8 +81,8 @@ pub(super) fn batches_of<J: Sync + Send>(
     })
 }
 
-/// Returns an iterator over groups of batches that are written together. Each group contains the entries that one call
-/// of `fill` adds. The iterator ends when `fill` adds no entry.
+/// Returns an iterator over groups of entries, which `fill` creates. Each call of `fill` adds the entries of one
+/// group, which become a single batch. The iterator ends when `fill` adds no entry.
 pub(super) fn filled_batches(
     mut fill: impl FnMut(&mut Entries) -> Result<()> + Send,
 ) -> impl Iterator<Item = Result<Vec<EntryBatch>>> + Send {
@@ -95,8 +95,8 @@ pub(super) fn filled_batches(
     })
 }
 
-/// Creates a group of one batch from entries that belong to no position. Each entry
-/// counts as one unit of progress.
+/// Creates a group of one batch from entries that belong to no position, such as game records. Each entry counts
+/// as one unit of progress.
 fn other_entries(entries: Entries) -> Vec<EntryBatch> {
     vec![EntryBatch {
         steps: entries.len() as u64,
@@ -105,8 +105,8 @@ fn other_entries(entries: Entries) -> Vec<EntryBatch> {
     }]
 }
 
-/// Returns the key and the value of the last entry of an explorer's index, which describes the index. `contents` is the
-/// description, and `positions` the number of positions in the index.
+/// Returns the key and the value of the entry that describes an explorer's index and is the last one in it.
+/// `contents` is the description, and `positions` the number of positions in the index.
 pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], Vec<u8>) {
     let contents = Contents {
         positions,
@@ -115,7 +115,7 @@ pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], 
     (store::CONTENTS, contents.write())
 }
 
-/// The description of one input file in an index that was made from it.
+/// The description of an input file, which an index stores for each file from which it was made.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexedFile {
     /// The absolute path.
@@ -124,12 +124,12 @@ pub(crate) struct IndexedFile {
     pub first_id: u64,
     /// The variant of games without a `Variant` tag.
     pub untagged: Variant,
-    /// The options by which games of the input were selected, as on the command line; empty if all are defaults.
+    /// The command-line options that selected games of the input; empty if all options have their default values.
     pub options: String,
 }
 
-/// Returns the entries about the index as a whole, sorted by key: its input files, the number of its games, and their
-/// variant.
+/// Creates the entries that describe the index as a whole, sorted by key: its input files, its number of games,
+/// and the variant of the games.
 pub(super) fn file_entries(
     files: &[IndexedFile],
     games: u64,

@@ -1,8 +1,8 @@
-//! Collecting game records in bounded memory, and returning them in the order of the index.
+//! A collection of game records in bounded memory, which returns the records in the order of the index.
 //!
-//! Records arrive in the order of ids. In the index, they are sorted by key, and `game_10_data` precedes `game_1_data`.
-//! Ids with the same number of digits have the same order in both, so the records are returned by merging at most ten
-//! runs. Only the offsets at which these runs begin are kept in memory.
+//! Records are added in the order of game ids. In the index, they are sorted by key, and `game_10_data` precedes
+//! `game_1_data`. Ids with equal numbers of digits have the same order in both, so the records are returned by
+//! merging at most ten runs. Only the offsets at which these runs begin are kept in memory.
 
 use std::{
     ops::Range,
@@ -15,8 +15,8 @@ use crate::{
     storage::sort::{ByteReader, ByteRun},
 };
 
-/// A collection of game records, which contain the headers of games. Records beyond a memory limit are spilled to a
-/// file.
+/// A collection of game records. A record contains the header of a game, such as its players and date. Records
+/// beyond a memory limit are spilled to a temporary file.
 #[derive(Debug)]
 pub(crate) struct GameRecords {
     run: ByteRun,
@@ -46,8 +46,9 @@ impl GameRecords {
         self.run.temp_dir()
     }
 
-    /// Appends several game records, which get the next consecutive game ids. `records` contains the bytes of all
-    /// records without separators. `lengths` contains the length of each record in bytes.
+    /// Appends game records. They get consecutive game ids, which follow the ids of the records added before.
+    /// `records` contains the bytes of all new records without separators, and `lengths` the length of each record in
+    /// bytes.
     ///
     /// # Errors
     ///
@@ -65,8 +66,8 @@ impl GameRecords {
         Ok(())
     }
 
-    /// Returns a reader of the records in the order of their keys in the index. The keys are ordered by the decimal
-    /// digits of the game id, so 10 comes before 9.
+    /// Returns a reader of the records in the order of their keys in the index. Keys are compared as text, so the
+    /// record of game 10 comes before the record of game 9.
     pub(crate) fn walk(&self) -> GameWalk<'_> {
         let sequence = |(digits, start): (u32, &u64)| {
             let first = if digits == 0 { 0 } else { 10_u64.pow(digits) };
@@ -79,7 +80,8 @@ impl GameRecords {
     }
 }
 
-/// A reader of game records in the order of their keys in the index, in which id 10 comes before id 9.
+/// A reader of game records in the order of their keys in the index. Keys are compared as text, so the record of
+/// game 10 comes before the record of game 9.
 pub(crate) struct GameWalk<'a> {
     /// For each number of digits, the range of ids that have not been read yet and a reader of their records.
     sequences: Vec<(Range<u64>, ByteReader<'a>)>,
@@ -93,7 +95,7 @@ impl GameWalk<'_> {
     /// Returns an error if the temporary file cannot be read.
     pub(super) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
         while entries.held() < size {
-            // There are at most ten sequences, so a linear search for the least key is fast.
+            // There are at most ten sequences, so a linear search for the smallest key is fast.
             let some = self.sequences.iter_mut().filter(|(ids, _)| !ids.is_empty());
             let first = some.min_by_key(|(ids, _)| layout::game_key(ids.start as u32));
             let Some((ids, reader)) = first else {

@@ -8,12 +8,13 @@
 //! | of games | `make-book --explorer DIR` from PGN | the games of each position with their moves, and the names, ratings and dates of games | [`store`] |
 //! | of counts | `make-book --explorer DIR` from counts | the results of each move by speed, rating group and month, without games | [`store`] |
 //!
-//! [`Index`] opens all of them, looks up entries and knows no filters; [`IndexKind`] says which kind an index is. The
-//! [`Explorer`](crate::explorer::Explorer) opens the second and the third kind and answers queries from them.
+//! [`Index`] opens an index of any kind and looks up entries, but does not evaluate filters; [`IndexKind`] says
+//! which kind an index is. The [`Explorer`](crate::explorer::Explorer) opens indexes of games and of counts, and
+//! answers queries from them.
 //!
-//! Entries are written in ascending order of keys: sorted records are divided into ranges, threads turn the ranges into
-//! batches of entries, and one thread cuts the batches into tables. So an index is identical for every number of
-//! threads.
+//! Entries are written in ascending order of keys: sorted records are divided into ranges, threads turn the
+//! ranges into batches of entries, and one thread divides the batches into tables. Therefore, the number of
+//! threads does not affect the content of an index.
 //!
 //! ```
 //! use polybook::{MakeBook, index::Index, pgn::Input, position::{from_text, key}};

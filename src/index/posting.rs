@@ -1,8 +1,9 @@
-//! Postings: 128-bit records, each of which says that a game reached a position. Their integer order is the order of
-//! the index.
+//! Postings: 128-bit records, each of which says that a game reached a position. Sorting them as integers yields
+//! the order of the index.
 //!
-//! The index stores keys as decimal text, so `10` precedes `9`. A posting contains the key's digits shifted left to 20
-//! digits, followed by their number. So comparing two postings compares the decimal texts.
+//! The index stores position keys as decimal text, so `10` precedes `9`. A posting contains the digits of the
+//! key, padded on the right with zeros to 20 digits, and then the number of digits. Comparing two postings as
+//! integers therefore compares their keys as text.
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -28,24 +29,24 @@ use crate::{
     task,
 };
 
-/// The number of decimal digits of the greatest 64-bit position keys.
+/// The greatest number of decimal digits that a 64-bit position key can have.
 const LONGEST: u32 = 20;
 
-/// The smallest value of a position key that is padded with zeros on the right to 20 decimal digits. Padded keys have
-/// the numerical order of the decimal texts of the keys.
+/// The smallest padded value of a position key other than 0. Keys are padded with zeros on the right to 20
+/// decimal digits, so that the numerical order of the padded values is the order of the keys as text.
 const SMALLEST: u128 = 10_u128.pow(LONGEST - 1);
 
 /// The number of 64-bit position keys that have 20 decimal digits.
 const OF_LONGEST: u128 = (1 << 64) - SMALLEST;
 
-/// A 128-bit record which states that a game reached a position. Postings are ordered by the decimal text of the
-/// position key, then by game id.
+/// A 128-bit record that a game reached a position, with the game's next move and its winner. Postings are
+/// ordered by the decimal text of the position key, then by game id.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Posting(u128);
 
 impl Posting {
-    /// Creates a posting: game `id` reached the position with the key `key` and continued with `mv`. `winner` is `None`
-    /// if neither side won the game.
+    /// Creates a posting, which records that game `id` reached the position with the key `key` and continued with the
+    /// move `mv`. `winner` is the side that won the game, or `None` if neither side won.
     #[inline]
     pub(crate) fn new(key: u64, id: u32, mv: BookMove, winner: Option<Color>) -> Posting {
         let digits = key.checked_ilog10().map_or(1, |log| log + 1);
@@ -59,8 +60,8 @@ impl Posting {
         Posting(aligned << 55 | u128::from(low))
     }
 
-    /// Returns a copy of this record (a game that reached a position) in which `first_id` is added to the id of the
-    /// game.
+    /// Returns a copy of this posting (the record that a game reached a position) with `first_id` added to the id of
+    /// the game.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> Posting {
         Posting(self.0 + (u128::from(first_id) << 18))
@@ -109,15 +110,15 @@ impl Posting {
         }
     }
 
-    /// Returns approximately which share of all position keys precedes the key of this posting in the order of decimal
-    /// text. The share is a fraction of 2^64.
+    /// Returns the approximate share of all position keys that precede this posting's key when keys are sorted as
+    /// decimal text. The share is scaled to the range of `u64`, so 2^63 means half of the keys.
     ///
     /// Keys are evenly distributed as numbers but not as text, because about half of them begin with the digit 1. The
     /// share is evenly distributed, so it divides postings into shards of equal size.
     #[inline]
     fn share_before(self) -> u64 {
         let above = (self.0 >> 55).saturating_sub(SMALLEST);
-        // The keys of 20 digits, plus a ninth of `above` for the shorter keys together.
+        // Adds to the number of 20-digit keys about a ninth of `above`, for all shorter keys together.
         let before = above.min(OF_LONGEST) + ((above * 7281) >> 16);
         u64::try_from(before).unwrap_or(u64::MAX)
     }
@@ -142,14 +143,13 @@ impl Record for Posting {
     }
 }
 
-/// The greatest number of bytes of a position's list of games that is held in memory. Longer lists are spilled to a
-/// temporary file.
+/// The length in bytes above which a position's list of games is spilled from memory to a temporary file.
 const LONGEST_HELD: usize = 4 << 20;
 
-/// Creates the entries of the positions in `range`, which is a range of `postings`. A posting records that a game
-/// reached a position. A position belongs to the range if its first posting does.
+/// Creates the index entries of the positions whose first posting is in `range`, a range of `postings`. A posting
+/// is the record that a game reached a position.
 ///
-/// If `with_stats` is `true`, adds entries with the statistics of the positions. Long lists of games are spilled to
+/// If `with_stats` is `true`, also creates the statistics of the positions. Long lists of games are spilled to
 /// `temp_dir`.
 ///
 /// # Errors
@@ -174,7 +174,8 @@ pub(super) fn position_entries(
     Ok(maker.batch)
 }
 
-/// A builder that turns sorted postings (records that a game reached a position) into entries of an index.
+/// A builder that turns sorted postings into index entries. A posting is the record that a game reached a
+/// position.
 struct EntryMaker<'a> {
     with_stats: bool,
     temp_dir: &'a Path,
@@ -186,15 +187,15 @@ struct EntryMaker<'a> {
     /// The key in decimal.
     digits: Vec<u8>,
     stats: PositionStats,
-    /// The id of the last posting's game, if the position has a posting.
+    /// The id of the game of the last posting, or `None` if the current position has no posting yet.
     last_id: Option<u32>,
-    /// The offset in the buffer at which the value begins.
+    /// The offset in the buffer at which the value of the current entry begins.
     value_start: usize,
 }
 
 impl EntryMaker<'_> {
-    /// Creates a builder without entries. If `with_stats` is `true`, it also makes entries with statistics. Long lists
-    /// of games are spilled to `temp_dir`.
+    /// Creates a builder without entries. If `with_stats` is `true`, it also creates entries with the statistics of
+    /// positions. Long lists of games are spilled to `temp_dir`.
     fn new(with_stats: bool, temp_dir: &Path) -> EntryMaker<'_> {
         EntryMaker {
             with_stats,
@@ -209,14 +210,15 @@ impl EntryMaker<'_> {
         }
     }
 
-    /// Returns `true` if `posting`, the record that a game reached a position, belongs to the position whose entry is
-    /// being built.
+    /// Returns `true` if `posting` belongs to the position whose entry is being built. A posting is the record that a
+    /// game reached a position.
     #[inline]
     fn is_at(&self, posting: Posting) -> bool {
         self.position == Some(posting.position())
     }
 
-    /// Ends the entry that lists the games of the current position, and begins the entry for the position of `posting`.
+    /// Ends the entry of the current position, if any, and begins the entry that lists the games of the position of
+    /// `posting`.
     fn begin(&mut self, posting: Posting) -> Result<()> {
         self.end()?;
         self.position = Some(posting.position());
@@ -231,9 +233,8 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Adds a game to the entry of the current position. `posting` says which game reached the position, with which
-    /// result and move; its position must be the current one. A game that reached the position several times is added
-    /// once.
+    /// Adds the game of `posting` to the current position's list of games and statistics. The posting must belong to
+    /// the current position. A game that reached the position several times is counted once.
     #[inline]
     fn add(&mut self, posting: Posting) -> Result<()> {
         let id = posting.id();
@@ -257,8 +258,8 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Appends a game id to the entry of the current position. If the ids of the position exceed the memory, writes
-    /// them to a temporary file.
+    /// Appends a game id to the list of the current position. If the part of the list in memory becomes too long,
+    /// moves it to a temporary file.
     #[inline]
     fn add_id(&mut self, id: u32) -> Result<()> {
         let bytes = self.batch.entries.open_bytes();
@@ -269,7 +270,8 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Ends the entry that lists the games of the current position. Does nothing if no entry was begun.
+    /// Ends the entry of the current position, and collects the position's statistics if they are wanted. Does
+    /// nothing if no entry was begun.
     fn end(&mut self) -> Result<()> {
         if self.position.is_none() {
             return Ok(());

@@ -20,8 +20,8 @@ use crate::{
     storage::output::{is_empty_directory, metadata_if_any, open_again_if_replaced},
 };
 
-/// The kind of an index, which says what the index contains and which functions can read it. An index of any kind is a
-/// LevelDB database.
+/// The kind of an index, which determines what the index contains and which functions can read it. Every index is
+/// a LevelDB database.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum IndexKind {
     /// The index that polyglot's LevelDB fork defined, which other front-ends read: the games that reached each
@@ -44,12 +44,12 @@ impl IndexKind {
 
 /// An index of games by position, open for reading. Any number of threads can use it at the same time.
 ///
-/// Reading never changes the index. An open index keeps working when it is replaced or removed, because its files are
-/// held open. Files are held open up to half of the number that the process may open. If the index has more files
-/// (about one for each megabyte), the remaining files are opened for each use, which fails after the index was removed.
+/// Reading never changes the index. An open index keeps working after it is replaced or removed, because its
+/// files are held open. An index has about one file for each megabyte. At most half as many files are held open
+/// as the process may open. The remaining files are opened for each use, which fails after the index was removed.
 ///
-/// All data are protected by checksums, which are verified on reading. Damage causes an error, never an incomplete
-/// answer.
+/// All data are protected by checksums, which are verified on reading. Damaged data cause an error, never an
+/// incomplete answer.
 #[derive(Debug)]
 pub struct Index {
     path: PathBuf,
@@ -58,11 +58,11 @@ pub struct Index {
     variant: VariantChoice,
     kind: IndexKind,
     inputs: Vec<IndexedFile>,
-    /// The description of an explorer's index of games, `None` for other kinds.
+    /// The description of an explorer's index of games, or `None` for other kinds of indexes.
     contents: Option<Contents>,
-    /// The names of players and events, none in other kinds.
+    /// The names of players and events; empty for other kinds of indexes than the explorer's index of games.
     names: NameReader,
-    /// A cache of the entry of rows that was read last, with its number.
+    /// A cache of the entry of game rows that was read last, with the number of the entry.
     pub(super) last_rows: Mutex<Option<(u64, Vec<u8>)>>,
 }
 
@@ -124,12 +124,13 @@ impl Index {
         self.kind
     }
 
-    /// Returns the description of an explorer's index of games, or `None` if the index is of another kind.
+    /// Returns the description that an explorer's index of games stores of itself, or `None` if the index is of
+    /// another kind.
     pub(crate) fn contents(&self) -> Option<Contents> {
         self.contents
     }
 
-    /// Returns the player or event name with the number `number`.
+    /// Returns the name of a player or an event. `number` is the number of the name in the index.
     ///
     /// # Errors
     ///
@@ -157,8 +158,8 @@ impl Index {
         self.games
     }
 
-    /// Returns an iterator over the input files from which the index was made. Each item is the id of the file's first
-    /// game, and the path of the file. Files without games are skipped.
+    /// Returns an iterator over the input files from which the index was made. Each item is a pair of the id of the
+    /// file's first game and the path of the file. Files without games are skipped.
     pub fn files(&self) -> impl Iterator<Item = (u64, &Path)> {
         let with_games = self.inputs_with_games();
         with_games.map(|file| (file.first_id, file.path.as_path()))
@@ -193,13 +194,13 @@ impl Index {
         }
     }
 
-    /// Reads the variant of the games in the index. An index without an entry for it contains standard chess.
+    /// Reads the variant of the games in the index. An index that stores no variant contains standard chess.
     fn read_variant(&self) -> Result<VariantChoice> {
         Ok(self.variant_at(layout::VARIANT)?.unwrap_or_default())
     }
 
     /// Reads the variant that is stored as the value of the LevelDB key `key`. Returns `None` if the index does not
-    /// contain the key.
+    /// contain the key, and an error if this version of polybook does not support the variant.
     fn variant_at<T: FromStr>(&self, key: &[u8]) -> Result<Option<T>> {
         let Some(name) = self.database.get(key)? else {
             return Ok(None);
@@ -289,8 +290,8 @@ impl Index {
 
     /// Returns the ids of the games that reached a position, in ascending order.
     ///
-    /// Two positions are equal if they differ only in an en passant right that no legal move uses. In an index made by
-    /// `make-book --leveldb`, equal positions can have two keys; the games of both are returned.
+    /// Positions that differ only in an en passant right that no legal move uses are treated as equal. In an index
+    /// made by `make-book --leveldb`, equal positions can have two keys; the games of both keys are returned.
     ///
     /// # Errors
     ///
@@ -331,8 +332,8 @@ impl Index {
         })
     }
 
-    /// Returns the offset at which game `id` begins in its PGN file. Returns `None` if it is unknown: an index made by
-    /// `make-book --leveldb` does not store it for a game without tags.
+    /// Returns the offset at which game `id` begins in its PGN file. Returns `None` for a game without tags in an
+    /// index made by `make-book --leveldb`, because such an index does not store the offset.
     pub(super) fn offset_of_game(&self, id: u32) -> Result<Option<GameOffset>> {
         if self.kind() == IndexKind::Explorer {
             self.check_id(id)?;
@@ -341,7 +342,7 @@ impl Index {
         Ok(self.header(id)?.offset_of_text())
     }
 
-    /// Checks that `id` is the id of a game in the index.
+    /// Checks that the index contains a game with the id `id`.
     ///
     /// # Errors
     ///
@@ -402,7 +403,8 @@ impl Index {
         file.ok_or_else(|| self.malformed(layout::FILE_NAME))
     }
 
-    /// Returns the id that follows the last game of an input file. `first` is the id of the file's first game.
+    /// Returns the end of the range of game ids that belong to an input file: the id that follows the file's last
+    /// game. `first` is the id of the file's first game.
     pub(super) fn end_of_file(&self, first: u64) -> u64 {
         let mut firsts = self.files().map(|(first, _)| first);
         firsts.find(|next| *next > first).unwrap_or(self.games)
@@ -434,7 +436,7 @@ impl Index {
         self.parsed(key, parse)?.ok_or_else(|| self.malformed(key))
     }
 
-    /// Creates the error that the value of the LevelDB key `key` is missing or malformed.
+    /// Creates the error for a LevelDB key whose value is missing or malformed.
     pub(crate) fn malformed(&self, key: &[u8]) -> Error {
         let key = key.escape_ascii();
         Error::damaged(
@@ -446,8 +448,8 @@ impl Index {
     }
 }
 
-/// Creates the error for a path that does not lead to a LevelDB database. The message describes the content of the
-/// path.
+/// Creates the error for a path at which there is no LevelDB database. The message describes what is there
+/// instead, such as an empty directory or a PGN file.
 fn no_database(path: &Path) -> Error {
     let why = || -> Result<Error> {
         if is_empty_directory(path)? {
@@ -462,7 +464,7 @@ fn no_database(path: &Path) -> Error {
             let problem = "this directory is not an index: name an index that make-book made";
             return Ok(Error::foreign(path, problem));
         }
-        // A pipe is not read.
+        // Only regular files are read; reading from a pipe could block.
         let start = match found.is_file() {
             true => FileKind::start_of_file(path).at(path, "read")?,
             false => Vec::new(),
@@ -474,8 +476,8 @@ fn no_database(path: &Path) -> Error {
     why().unwrap_or_else(|err| err)
 }
 
-/// Returns the error message for a LevelDB database that contains no number of games and therefore is not an index. The
-/// message says whether `database` is empty.
+/// Returns the error message for a LevelDB database that is not an index, because it does not store a number of
+/// games. The message says whether `database` is empty.
 fn no_total(database: &Database) -> &'static str {
     if database.is_empty() {
         "this index is empty: make the index again"

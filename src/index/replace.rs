@@ -15,15 +15,15 @@ use crate::{
     storage::output::{is_absent, is_empty_directory, own_files},
 };
 
-/// Checks whether a new index may replace the file or directory at `path`, which must exist. An empty
-/// directory may always be replaced. An index may be replaced only if `force` is `true`. Returns the names of
-/// the files of the old index, or an empty list for an empty directory.
+/// Checks whether a new index may replace the file or directory at `path`, which must exist. An empty directory
+/// may always be replaced. An index may be replaced only if `force` is `true`. Returns the names of the files of
+/// the old index, or an empty list for an empty directory.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Exists`] for an index if `force` is `false`. Returns [`Error::foreign`] for anything else, such as
-/// a directory that contains files which do not belong to an index. Also returns an error if the operating system cannot
-/// read the directory.
+/// Returns [`Error::Exists`] for an index if `force` is `false`. Returns [`Error::foreign`] for anything else,
+/// such as a directory that contains files which do not belong to an index. Also returns an error if the
+/// operating system cannot read the directory.
 pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if is_empty_directory(path)? {
         return Ok(Vec::new());
@@ -50,7 +50,8 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
     Err(Error::foreign(path, problem))
 }
 
-/// Returns `true` if the directory `path` contains a LevelDB database, that is, a file `CURRENT`.
+/// Returns `true` if the directory `path` contains a LevelDB database, which is recognized by a file named
+/// `CURRENT`.
 ///
 /// # Errors
 ///
@@ -73,7 +74,7 @@ pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
     Ok(matches!(content(path.as_ref())?, TargetContent::Index(_)))
 }
 
-/// The file or directory that exists at the path at which an index is to be written.
+/// What exists at a path at which a new index is to be written.
 enum TargetContent {
     /// An index, which consists of these files.
     Index(Vec<OsString>),
@@ -94,28 +95,30 @@ fn content(path: &Path) -> Result<TargetContent> {
     Ok(files.map_or_else(TargetContent::IndexAnd, TargetContent::Index))
 }
 
-/// Returns `true` if polybook gives files of a new index such a name. `_directory` is the temporary directory of the
-/// index.
+/// Returns `true` if `name` is the name of a LevelDB file, so that polybook may have created the file when it
+/// wrote an index. The directory of the file does not matter.
 pub(super) fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
     is_file_of_database(name)
 }
 
-/// Removes the unfinished indexes that killed processes with the target `target` have left.
+/// Removes unfinished indexes: the temporary directories in which processes that were to write an index to
+/// `target` were killed.
 ///
 /// # Errors
 ///
-/// Returns an error if another process is writing an index to `target`, or if an unfinished index contains other files.
+/// Returns an error if another process is writing an index to `target`, or if an unfinished index contains other
+/// files.
 #[cfg(feature = "serve")]
 pub(crate) fn remove_unfinished(target: &Path) -> Result<()> {
     remove_abandoned_directories(target, is_own_file)
 }
 
-/// Removes a directory and all files in it whose names are names of LevelDB files.
+/// Removes the directory `path` and all files in it that have names of LevelDB files.
 ///
 /// # Errors
 ///
-/// Returns an error if `path` is not a directory (for example, a symbolic link), if a file cannot be removed, or if the
-/// directory contains other files, which are kept.
+/// Returns an error if `path` is not a directory (for example, a symbolic link), if a file cannot be removed, or
+/// if the directory contains other files. Other files are kept.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     if !path.symlink_metadata().at(path, "read")?.is_dir() {
         return Err(Error::foreign(

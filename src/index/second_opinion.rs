@@ -1,4 +1,5 @@
-//! Reading an index with the crate `rusty-leveldb`, an independent implementation, to verify our reader.
+//! Reading an index with the crate `rusty-leveldb`, an independent implementation of LevelDB, to verify
+//! polybook's own reader.
 
 use std::{
     cell::RefCell,
@@ -18,12 +19,13 @@ use crate::{
     storage::positioned::read_exact_at,
 };
 
-/// The number of files that the crate `rusty-leveldb` may hold open. It reserves ten of them for files that are not
-/// tables.
+/// The number of files that the crate `rusty-leveldb` may hold open. The crate reserves ten of them for files
+/// other than tables.
 const OPEN_TABLES: usize = 74;
 
-/// The first error of the operating system that `rusty-leveldb` met. `rusty-leveldb` itself turns such an error into a
-/// text, or takes it for the end of the data, so the error would look like damage.
+/// The first error of the operating system that occurred while `rusty-leveldb` read files. `rusty-leveldb`
+/// converts such an error to text or treats it as the end of the data, so without this record it would look like
+/// damage.
 #[derive(Clone, Default)]
 pub(super) struct SystemError(Rc<RefCell<Option<io::Error>>>);
 
@@ -33,7 +35,7 @@ impl SystemError {
         self.0.take()
     }
 
-    /// Stores the error in `result` unless there is an earlier one. Returns `result`.
+    /// Returns `result` unchanged. If it is the first error, stores a copy of the error.
     fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
         if let Err(err) = &result {
             let copy = match err.raw_os_error() {
@@ -46,16 +48,16 @@ impl SystemError {
     }
 }
 
-/// A reader of the entries of a database that uses the crate `rusty-leveldb`. It is compared with polybook's own
-/// reader, to verify an index.
+/// A reader that reads the entries of a database with the crate `rusty-leveldb`. Its entries are compared with
+/// the entries from polybook's own reader, to verify an index.
 pub(super) struct SecondOpinion {
     entries: DBIterator,
     _database: DB,
 }
 
 impl SecondOpinion {
-    /// Opens the database in `directory` with `rusty-leveldb`. Nothing in the directory is changed. Errors of the
-    /// operating system are stored in `failure`, also those of later reads.
+    /// Opens the database in `directory` with `rusty-leveldb`, without changing the directory. Errors of the
+    /// operating system are stored in `failure`, both now and in later reads.
     ///
     /// # Errors
     ///
@@ -98,8 +100,8 @@ impl SecondOpinion {
         self.entries.current().map(|(key, _)| key.to_vec())
     }
 
-    /// Compares the current entry with `key` and `value`, and moves to the next entry in any case. Returns `true` if
-    /// the entry is equal. Returns `false` if it differs, or if there are no more entries.
+    /// Compares the current entry with `key` and `value`, and advances to the next entry. Returns `true` if they are
+    /// equal. Returns `false` if they differ, or if there are no more entries.
     pub(super) fn agrees(&mut self, key: &[u8], value: &[u8]) -> bool {
         let Some(present) = self.entries.current() else {
             return false;
@@ -109,8 +111,8 @@ impl SecondOpinion {
     }
 }
 
-/// A file whose reads fill the whole buffer unless the file ends. `rusty-leveldb` takes a short read for the end of the
-/// file, but network file systems may return short reads anywhere.
+/// A file whose reads fill the whole buffer unless the file ends. Network file systems may return short reads
+/// anywhere, but `rusty-leveldb` treats a short read as the end of the file.
 struct Filling(File, SystemError);
 
 impl Read for Filling {
@@ -131,11 +133,11 @@ impl RandomAccess for Filling {
     }
 }
 
-/// The directory name that is passed to `rusty-leveldb`. Its value does not matter, because [`ReadOnly`] looks only at
-/// file names.
+/// The directory name that is passed to `rusty-leveldb`. Any name would do, because [`ReadOnly`] ignores
+/// directory names.
 const NAME: &str = "\0";
 
-/// A file system environment for `rusty-leveldb` that reads existing files from a directory and keeps new files in
+/// A file system environment for `rusty-leveldb`. It reads existing files from a directory and keeps new files in
 /// memory, so the directory is never changed.
 struct ReadOnly {
     directory: PathBuf,
@@ -144,12 +146,12 @@ struct ReadOnly {
 }
 
 impl ReadOnly {
-    /// Returns the path on the disk of the file that `rusty-leveldb` names `path`.
+    /// Returns the path on disk of a file that `rusty-leveldb` requests as `path`.
     fn on_disk(&self, path: &Path) -> PathBuf {
         self.directory.join(path.file_name().unwrap_or_default())
     }
 
-    /// Opens the file on the disk that `rusty-leveldb` names `path`.
+    /// Opens the file on disk that `rusty-leveldb` requests as `path`.
     fn open(&self, path: &Path) -> io::Result<Filling> {
         let file = self.failure.noted(File::open(self.on_disk(path)))?;
         Ok(Filling(file, self.failure.clone()))

@@ -1,4 +1,4 @@
-//! Dividing sorted records into ranges that are turned into entries in parallel.
+//! Divides sorted records into ranges that are turned into index entries in parallel.
 
 use std::ops::Range;
 
@@ -7,11 +7,12 @@ use crate::{
     storage::sort::{Record, SHARDS, Sealed},
 };
 
-/// The number of records that are read at a time from a shard, a part of the sorted records of positions and games.
+/// The number of records that are read from a shard at a time. A shard is one of the parts into which the sorted
+/// records are divided by key.
 const READ: usize = 1 << 12;
 
-/// A range of the sorted records in one shard, which one job turns into entries of an index. A shard is one of the
-/// parts into which records are divided by their keys.
+/// A range of sorted records within one shard, which one job turns into index entries. A shard is one of the
+/// parts into which records are divided by key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ShardRange {
     pub shard: usize,
@@ -25,8 +26,8 @@ impl ShardRange {
     }
 }
 
-/// Divides sorted records into ranges of at most `size` records each, and returns an iterator over the ranges in the
-/// order of the records.
+/// Returns an iterator over ranges that together cover all sorted records, in order. Each range contains at most
+/// `size` records of one shard.
 pub(super) fn shard_ranges<R: Record>(
     records: &Sealed<R>,
     size: usize,
@@ -40,15 +41,15 @@ pub(super) fn shard_ranges<R: Record>(
     })
 }
 
-/// Returns the number of records in the shard with the number `shard`. A shard is one of the parts into which sorted
-/// records are divided.
+/// Returns the number of records in shard `shard`. A shard is one of the parts into which the sorted records are
+/// divided by key.
 fn len_of<R: Record>(records: &Sealed<R>, shard: usize) -> usize {
     usize::try_from(records.shard_len(shard)).expect("a shard has fewer records")
 }
 
-/// Calls `f` with all records of each group whose first record is in `range`, which is a range of sorted records. A
-/// group consists of consecutive records for which `group_of` returns equal values. The last group may continue after
-/// the end of the range.
+/// Calls `f` with all records of each group whose first record is in `range`. A group consists of consecutive
+/// records for which `group_of` returns equal values. The records of the last group are passed to `f` even if
+/// they are after the end of the range.
 ///
 /// # Errors
 ///
@@ -59,7 +60,7 @@ pub(super) fn scan_groups<R: Record, G: PartialEq>(
     group_of: impl Fn(R) -> G,
     mut f: impl FnMut(R) -> Result<()>,
 ) -> Result<()> {
-    // The record before the range shows whether its first group began earlier.
+    // The record before the range shows whether the first group of the range began earlier.
     let first = range.indices.start.saturating_sub(1);
     let len = len_of(records, range.shard);
     let (mut earlier, mut present) = (None, None);
@@ -77,7 +78,7 @@ pub(super) fn scan_groups<R: Record, G: PartialEq>(
                 present = group;
                 f(*record)?;
             }
-            // Ends the search in a range that lies within a group which began earlier and may continue for long.
+            // If a group that began earlier fills the whole range, stops here instead of reading to the group's end.
             if present.is_none() && number + 1 >= range.indices.end {
                 return Ok(());
             }

@@ -1,7 +1,7 @@
-//! Cutting entries into tables and writing the tables.
+//! Dividing entries into tables and writing the tables.
 //!
-//! A table ends with the entry with which its keys and values reach one mebibyte. The entries arrive in ascending order
-//! of keys but in batches of any size, so a table may consist of parts of several batches.
+//! A table ends with the entry with which its keys and values reach one mebibyte. The entries arrive in ascending
+//! order of keys but in batches of any size, so a table may contain entries from several batches.
 
 use std::{
     fs::File,
@@ -18,20 +18,20 @@ use super::{
 };
 use crate::leveldb::{FIRST_TABLE, TableBuilder, TableFile};
 
-/// The size in bytes, of all keys and values together, at which a LevelDB table is complete.
+/// The total size in bytes of keys and values at which a LevelDB table is complete.
 pub(super) const TABLE_SIZE: usize = 1 << 20;
 
-/// Ranges of consecutive LevelDB entries in one or several batches.
+/// The entries of a table, as ranges of consecutive entries in one or several batches.
 type Parts = Vec<(Arc<Entries>, Range<usize>)>;
 
-/// The entries of a LevelDB table that is to be written, and the number of the table.
+/// The entries of a LevelDB table that is to be written, and the number in its file name.
 #[derive(Debug)]
 pub(super) struct TableEntries {
     number: u64,
     parts: Parts,
 }
 
-/// A builder that divides a sequence of entries into tables of about a mebibyte.
+/// A builder that divides a sequence of entries into tables of about one mebibyte.
 #[derive(Debug)]
 pub(super) struct TableCutter {
     /// The complete tables that have not been taken yet.
@@ -40,8 +40,8 @@ pub(super) struct TableCutter {
     parts: Parts,
     /// The size in bytes of the keys and values in `parts`.
     size: usize,
-    /// Statistics whose keys may be greater than the keys of the next entries, so that they must not be added yet. The
-    /// one whose number has the most digits is last.
+    /// Statistics whose keys may be greater than the keys of the next entries, so that they must not be added yet.
+    /// They are sorted by the number of digits of their position keys, ascending.
     waiting: Vec<WaitingStats>,
 }
 
@@ -57,12 +57,13 @@ impl TableCutter {
         }
     }
 
-    /// Adds a batch of entries, whose keys must be greater than all keys added before. Also adds statistics of earlier
-    /// positions that have been waiting, where their keys belong.
+    /// Adds a batch of entries, whose keys must be greater than all keys added before. If the statistics of earlier
+    /// positions are waiting, inserts them among these entries in the order of keys.
     pub(super) fn push(&mut self, batch: EntryBatch) {
         let entries = Arc::new(batch.entries);
         let mut part = 0..entries.len();
-        // WaitingStats statistics of earlier batches precede the first entry whose key does not begin with their number.
+        // Waiting statistics of earlier batches precede the first entry whose key does not begin with the digits of
+        // their position key.
         while !part.is_empty() && !self.waiting.is_empty() {
             if !self.release(entries.key(part.start)) {
                 self.push_part(&entries, part.start..part.start + 1);
@@ -73,9 +74,9 @@ impl TableCutter {
         self.waiting.extend(batch.waiting);
     }
 
-    /// Adds the statistics of one earlier position to the table if their keys are less than `next`, the key of the
-    /// entry that is about to be added. Returns `true` if statistics were added. Statistics wait for this, because
-    /// entries must be added in the order of their keys.
+    /// Adds the statistics of one earlier position if their keys are less than `next`, the key of the entry that is
+    /// about to be added. Entries must be added in the order of their keys, so statistics have to wait for this
+    /// moment. Returns `true` if statistics were added.
     fn release(&mut self, next: &[u8]) -> bool {
         let mut stats = Entries::default();
         let is_due = write_due(&mut self.waiting, next, &mut stats);
@@ -84,8 +85,8 @@ impl TableCutter {
         is_due
     }
 
-    /// Adds a range of entries to the current table, and begins a new table each time a table is complete. All
-    /// statistics whose keys lie within the range must have been added before.
+    /// Adds a range of entries to the current table, and begins a new table each time a table is complete. The caller
+    /// must have added all waiting statistics whose keys precede entries of this range.
     fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
         loop {
             match entries.reach(part.clone(), TABLE_SIZE - self.size) {
@@ -123,7 +124,7 @@ impl TableCutter {
         std::mem::take(&mut self.tables)
     }
 
-    /// Adds the statistics of positions that are waiting to be written, and ends the last table.
+    /// Adds the statistics that are still waiting to be added, and ends the last table.
     pub(super) fn finish(&mut self) {
         while self.release(b"") {}
         self.end_table();

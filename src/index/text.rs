@@ -1,4 +1,4 @@
-//! Reading the PGN text of a game from its input.
+//! Reads the PGN text of a game from the input file of an index.
 
 use std::{
     fs::File,
@@ -96,8 +96,8 @@ impl Index {
         Input::file(path).is_packed()
     }
 
-    /// Returns the range of the PGN file that contains game `id`. `first` is the id of the first game in this file. The
-    /// search is cancelled if `goes_on` returns `false`.
+    /// Returns the range of a PGN file in which game `id` can be found. `first` is the id of the first game in this
+    /// file. The search is cancelled if `goes_on` returns `false`.
     fn range_of_game(
         &self,
         id: u32,
@@ -130,15 +130,16 @@ impl Index {
     }
 }
 
-/// A range of a PGN file that contains a certain game. It has the offsets of its start and its end in bytes, and the
-/// number of games in the range that precede the game. `end` is `None` if the range extends to the end of the file.
+/// A range of a PGN file that ends with a certain game: the offsets of its start and its end in bytes, and the
+/// number of games in the range before that game. If `end` is `None`, the range extends to the end of the file.
 struct GameStretch {
     start: u64,
     end: Option<u64>,
     games_before: u64,
 }
 
-/// A reader that can be cancelled: a read fails with [`Error::Interrupted`] if `goes_on` returns `false`.
+/// A reader that can be cancelled: each read calls `goes_on`, and fails with [`Error::Interrupted`] if it returns
+/// `false`.
 struct Stoppable<'a, R> {
     stream: R,
     goes_on: &'a dyn Fn() -> bool,
@@ -153,14 +154,14 @@ impl<R: Read> Read for Stoppable<'_, R> {
     }
 }
 
-/// Returns `true` if the error is that of a [`Stoppable`] reader that was cancelled.
+/// Returns `true` if `err` is the error with which a cancelled [`Stoppable`] reader fails.
 fn is_stop(err: &io::Error) -> bool {
     let inner = err.get_ref().and_then(|inner| inner.downcast_ref());
     matches!(inner, Some(Error::Interrupted))
 }
 
-/// Opens a PGN file and skips `start` bytes of its decompressed text. Returns `None` if the text is shorter than that.
-/// Decompression is cancelled if `goes_on` returns `false`.
+/// Opens a PGN file and skips the first `start` bytes of its decompressed text. Returns `None` if the text is
+/// shorter. Decompression is cancelled if `goes_on` returns `false`.
 ///
 /// # Errors
 ///
@@ -200,8 +201,8 @@ fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option
     Ok((start < end).then_some(Box::new(file)))
 }
 
-/// Skips `before` games of a PGN stream, and returns the offset and the text of the next game. Returns `None` if the
-/// stream has no further game. The memory holds at most this game and a batch of about `read_size` bytes.
+/// Skips `before` games of a PGN stream, and returns the offset and the text of the next game. Returns `None` if
+/// the stream contains no further game. Only this game and a batch of about `read_size` bytes are held in memory.
 fn nth_game(
     stream: impl Read,
     mut before: u64,

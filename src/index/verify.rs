@@ -30,11 +30,12 @@ use crate::{
 /// The greatest length in bytes of a value that is held in memory while it is checked. Longer values are streamed.
 const LONGEST_HELD: usize = 8 << 20;
 
-/// The greatest table size in bytes for which an index is also read by the crate `rusty-leveldb`. An index with a
-/// larger table is not, because this crate holds several copies of a value in memory.
+/// The size in bytes above which a table is too large for the crate `rusty-leveldb`, which holds several copies
+/// of a value in memory. An index with such a table is not read a second time by this crate.
 const LONGEST_SECONDED: u64 = 64 << 20;
 
-/// The result of [`verify`]: the faults that were found in an index, and its size.
+/// The result of [`verify`]: the faults that were found in an index, and the numbers of its entries, games and
+/// positions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct VerifiedIndex {
     /// The faults, one for each kind of problem. If there are none, the index is not damaged: queries return exactly
@@ -46,8 +47,8 @@ pub struct VerifiedIndex {
     pub games: u64,
     /// The number of positions.
     pub positions: u64,
-    /// Whether the entries were also compared with those that the crate `rusty-leveldb` reads. This is not done if a
-    /// fault was found, or if a table is larger than 64 MiB because of a very long list.
+    /// Whether the entries were also read with the crate `rusty-leveldb` and compared. This is not done if a fault
+    /// was found, or if a table is larger than 64 MiB because of a very long list.
     pub has_second_opinion: bool,
 }
 
@@ -77,16 +78,18 @@ impl fmt::Display for IndexFault {
     }
 }
 
-/// Checks an index completely, without changing it. Verifies the checksum of every block, the order of the keys and the
-/// form of each value, and checks whether the values agree with each other. If no fault is found, also compares the
-/// entries with those that the crate `rusty-leveldb` reads.
+/// Checks an index completely, without changing it. Verifies the checksum of every block, the order of the keys
+/// and the format of each value, and checks whether the values agree with each other. If no fault is found, also
+/// reads all entries with the crate `rusty-leveldb` and compares them.
 ///
 /// # Errors
 ///
-/// Returns an error if `path` is not an index, if the index is too damaged to be opened, or if a file cannot be read.
+/// Returns an error if `path` is not an index, if the index is too damaged to be opened, or if a file cannot be
+/// read.
 pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<VerifiedIndex> {
     let path = path.as_ref();
-    // Both readers open the directory by its name, so they may find two indexes, which look like a damaged one.
+    // Both readers open the directory by its name. If the index is replaced in between, they read two different
+    // indexes, which looks like damage.
     let is_damaged = |found: &VerifiedIndex| !found.faults.is_empty();
     task::caught(|| read_again_if_replaced(path, || verify_once(path, meter), is_damaged))
 }
@@ -134,8 +137,8 @@ impl VerifiedIndex {
         }
     }
 
-    /// Adds the error in `checked` to the faults if it is about a damaged file, and returns `Ok`. Returns any other
-    /// result unchanged.
+    /// Records an error about a damaged file as a fault, and returns `Ok`. Returns any other value of `checked`
+    /// unchanged.
     fn file_fault(&mut self, checked: Result<()>) -> Result<()> {
         match checked {
             Err(Error::File {
@@ -152,8 +155,8 @@ impl VerifiedIndex {
     }
 }
 
-/// Compares all entries of the index with the entries that `rusty-leveldb` reads (`second`), and adds the first
-/// difference to the faults in `found`.
+/// Compares all entries of the index with the entries that `second`, a reader that uses the crate
+/// `rusty-leveldb`, returns. Adds the first difference to the faults in `found`.
 fn compare(
     index: &Index,
     mut second: SecondOpinion,
@@ -205,24 +208,26 @@ fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> 
     check.finish()
 }
 
-/// The state of a check that visits the entries of an index in the order of their keys.
+/// The state of an index check, during which the entries of the index are read in the order of their keys.
 struct IndexCheck<'a> {
     index: &'a Index,
     contents: Option<Contents>,
     /// The description of the counts, or `None` for an index of games.
     counted: Option<CountedContents>,
     found: &'a mut VerifiedIndex,
-    /// The positions whose statistics may still follow; the one whose number has the most digits is last.
+    /// The positions whose statistics may still follow, in ascending order of the number of digits of their keys.
     open: Vec<OpenPosition>,
     /// The number of positions that have statistics.
     with_stats: u64,
-    /// The number of entries of rows so far. `details` and `names` are those of details and of names.
+    /// The number of entries that contain game rows, so far. `details` and `names` count the entries that contain
+    /// game details and names.
     rows: u64,
     details: u64,
     names: u32,
     /// The number of items in all lists, or of rows in all counts, so far.
     items: u64,
-    /// The number of entries of chunks and sums since the last page.
+    /// The number of entries since the last page that belong to the next page: chunks of lists, and results by
+    /// period.
     separate: u64,
     /// The number of entries that describe inputs so far.
     files: u64,
@@ -335,9 +340,9 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// Checks the stored statistics of the positions all of whose entries have been read, because `next`, the key of
-    /// the next entry, is greater than their keys. Records a fault if the number of games differs from the games that
-    /// were read, if the statistics are impossible, or if a part of them is missing.
+    /// Checks the statistics of each position whose entries have all been read, which is certain if the key of the
+    /// next entry, `next`, is greater than their keys. Records a fault if statistics are missing or impossible, or if
+    /// their number of games differs from the number of games that the position lists.
     fn close_positions(&mut self, next: &[u8]) {
         while let Some(open) = self
             .open
@@ -357,7 +362,7 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// Checks the record of a game. Returns `false` if its key or its value is malformed.
+    /// Checks the record of a game and counts the game. Returns `false` if the key or the value is malformed.
     fn game(&mut self, key: &[u8], value: &[u8]) -> bool {
         let header = GameHeader::parse(value.to_vec());
         let id = layout::game_id(key).filter(|id| layout::game_key(*id) == key);
@@ -365,9 +370,9 @@ impl IndexCheck<'_> {
         header.is_some() && id.is_some_and(|id| u64::from(id) < self.index.game_count())
     }
 
-    /// Checks the entry with the key `key`, which contains a batch of game rows: the players, event, result and
-    /// date of each game. The number in the key must follow that of the previous batch, and the index must
-    /// contain each name to which a row refers. Failed checks are recorded as faults of the index.
+    /// Checks the entry with the key `key`, which contains a batch of game rows. A game row contains the numbers of
+    /// the names of the players and the event. The entries must be numbered consecutively, and each name to which a
+    /// row refers must exist. Records a fault otherwise.
     fn rows(&mut self, key: &[u8]) -> Result<()> {
         let games = self.index.game_count();
         let names = self.contents.map_or(0, |contents| contents.names);
@@ -389,7 +394,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks an entry that contains details of games. Such entries must be numbered consecutively.
+    /// Checks an entry that contains details of games. Such entries must be numbered consecutively; otherwise,
+    /// records a fault.
     fn details(&mut self, key: &[u8]) -> Result<()> {
         let entries = self.index.game_count().div_ceil(DETAILED);
         if self.details >= entries || key != store::details_key(self.details as u32) {
@@ -412,9 +418,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks an entry of the lists. If it is a page (an entry that contains several lists), checks the page and the
-    /// entries to which the page refers: chunks of long lists, and results by period. Chunks and results precede the
-    /// page, and are only counted when they are passed to this function themselves.
+    /// Checks an entry of the lists. If it is a page, which contains several lists, checks the page and the entries
+    /// to which the page refers: chunks of long lists, and results by period. Such a chunk or result precedes its
+    /// page, so it is only counted when it is passed to this function.
     fn list(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match (list_entry(LISTS, key), self.contents) {
             (Some(ListEntry::Chunk(_) | ListEntry::Period), Some(_)) => self.separate += 1,
@@ -428,9 +434,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks an entry of the counts. If it is a page (an entry that contains several positions), checks the page and
-    /// the entries to which the page refers: the results by period of large positions. These results precede the page,
-    /// and are only counted when they are passed to this function themselves.
+    /// Checks an entry of the counts. If it is a page, which contains several positions, checks the page and the
+    /// entries to which the page refers: the results by period of large positions. Such a result precedes its page,
+    /// so it is only counted when it is passed to this function.
     fn counts(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let paging = self.counted.as_ref().map(CountedContents::paging);
         match (list_entry(COUNTS, key), paging) {
@@ -462,10 +468,11 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks the entries that contain the results by period of a position. `subject` is the key of the position,
-    /// `games` is the number of its games, and `of` is the prefix of the LevelDB keys of the entries.
+    /// Checks the entries that contain the results of one position for all periods: for all time, for each year and
+    /// for each month. `subject` is the key of the position, `games` is the number of its games, and `of` is the
+    /// prefix of the LevelDB keys of the entries.
     ///
-    /// Returns the number of entries, and the number of rows in the entries that cover one month.
+    /// Returns the number of entries, and the total number of rows in the entries that cover one month.
     fn periods(&mut self, of: &[u8; 2], subject: ListKey, games: u64) -> Result<(u64, u64)> {
         let all = self.index.results(of, subject, Period::All)?;
         let (mut entries, mut rows, mut of_years, mut of_months) = (1, 0, 0, 0);
@@ -512,9 +519,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks and counts the items of a list or of a chunk of a list. The ids must be ascending and at least `least`,
-    /// and each must belong to a game or a name. Returns the least id that the next chunk may contain, or `None` if an
-    /// id is invalid.
+    /// Checks and counts the items of a list or of a chunk of a list. Each item contains the id of a game or the
+    /// number of a name, which must exist. The ids must be ascending and at least `least`. Returns the smallest id
+    /// that the next chunk may contain, or `None` if an id is invalid.
     fn items(&mut self, list: &List<'_>, least: u64, contents: Contents) -> Option<u64> {
         let are_names = list.moves().all(|mv| mv == NAMED);
         let end = match are_names {
@@ -528,8 +535,9 @@ impl IndexCheck<'_> {
         (least <= u64::from(first) && u64::from(last) < end).then_some(u64::from(last) + 1)
     }
 
-    /// Checks the chunks of a long list of games, and the results of the games by year and month. `subject` is the key
-    /// of the list, and `chunked` is the description of the list. Returns the number of entries that were checked.
+    /// Checks the chunks of a long list of games, and the results of the games by year and month. `subject` is the
+    /// key of the list, and `chunked` says where its chunks are stored. Returns the number of entries that were
+    /// checked.
     fn chunked_list(
         &mut self,
         subject: ListKey,
@@ -553,7 +561,7 @@ impl IndexCheck<'_> {
         Ok(entries + periods)
     }
 
-    /// Completes the check of the index: compares the numbers of games, positions and entries that were counted with
+    /// Completes the check of the index. Compares the numbers of games, positions and entries that were counted with
     /// the numbers that the index states, and records a fault for each difference.
     fn finish(mut self) -> Result<()> {
         self.close_positions(b"x");

@@ -1,8 +1,8 @@
 //! Writing an index: all entries in ascending order of keys, on all threads.
 //!
-//! The entries are written in groups of a few megabytes. While the pool writes the tables of one group, it also makes the
-//! entries of the next one. Between the two, one thread cuts the entries into tables. So the tables depend neither on
-//! the number of threads nor on the size of a group.
+//! The entries are written in groups of a few megabytes. While the thread pool writes the tables of one group, it
+//! also creates the entries of the next group. In between, one thread divides the entries into tables. Therefore,
+//! the tables depend neither on the number of threads nor on the size of a group.
 
 use std::{
     io, iter,
@@ -42,19 +42,19 @@ use crate::{
     task,
 };
 
-/// The number of postings that all threads together turn into entries at a time. A posting records that a game reached
-/// a position. With statistics, it may cause 200 bytes of entries.
+/// The number of sorted records that all threads together turn into index entries at a time. It limits the memory
+/// for these entries, which can take 200 bytes for each record.
 const RECORDS_AT_ONCE: usize = 1 << 16;
 
-/// The number of bytes of game records (headers of games) that are written at a time.
+/// The size in bytes of a group of entries with game records (headers of games). One group is written at a time.
 const BYTES_AT_ONCE: usize = 8 << 20;
 
-/// The number of rows in a page of counts, divided by the number of items in a page of lists. A page is an entry that
-/// contains several positions or lists. The ratio is greater than 1 because rows are smaller than items.
+/// The number of rows of counts that are treated as one item of a list when the size of pages is chosen, because
+/// rows are smaller than items. A page is an entry that contains several positions or lists.
 const ROWS_OF_ITEM: u64 = 2;
 
-/// A writer of an index. It writes to a temporary directory next to the target, which replaces the target when all
-/// outputs are complete.
+/// A writer of an index. It writes to a temporary directory next to the target. When all outputs are complete,
+/// the directory replaces the target.
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
     directory: AtomicDir,
@@ -82,9 +82,9 @@ pub(crate) struct StoreSource<'a> {
     pub max_ply: Option<usize>,
 }
 
-/// The data from which an explorer's index of counts is written. It has no games.
+/// The data from which an explorer's index of counts is written. Such an index contains no games.
 pub(crate) struct CountedSource<'a> {
-    /// A function that passes all rows, sorted by subject, to its argument.
+    /// A function that produces the rows, sorted by position.
     pub rows: RowsOfCounts<'a>,
     /// The number of rows.
     pub total: u64,
@@ -92,8 +92,8 @@ pub(crate) struct CountedSource<'a> {
     pub about: AboutCounts,
 }
 
-/// A function that produces rows of counts. For each row, it calls its argument with the key of the position and the
-/// row.
+/// A function that produces rows of counts. It receives a closure, and calls it for each row with the key of the
+/// position and the row.
 pub(crate) type RowsOfCounts<'a> =
     Box<dyn FnOnce(&mut dyn FnMut(ListKey, ResultRow) -> Result<()>) -> Result<()> + Send + 'a>;
 
@@ -123,8 +123,8 @@ impl IndexWriter {
         })
     }
 
-    /// Writes an index for `make-book --leveldb` with the threads of the current rayon pool. Returns its size and the
-    /// finished output, which still has to be renamed to its target.
+    /// Writes an index for `make-book --leveldb` with the threads of the current rayon pool. Returns the size of the
+    /// index, and the finished output, which still has to be renamed to its target.
     ///
     /// # Errors
     ///
@@ -150,8 +150,8 @@ impl IndexWriter {
         self.write_batches(groups, |_| None, from.games.len(), stop, meter)
     }
 
-    /// Writes an explorer's index of games with the threads of the current rayon pool. Returns its size and the
-    /// finished output, which still has to be renamed to its target.
+    /// Writes an explorer's index of games with the threads of the current rayon pool. Returns the size of the index,
+    /// and the finished output, which still has to be renamed to its target.
     ///
     /// # Errors
     ///
@@ -179,8 +179,8 @@ impl IndexWriter {
         self.write_batches(groups, last, games, stop, meter)
     }
 
-    /// Writes an explorer's index of counts with the threads of the current rayon pool. Returns its size and the
-    /// finished output, which still has to be renamed to its target.
+    /// Writes an explorer's index of counts with the threads of the current rayon pool. Returns the size of the
+    /// index, and the finished output, which still has to be renamed to its target.
     ///
     /// # Errors
     ///
@@ -247,13 +247,13 @@ impl IndexWriter {
     /// Writes all entries of an index. `groups` produces the entries in ascending order of keys, a few megabytes at a
     /// time, while the previous tables are written. `games` is the number of games.
     ///
-    /// `contents` receives the size of the index and returns the last entry, which describes the index, or `None` if
-    /// the index has no such entry.
+    /// `contents` receives the size of the index and returns the last entry, which describes the index. It returns
+    /// `None` if the index has no such entry.
     ///
     /// # Errors
     ///
-    /// Returns an error if `groups` fails or if the index cannot be written. Returns [`Error::Interrupted`] if
-    /// `stop` is set.
+    /// Returns an error if `groups` fails or if the index cannot be written. Returns [`Error::Interrupted`] if `stop`
+    /// is set.
     pub(super) fn write_batches(
         self,
         mut groups: impl Iterator<Item = Result<Vec<EntryBatch>>> + Send,
@@ -309,7 +309,7 @@ impl IndexWriter {
     }
 }
 
-/// Returns the number of sorted records in all shards, which are the parts of the sorted records.
+/// Returns the number of sorted records, added up over all shards.
 fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
     (0..SHARDS).map(|shard| records.shard_len(shard)).sum()
 }

@@ -1,4 +1,4 @@
-//! Game records: what the index stores about the header of a game.
+//! Game records: the headers of games, as an index stores them.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use shakmaty::Color;
 use super::{parse_number, put_number};
 use crate::pgn::{GameReader, GameResult, Tags, rating, tag_text};
 
-/// The value of the offset field in the record of a game without tags.
+/// The value that the offset field contains in the record of a game without tags.
 const NO_OFFSET: i64 = -1;
 
 /// The offset in bytes at which a game begins in the decompressed PGN text.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum GameOffset {
-    /// The offset of the bracket of its first tag.
+    /// The offset of the opening bracket of the game's first tag.
     Tags(u64),
     /// The offset of the first move or move number, for a game without tags.
     Moves(u64),
@@ -38,8 +38,9 @@ impl GameOffset {
     }
 }
 
-/// The 14 fields of a game record in their order. Each element is the PGN tag whose value the field contains, and the
-/// name of the field. The tenth field has an empty tag, because it contains the offset of the game.
+/// The 14 fields of a game record in their order. Each element is a pair of the PGN tag that the field contains
+/// and the name of the field. The tenth field contains the offset of the game instead of a tag, so its tag is
+/// empty.
 pub(in crate::index) const FIELDS: [(&str, &str); 14] = [
     ("White", "white"),
     ("WhiteElo", "white_rating"),
@@ -60,8 +61,9 @@ const RESULT_FIELD: usize = 4;
 pub(in crate::index) const OFFSET_FIELD: usize = 9;
 pub(in crate::index) const FEN_FIELD: usize = 10;
 
-/// Appends the record of a game: the values of 13 tags and the offset of the game, separated by vertical bars. A
-/// missing tag is written as `*`, except that a missing `FEN` tag is left empty.
+/// Appends the record of a game to `out`: the values of 13 tags, and the offset `place` of the game, separated by
+/// vertical bars. A missing tag is written as `*`, except that a missing `FEN` tag is left empty. Vertical bars
+/// and line breaks in tags are replaced by slashes.
 pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GameOffset) {
     for (i, (tag, _)) in FIELDS.iter().enumerate() {
         if i > 0 {
@@ -86,9 +88,9 @@ pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GameOffset) {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GameHeader {
     record: Vec<u8>,
-    /// Where the game begins, if it is known.
+    /// The offset of the game in the PGN text, if it is known.
     place: Option<GameOffset>,
-    /// The result with which the game is counted, if it is known and the tags do not state it.
+    /// The result with which the game is counted, if the index stores it and no tag states it.
     counts_as: Option<GameResult>,
 }
 
@@ -109,7 +111,7 @@ impl GameHeader {
     }
 
     /// Creates a header from the record of a game. `place` is the offset at which the game begins. `result` is the
-    /// result with which the game is counted. It replaces a missing or unknown `Result` tag.
+    /// result with which the game is counted; it replaces a missing or unknown `Result` tag.
     pub(in crate::index) fn of_game(
         record: Vec<u8>,
         place: GameOffset,
@@ -172,7 +174,7 @@ impl GameHeader {
         number.map_or_else(Cow::default, |number| self.text(number))
     }
 
-    /// Returns an iterator over the name and the value of each field of the record, in the order of the record.
+    /// Returns an iterator over pairs of the name and the value of a field, in the order of the record.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
         let fields = FIELDS.iter().enumerate();
         fields.map(|(number, (_, name))| match number {
@@ -181,8 +183,8 @@ impl GameHeader {
         })
     }
 
-    /// Returns the result of the game, such as `1-0`. In an explorer's index, the termination marker replaces a missing
-    /// or unknown `Result` tag.
+    /// Returns the result of the game, such as `1-0`. In an explorer's index, the termination marker after the moves
+    /// replaces a missing or unknown `Result` tag.
     pub fn result(&self) -> Cow<'_, str> {
         match self.counts_as {
             Some(result) => result.token().into(),
@@ -190,7 +192,7 @@ impl GameHeader {
         }
     }
 
-    /// Returns the rating of a player, or `None` if the tag contains no number from 1 to 4,000.
+    /// Returns the rating of a player, or `None` if the player's rating tag contains no number from 1 to 4,000.
     pub fn rating(&self, color: Color) -> Option<u16> {
         rating(self.tag(color.fold_wb("WhiteElo", "BlackElo")).as_bytes())
     }

@@ -11,9 +11,10 @@
 //! | `pgn_file_count`, `pgn_file_<i>` | only with several inputs: their number, and for each input `<id of its first game>\|<path>` |
 //! | `variant` | the variant of the games, or `auto` if there are several; absent for standard chess |
 //!
-//! The key `10` of a position sorts before the keys of its statistics, such as `10_freq`. All numbers that begin with
-//! the same digits, such as `105`, sort between these two. So while entries are written in order, statistics must wait
-//! until these numbers have passed; [`ends_before`] tells when this is so.
+//! The key `10` of a position sorts before the keys of its statistics, such as `10_freq`. All position keys that
+//! begin with the same digits, such as `105`, sort between these two. Entries are written in order, so the
+//! statistics must wait until all these position keys have been written; [`ends_before`] returns `true` when this
+//! is the case.
 
 mod game;
 mod stats;
@@ -35,11 +36,12 @@ pub const FILE_NAME: &[u8] = b"pgn_filename";
 pub const FILE_COUNT: &[u8] = b"pgn_file_count";
 /// The LevelDB key of the variant of the games. An index of standard chess has no such entry.
 pub const VARIANT: &[u8] = b"variant";
-/// A LevelDB key that occurs only in indexes with a different layout, made by other programs. polybook never writes it,
-/// and refuses an index that contains it.
+/// A LevelDB key that occurs only in indexes with a different layout, which other programs made. polybook never
+/// writes it, and refuses an index that contains it.
 pub const NUM_PASSES: &[u8] = b"numPasses";
 
-/// Parses a LevelDB key. Returns the game id if it is the key of a game record, otherwise `None`.
+/// Returns the game id in a LevelDB key such as `game_17_data`, or `None` if `key` is not the key of a game
+/// record.
 pub(super) fn game_id(key: &[u8]) -> Option<u32> {
     parse_number(key.strip_prefix(b"game_")?.strip_suffix(b"_data")?)
 }
@@ -66,8 +68,8 @@ pub fn options_key(number: usize) -> Vec<u8> {
     format!("options_{number}").into_bytes()
 }
 
-/// Returns the LevelDB key of an entry that names a variant: the variant of the games without a `Variant` tag in the
-/// input file with the number `number`, counted from 0.
+/// Returns the LevelDB key of the entry that names the default variant of an input file: the variant of its games
+/// without a `Variant` tag. `number` is the number of the input file, counted from 0.
 pub fn untagged_key(number: usize) -> Vec<u8> {
     format!("untagged_variant_{number}").into_bytes()
 }
@@ -79,45 +81,46 @@ pub fn file_value(first_id: u64, path: &[u8]) -> Vec<u8> {
     value
 }
 
-/// Parses the description of an input file that [`file_value`] encoded. Returns the id of its first game and its path,
-/// or `None` if the value is malformed.
+/// Parses the description of an input file that [`file_value`] encoded. Returns the id of the file's first game
+/// and the path of the file, or `None` if the value is malformed.
 pub fn parse_file_value(value: &[u8]) -> Option<(u64, &[u8])> {
     let bar = value.iter().position(|byte| *byte == b'|')?;
     Some((parse_number(&value[..bar])?, &value[bar + 1..]))
 }
 
-/// Parses a decimal number. Returns `None` if `value` is not a number of the type `N`.
+/// Parses a decimal number. Returns `None` if `value` is not the text of a number of the type `N`.
 pub fn parse_number<N: std::str::FromStr>(value: &[u8]) -> Option<N> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// Appends a number in decimal.
+/// Appends the decimal digits of `number` to `out`.
 #[inline]
 pub(super) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Returns `true` if `next` does not begin with the digits `number`. A loop over ascending LevelDB keys that began at
-/// the key `number` calls this function with each next key to find out whether it has passed all keys of the number.
+/// Returns `true` if the LevelDB key `next` does not begin with the digits `number`. While keys are visited in
+/// ascending order, starting at the key `number`, this means that no further key begins with these digits.
 #[inline]
 pub fn ends_before(number: &[u8], next: &[u8]) -> bool {
     !next.starts_with(number)
 }
 
-/// The greatest length in bytes of a value that lists the game ids of a position. The LevelDB block that contains the
-/// value also contains up to 64 KiB before it, and must be smaller than 4 GiB.
+/// The greatest length in bytes of a value that lists the game ids of a position. The LevelDB block that contains
+/// the value must be smaller than 4 GiB, and contains up to 64 KiB before the value.
 pub const LONGEST: u64 = u32::MAX as u64 - (1 << 16);
 
-/// The error message for a position with too many games for one value.
+/// The error message for a position whose list of games is too long for one value.
 pub const TOO_LONG: &str =
     "an index lists at most about 440 million games of one position: make several indexes";
 
-/// Returns the number of bytes that a game id and its comma take in a list of game ids.
+/// Returns the length in bytes of a game id as it is written in a list of game ids: its decimal digits and a
+/// comma.
 pub fn id_len(id: u32) -> u64 {
     u64::from(id.checked_ilog10().unwrap_or(0)) + 2
 }
 
-/// Appends a game id in decimal and a comma, as in a list of game ids.
+/// Appends a game id, as it is written in a list of game ids: its decimal digits and a comma.
 #[inline]
 pub fn write_id(out: &mut Vec<u8>, id: u32) {
     put_number(out, id);
@@ -135,7 +138,8 @@ pub fn parse_ids(value: &[u8]) -> Option<Vec<u32>> {
     reader.is_done().then_some(ids)
 }
 
-/// A parser for a position's list of game ids that receives the list in parts.
+/// A parser for a list of the game ids of a position. The text of the list may be passed to the parser in several
+/// parts.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct IdReader {
     /// The number formed by the digits of an id whose comma has not been read yet, or `None` if there are no such
@@ -146,8 +150,8 @@ pub struct IdReader {
 }
 
 impl IdReader {
-    /// Parses the next part of a list of game ids, and calls `f` with each complete id. Returns `None` if the list is
-    /// malformed or if `f` returns `None`.
+    /// Parses the next part of the text of a list of game ids, and calls `f` with each complete id. Returns `None` if
+    /// the list is malformed or if `f` returns `None`.
     #[inline]
     pub fn read(&mut self, part: &[u8], mut f: impl FnMut(u32) -> Option<()>) -> Option<()> {
         for byte in part {

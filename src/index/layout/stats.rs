@@ -1,4 +1,4 @@
-//! The statistics of a position: the entries that `make-book --index-stats` adds to an index.
+//! The statistics of a position, which `make-book --index-stats` adds to an index.
 
 use super::put_number;
 use crate::{index::entries::Entries, position::BookMove};
@@ -19,7 +19,7 @@ use crate::{index::entries::Entries, position::BookMove};
 pub struct PositionStats {
     /// The number of games that reached the position.
     pub games: u64,
-    /// White's wins minus Black's wins.
+    /// The number of White's wins minus the number of Black's wins.
     pub white_score: i64,
     /// The number of drawn games.
     pub draws: u64,
@@ -33,18 +33,18 @@ const MOVES: &[u8] = b"_moves";
 const WHITE_SCORE: &[u8] = b"_white_score";
 
 impl PositionStats {
-    /// The suffixes of the four keys that hold a position's statistics, in ascending order. A position has either all
-    /// four entries or none.
+    /// The suffixes of the four LevelDB keys that hold the statistics of a position, in ascending order. A position
+    /// has either all four entries or none.
     pub(in crate::index) const NAMES: [&[u8]; 4] = [DRAWS, FREQ, MOVES, WHITE_SCORE];
 
-    /// Returns the number of games that White won. Returns 0 if the statistics contradict each other, so that the
-    /// number would be negative.
+    /// Returns the number of games that White won. Returns 0 if the statistics are inconsistent and the number would
+    /// be negative.
     pub fn white_wins(&self) -> u64 {
         self.decided(self.white_score)
     }
 
-    /// Returns the number of games that Black won. Returns 0 if the statistics contradict each other, so that the
-    /// number would be negative.
+    /// Returns the number of games that Black won. Returns 0 if the statistics are inconsistent and the number would
+    /// be negative.
     pub fn black_wins(&self) -> u64 {
         self.decided(self.white_score.saturating_neg())
     }
@@ -67,9 +67,8 @@ impl PositionStats {
         Some(())
     }
 
-    /// Returns `true` if the statistics of a position can be those of real games: if White's wins minus Black's wins,
-    /// the stored score, is possible for the numbers of games and draws, and if the moves are sorted and contain no
-    /// duplicates.
+    /// Returns `true` if the statistics are consistent. White's wins minus Black's wins must be possible for the
+    /// numbers of games and draws, and the moves must be sorted and deduplicated.
     pub(in crate::index) fn is_possible(&self) -> bool {
         let decided = i128::from(self.games) - i128::from(self.draws);
         let score = i128::from(self.white_score);
@@ -102,8 +101,9 @@ fn put_moves(value: &mut Vec<u8>, moves: &[BookMove]) {
     }
 }
 
-/// Combines the values of one statistic from several indexes: adds up numbers, and merges lists of moves. Returns
-/// `None` if `key` is not the key of a statistic, or if a value is malformed.
+/// Combines the values of one statistic from several indexes: adds up numbers, and merges lists of moves. `key`
+/// is the LevelDB key of the statistic. Returns `None` if `key` belongs to no statistic, or if a value is
+/// malformed.
 pub(in crate::index) fn joined_stats(key: &[u8], values: &[&[u8]]) -> Option<Vec<u8>> {
     let mut joined = Vec::new();
     if key.ends_with(MOVES) {

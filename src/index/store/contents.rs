@@ -5,30 +5,31 @@ use serde::{Deserialize, Serialize};
 use super::Paging;
 use crate::index::layout::parse_number;
 
-/// The version of the layout of an explorer's index of games. This version of polybook writes and reads it.
+/// The version of the layout in which this version of polybook writes and reads an explorer's index of games.
 ///
-/// An index contains hashes of folded names. The version must therefore also be increased if
+/// An index contains hashes of folded names, so the version must also be increased if
 /// [`folded`](crate::pgn::folded) changes.
 const VERSION: u64 = 8;
 
-/// The description of an explorer's index of games: decimal numbers, separated by vertical bars. A list contains items
-/// about one subject, such as the games of one position. A page is an entry with several lists.
+/// The description of an explorer's index of games. It is encoded as decimal numbers, separated by vertical bars.
+/// A list contains items about one subject, such as the games of one position. A page is an entry that contains
+/// several lists.
 ///
-/// | field | meaning |
-/// |---|---|
-/// | 0 | the version of the layout: 8 |
-/// | 1 | the number of leading bits in which the keys of all lists of a page agree |
-/// | 2 | the number of positions |
-/// | 3 | the total number of items in all lists |
-/// | 4 | the number of names |
-/// | 5 | the last half-move of a game that is counted; only with `--max-ply` |
+///  | field | meaning |
+///  |---|---|
+///  | 0 | the version of the layout: 8 |
+///  | 1 | the number of leading bits in which the keys of all lists of a page agree |
+///  | 2 | the number of positions |
+///  | 3 | the total number of items in all lists |
+///  | 4 | the number of names |
+///  | 5 | the last half-move of a game that is counted; only with `--max-ply` |
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Contents {
-    /// How subjects are assigned to pages.
+    /// The rule by which lists are assigned to pages.
     pub paging: Paging,
     /// The number of positions.
     pub positions: u64,
-    /// The number of items in all lists.
+    /// The total number of items in all lists.
     pub items: u64,
     /// The number of names.
     pub names: u32,
@@ -37,8 +38,8 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Creates a description from the number of items in all lists, the number of names and the limit of half-moves.
-    /// The number of positions is set to 0 until it is known.
+    /// Creates a description from the total number of items in all lists, the number of names, and the limit of
+    /// half-moves. The number of positions is set to 0 until it is known.
     pub fn new(items: u64, names: u32, max_ply: Option<usize>) -> Contents {
         Contents {
             paging: Paging::for_items(items),
@@ -58,8 +59,8 @@ impl Contents {
         format!("{VERSION}|{bits}|{positions}|{items}|{names}{end}").into_bytes()
     }
 
-    /// Returns `true` if `value`, the encoded description of an index, contains the number of a layout that this
-    /// version of polybook cannot read. Returns `false` if the number cannot be read.
+    /// Returns `true` if `value`, the encoded description of an index, states a version of the layout that this
+    /// version of polybook cannot read. Returns `false` if the description is malformed.
     pub fn is_of_other_version(value: &[u8]) -> bool {
         let version = value.split(|byte| *byte == b'|').next();
         version
@@ -67,8 +68,8 @@ impl Contents {
             .is_some_and(|version: u64| version != VERSION)
     }
 
-    /// Decodes the description of an index's contents. Returns `None` if the description is malformed, or if another
-    /// version of polybook made the index and its layout is different.
+    /// Decodes the description of an index. Returns `None` if the description is malformed, or if the index has
+    /// another version of the layout.
     pub fn parse(value: &[u8]) -> Option<Contents> {
         let mut fields = value.split(|byte| *byte == b'|');
         let mut number = || parse_number::<u64>(fields.next()?);
@@ -89,53 +90,54 @@ impl Contents {
     }
 }
 
-/// The version of the layout of an index of counts. This version of polybook writes and reads it.
+/// The version of the layout in which this version of polybook writes and reads an index of counts.
 const COUNTED_VERSION: u32 = 2;
 
 /// The greatest length in bytes of the encoded description of an index of counts.
 const LONGEST: usize = 4 << 20;
 
-/// The greatest number of input names in a description of counts, and the greatest length in bytes of these names
-/// together. The length is limited because JSON may encode each byte as six.
+/// The limits of the list of input names in a description of counts: the greatest number of names, and the
+/// greatest total length of the names in bytes. The length is limited because JSON may encode one byte as six.
 const MOST_NAMES: (usize, usize) = (1000, 256 << 10);
 
 /// The greatest number of games, positions or rows that the description of an index of counts may state. The limit
 /// ensures that sums over several indexes cannot overflow.
 const MOST: u64 = 1 << 50;
 
-/// The description of an index of counts: an index that contains the results of moves, but no games. It is encoded as
+/// The description of an index of counts, which contains the results of moves but no games. It is encoded as
 /// JSON.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CountedContents {
     version: u32,
-    /// The number of leading bits that the subjects of a page have in common.
+    /// The number of leading bits in which the keys of all positions of a page agree.
     bits: u32,
     /// The number of positions.
     pub positions: u64,
     /// The number of rows of all positions.
     pub rows: u64,
-    /// The first and the last known year, or `None` if no year is known.
+    /// The first and the last year of the counted games, or `None` if no year is known.
     pub years: Option<[u16; 2]>,
     /// Whether there are rows without a move, for games that end in a position.
     #[serde(default)]
     pub has_ends: bool,
     /// The number of counted games, or `None` if the counts do not state it.
     pub games: Option<u64>,
-    /// The minimum number of moves counted in a position. Positions with fewer were pruned.
+    /// The minimum number of times that a move was counted in a position. Rarer positions were pruned.
     pub min_game: u64,
     /// The number of half-moves after which counting stopped in each game, or `None` if all half-moves were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ply: Option<usize>,
-    /// The names of the inputs. If there are many, the last element states how many were left out.
+    /// The names of the inputs. If there are too many, the last element states how many were omitted.
     pub inputs: Vec<String>,
 }
 
-/// The origin of counts: the inputs that were read, and how many games and moves were counted.
+/// The origin of counts: the names of the inputs, the number of games, and the limits that were applied when the
+/// games were counted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AboutCounts {
     /// The number of counted games, or `None` if the counts do not state it.
     pub games: Option<u64>,
-    /// The minimum number of moves counted in a position. Positions with fewer were pruned.
+    /// The minimum number of times that a move was counted in a position. Rarer positions were pruned.
     pub min_game: u64,
     /// The number of half-moves after which counting stopped in each game, or `None` if all half-moves were counted.
     pub max_ply: Option<usize>,
@@ -144,8 +146,8 @@ pub struct AboutCounts {
 }
 
 impl CountedContents {
-    /// Creates the description of an index of counts. `paging` says how positions are grouped into pages, and `about`
-    /// describes the origin of the counts. The numbers of positions and rows are 0 until they are known.
+    /// Creates the description of an index of counts. `paging` assigns positions to pages, and `about` describes the
+    /// origin of the counts. The numbers of positions and rows are 0 until they are known.
     pub fn new(paging: Paging, about: AboutCounts) -> CountedContents {
         let mut inputs = about.inputs;
         let mut bytes = 0;
@@ -197,7 +199,7 @@ impl CountedContents {
         (is_readable && Paging::of_bits(contents.bits).is_some()).then_some(contents)
     }
 
-    /// Returns how the index groups positions into pages.
+    /// Returns the rule by which the index assigns positions to pages.
     ///
     /// # Panics
     ///

@@ -1,15 +1,15 @@
-//! The details of games: where the text of a game begins, and the fields of its record that do not
-//! follow from its row and the names of its row.
+//! The details of games. They contain the offset at which the text of a game begins, and the fields of its record
+//! that cannot be derived from its row and names.
 //!
-//! | part | encoding |
-//! |---|---|
-//! | place | varint 2n + t, where n is the offset at which the game begins in the decompressed PGN, and t is 1 if the game has tags |
-//! | fields | varint with bit i set if field i of the record, counted from 0, is stored |
-//! | each such field | varint of its length in bytes, and its bytes |
+//!  | part | encoding |
+//!  |---|---|
+//!  | place | varint 2n + t, where n is the offset at which the game begins in the decompressed PGN, and t is 1 if the game has tags |
+//!  | fields | varint with bit i set if field i of the record, counted from 0, is stored |
+//!  | each such field | varint of its length in bytes, and its bytes |
 //!
-//! These fields follow from the row: the names, the ratings, the result, the ECO code, the date, and the address of a
-//! game at Lichess. Of the other fields, those of missing tags are not stored. An entry contains the details of
-//! [`DETAILED`] games, and the last entry those of the rest.
+//! The names, the ratings, the result, the ECO code, the date, and the address of a game at Lichess are derived
+//! from the row. Other fields are stored unless their tag is missing. An entry contains the details of
+//! [`DETAILED`] games; the last entry may contain fewer.
 
 use std::io::Write;
 
@@ -23,12 +23,12 @@ use crate::{
 /// The number of games whose details are stored in one entry of the index.
 pub const DETAILED: u64 = 64;
 
-/// The beginning of the address of a game on Lichess; the id of the game follows.
+/// The beginning of the web address of a game on Lichess, before the id of the game.
 const LICHESS: &[u8] = b"https://lichess.org/";
 
-/// Appends the details of a game to `out`: its offset in the PGN text (`place`), and the fields of its `record` that
-/// cannot be derived. Fields are derived from `row` (the game's row in the table of games) and `names` (the names of
-/// White, Black and the event).
+/// Appends the details of a game to `out`: its offset in the PGN text (`place`), and the fields of its `record`
+/// that cannot be derived from other data. These data are the game's row in the table of games (`row`), and the
+/// names of White, Black and the event (`names`).
 pub fn write_details(
     out: &mut Vec<u8>,
     record: &[u8],
@@ -52,10 +52,12 @@ pub fn write_details(
     out.extend_from_slice(&fields);
 }
 
-/// Appends the expected value of a field of a game record to `out`. `number` is the index of the field in
-/// [`FIELDS`]. The value is derived from the game's row, its location `place`, and the names of White, Black
-/// and the event. If nothing determines the value, appends `*`, or nothing for the FEN. The details of a game
-/// store a field only if its value differs from the expected one.
+/// Appends the expected value of a field of a game record to `out`. The details of a game store a field only if
+/// its value differs from the expected one.
+///
+/// `number` is the index of the field in [`FIELDS`]. The expected value is derived from the game's row, its
+/// offset `place`, and the names of White, Black and the event. If nothing determines the value, it is `*`, or
+/// empty for the FEN.
 fn put_derived(
     out: &mut Vec<u8>,
     number: usize,
@@ -88,7 +90,7 @@ fn put_derived(
     }
 }
 
-/// Appends a date in the form of a PGN `Date` tag, such as `2024.05.??`.
+/// Appends a date in the format of a PGN `Date` tag, such as `2024.05.??`.
 fn put_date(out: &mut Vec<u8>, date: Date) {
     // Writing to a `Vec` does not fail.
     let _ = match date.year() {
@@ -103,15 +105,15 @@ fn put_date(out: &mut Vec<u8>, date: Date) {
     }
 }
 
-/// The encoded details of a game: its offset in the PGN text, and those fields of its record that cannot be derived
+/// The encoded details of a game: its offset in the PGN text, and the fields of its record that cannot be derived
 /// from its [`GameRow`]. A field is decoded when it is needed.
 #[derive(Copy, Clone, Debug)]
 pub struct GameDetails<'a> {
-    /// Where the game begins.
+    /// The offset at which the game begins.
     pub place: GameOffset,
     /// Bit i is set if field i is stored.
     stored: u64,
-    /// The stored fields, each with its length.
+    /// The stored fields, each after its length.
     fields: &'a [u8],
 }
 
@@ -142,7 +144,7 @@ impl<'a> GameDetails<'a> {
         })
     }
 
-    /// Creates the header of the game. `row` is the row of the game, and `names` are the names of White, Black and the
+    /// Creates the header of the game from these details, the row of the game, and the names of White, Black and the
     /// event.
     pub fn header(&self, row: &GameRow, names: [&str; 3]) -> GameHeader {
         let (mut record, mut fields) = (Vec::new(), self.fields);

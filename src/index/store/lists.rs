@@ -1,24 +1,24 @@
 //! The explorer's lists: for each position, the games that reached it, each with the move that was played there.
 //!
-//! A list belongs to a [`ListKey`]: a position, a player with a color, a name, or an id of another site. Subjects are
-//! 64-bit numbers, and lists are sorted by subject. Lists of up to [`INLINE`] items are stored in *pages*. A page
-//! contains the lists of all subjects with the same first bits. Longer lists are stored in *chunks* of [`CHUNK`] items
-//! each, the last with the rest.
+//! A list belongs to a [`ListKey`], which is called its subject: a position, a player with a color, a name, or an
+//! id of another site. Subjects are 64-bit numbers, and lists are sorted by subject. Lists of up to [`INLINE`]
+//! items are stored in *pages*. A page contains the lists of all subjects with the same first bits. Longer lists
+//! are stored in *chunks* of [`CHUNK`] items each; the last chunk contains the rest.
 //!
-//! | part | encoding |
-//! |---|---|
-//! | a page | for each subject: its last bits in as many whole bytes as they need, high ones first, and its list |
-//! | a list | varint 2n + t, where n is the number of items, or 0 for a list in chunks, and t is 1 if White is to move; the items |
-//! | a list in chunks | after varint t: varint 4n + 2p + s, where n is the number of items, p is 1 if the subject is a position, and s is 1 if the position has results by [`period`](super::periods) |
-//! | a chunk | a byte that is 1 if another chunk follows and 0 otherwise; a list |
-//! | one item | the move, 2 bytes; varint of the id |
-//! | several items | varint m and the m different moves, 2 bytes each, in the order of their first occurrence; for each item a varint: the id minus the previous id minus 1 (for the first item, the id), times 2^b, plus the index of its move, where b is the least number of bits that m - 1 fits into |
+//!  | part | encoding |
+//!  |---|---|
+//!  | a page | for each subject: its last bits in as many whole bytes as they need, high ones first, and its list |
+//!  | a list | varint 2n + t, where n is the number of items, or 0 for a list in chunks, and t is 1 if White is to move; the items |
+//!  | a list in chunks | after varint t: varint 4n + 2p + s, where n is the number of items, p is 1 if the subject is a position, and s is 1 if the position has results by [`period`](super::periods) |
+//!  | a chunk | a byte that is 1 if another chunk follows and 0 otherwise; a list |
+//!  | one item | the move, 2 bytes; varint of the id |
+//!  | several items | varint m and the m different moves, 2 bytes each, in the order of their first occurrence; for each item a varint: the id minus the previous id minus 1 (for the first item, the id), times 2^b, plus the index of its move, where b is the least number of bits that m - 1 fits into |
 //!
-//! Moves are 16-bit Polyglot numbers, little-endian. The move is 0 for games that end in the position. It is 65534
-//! in lists of players and site ids, and 65535 in lists of name numbers.
+//! Moves are 16-bit Polyglot numbers, little-endian. The move is 0 for games that end in the position. It is
+//! 65534 in lists of players and site ids, and 65535 in lists of name numbers.
 //!
-//! `ListBuilder` turns sorted records into pages, chunks and results by period. As with positions, records are divided
-//! into ranges that are processed in parallel. A range owns the pages whose first record is in it.
+//! `ListBuilder` turns sorted records into pages, chunks and results by period. As with positions, records are
+//! divided into ranges that are processed in parallel. A range owns the pages whose first record is in it.
 
 use std::ops::Range;
 
@@ -44,15 +44,16 @@ use crate::{
     task,
 };
 
-/// The greatest number of items of a list that is stored in a page. A page is an entry that contains several lists. A
-/// longer list is divided into chunks.
+/// The greatest number of items of a list that shares an entry, called a page, with other lists. A longer list is
+/// divided into chunks.
 pub const INLINE: usize = 256;
 
-/// The number of items (game ids with moves) in a chunk of a long list. The last chunk may have fewer.
+/// The number of items in a chunk of a long list. An item is a game id with a move. The last chunk may contain
+/// fewer items.
 pub const CHUNK: usize = 1 << 14;
 
-/// Encodes a list and appends it to `out`. `items` must not be empty and must be sorted by game id. `white_to_move`
-/// says who is to move in the position of the list.
+/// Encodes a list of games and appends it to `out`. `items`, pairs of a game id and a move, must be sorted by
+/// game id and not be empty. `white_to_move` says who is to move in the position of the list.
 ///
 /// # Panics
 ///
@@ -84,11 +85,10 @@ pub fn write_list(items: &[ListItem], white_to_move: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// The description of a list of games that is too long for a page, and therefore stored in several entries, called
-/// chunks.
+/// The description of a long list of games, which is stored in several entries, called chunks.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ChunkedList {
-    /// The number of items.
+    /// The number of items in all chunks together.
     pub items: u64,
     /// Whether the subject is a position.
     pub is_of_position: bool,
@@ -97,17 +97,17 @@ pub struct ChunkedList {
 }
 
 impl ChunkedList {
-    /// Encodes the description of a long list and appends it to `out`. The page, an entry that contains the short
-    /// lists, stores this description in place of the long list, whose chunks have entries of their own.
-    /// `white_to_move` says which side is to move in the position of the list.
+    /// Encodes the description of a long list and appends it to `out`. The description takes the place of the list in
+    /// its page, an entry that contains short lists. `white_to_move` says whether White is to move in the position of
+    /// the list.
     pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
         put_varint(out, u64::from(white_to_move));
         let flags = u64::from(self.is_of_position) << 1 | u64::from(self.has_periods);
         put_varint(out, self.items << 2 | flags);
     }
 
-    /// Returns the number of chunks into which the list is divided. A list of games is divided into chunks, each in an
-    /// entry of its own, if it is too long for a page.
+    /// Returns the number of chunks into which the list is divided. A chunk is an entry that contains a part of a
+    /// long list.
     pub fn chunks(self) -> u64 {
         self.items.div_ceil(CHUNK as u64)
     }
@@ -125,8 +125,8 @@ impl ChunkedList {
     }
 }
 
-/// An encoded list of games, each with its move in the position, or one chunk of such a list. It is decoded in place,
-/// without a copy.
+/// An encoded list of games, each with its move in the position, or one chunk of such a list. The items are
+/// decoded in place, without a copy.
 #[derive(Copy, Clone, Debug)]
 pub struct List<'a> {
     /// The number of items, or 0 if the list is stored in chunks.
@@ -135,17 +135,17 @@ pub struct List<'a> {
     pub chunked: Option<ChunkedList>,
     /// Whether White is to move in the position.
     pub white_to_move: bool,
-    /// The list and all bytes after it.
+    /// The encoded list and all bytes after it.
     whole: &'a [u8],
     /// The different moves, two bytes each.
     moves: &'a [u8],
-    /// The items and all bytes after them.
+    /// The encoded items and all bytes after them.
     rest: &'a [u8],
 }
 
 impl<'a> List<'a> {
-    /// Parses the head of the list of games at the front of `bytes`: the length of the list and the different moves
-    /// that the games played. Returns `None` if the head is malformed.
+    /// Parses the head of the encoded list of games at the front of `bytes`. The head contains the number of games
+    /// and the different moves that the games played. Returns `None` if the head is malformed.
     pub fn parse(bytes: &'a [u8]) -> Option<List<'a>> {
         let mut rest = bytes;
         let head = take_varint(&mut rest)?;
@@ -172,8 +172,8 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Returns the offset at which the list of games begins in `page`. The list must have been parsed from a slice that
-    /// ends at the end of `page`.
+    /// Returns the offset in bytes at which this list begins in `page`. The list must have been parsed from a slice
+    /// that ends at the end of `page`.
     pub fn start_in(&self, page: &[u8]) -> usize {
         page.len() - self.whole.len()
     }
@@ -187,15 +187,14 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Returns an iterator over the different moves of the list, in the order of their indices. The iterator is empty
-    /// if the list is stored in chunks.
+    /// Returns an iterator over the different moves of the list. An item refers to its move by the index in this
+    /// order. The iterator is empty if the list is stored in chunks.
     pub fn moves(&self) -> impl Iterator<Item = BookMove> + 'a {
         let (moves, _) = self.moves.as_chunks::<2>();
         moves.iter().map(|mv| BookMove(u16::from_le_bytes(*mv)))
     }
 
-    /// Returns the game id of the list's first item. Returns `None` if the list has no items or the first item is
-    /// malformed.
+    /// Returns the game id of the first item. Returns `None` if the list has no items or the first item is malformed.
     pub fn first_id(&self) -> Option<u32> {
         let bits = bits_for(self.moves.len() / 2);
         let mut rest = self.rest;
@@ -203,8 +202,8 @@ impl<'a> List<'a> {
         u32::try_from(item >> bits).ok()
     }
 
-    /// Calls `f` with the id of each item and the index of its move. Returns the bytes after the list, or `None` if the
-    /// list is malformed.
+    /// Calls `f` with the game id of each item and the index of its move in [`moves`](List::moves), in ascending
+    /// order of ids. Returns the bytes after the list, or `None` if the list is malformed.
     // A single loop, because every query runs it for every game.
     #[inline]
     pub fn for_each(&self, mut f: impl FnMut(u32, usize)) -> Option<&'a [u8]> {
@@ -232,8 +231,8 @@ impl<'a> List<'a> {
         Some(rest)
     }
 
-    /// Decodes all items of the list: pairs of a game id and the move that the game played. Returns the items and the
-    /// bytes that follow the list, or `None` if the list is malformed.
+    /// Decodes all items of the list. An item is a pair of a game id and the move that the game played. Returns the
+    /// items and the bytes that follow the list, or `None` if the list is malformed.
     pub fn items(&self) -> Option<(Vec<ListItem>, &'a [u8])> {
         let moves: Vec<BookMove> = self.moves().collect();
         let mut items = Vec::with_capacity(self.len);
@@ -242,9 +241,8 @@ impl<'a> List<'a> {
     }
 }
 
-/// Finds the list with the key `subject` in `page`, an encoded page of several lists. `paging` assigns lists
-/// to pages. Returns `Some(None)` if the
-/// page does not contain the list, and `None` if the page is malformed.
+/// Finds the list with the key `subject` in `page`, an encoded page of several lists. `paging` assigns lists to
+/// pages. Returns `Some(None)` if the page does not contain the list, and `None` if the page is malformed.
 pub fn find_list(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option<List<'_>>> {
     let mut found = None;
     for_each_list(paging, page, subject, |other, list, _| {
@@ -254,10 +252,11 @@ pub fn find_list(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option
     Some(found)
 }
 
-/// Calls `f` for each list in `page`, an encoded page of several lists. The arguments are the key of the list, the
-/// list, and the byte range of the list in the page.
+/// Calls `f` for each list in `page`, an encoded page of several lists. `f` receives the key of a list, the list,
+/// and its byte range in the page.
 ///
-/// `paging` assigns lists to pages, and `any` is any key that belongs to the page. Returns `None` if the page is malformed, or if `f` returns `None`.
+/// `paging` assigns lists to pages. `any` is the key of any list in the page; it supplies the first bits of all
+/// keys, which the page does not store. Returns `None` if the page is malformed, or if `f` returns `None`.
 pub fn for_each_list<'a>(
     paging: Paging,
     page: &'a [u8],
@@ -283,15 +282,15 @@ pub fn for_each_list<'a>(
     Some(())
 }
 
-/// The limit, in bytes, on the chunks that are held in memory for one page. A page is an entry with several
-/// lists. A long list is split into chunks, which are entries that precede the page. Chunks above the limit
-/// are spilled to a temporary file if they are longer than [`BLOCK_SIZE`].
+/// The total size in bytes of the chunks that are held in memory for one page. A page is an entry that contains
+/// several lists, and follows the chunks of its long lists. Further chunks are spilled to a temporary file if
+/// they are longer than [`BLOCK_SIZE`].
 const MOST_HELD: usize = 256 << 10;
 
-/// Creates the entries that contain the lists of `range`, which is a range of `records`. A list belongs to the range if
-/// the first record of its page does.
+/// Creates the index entries of the lists in `range`, a range of `records`. A list belongs to the range if the
+/// first record of its page does.
 ///
-/// `games` contains the rows of the games, from which the results of long lists are added up. `paging` assigns lists to
+/// `games` contains the game rows, from which the results of long lists are added up. `paging` assigns lists to
 /// pages.
 ///
 /// # Errors
@@ -312,11 +311,11 @@ pub(in crate::index) fn list_entries(
 
 /// A builder that turns sorted list records into the entries of an explorer's index.
 ///
-/// Short lists are stored together in pages. A longer list is divided into chunks, with one entry for each chunk. The
-/// list of a position with very many games also gets entries with its results by period.
+/// Short lists are stored together in pages. A longer list is divided into chunks, and each chunk becomes one
+/// entry. The list of a position with very many games also gets entries with its results by period.
 pub(in crate::index) struct ListBuilder<'a> {
     paging: Paging,
-    /// The games whose rows are added up in sums.
+    /// The games whose results are added up for long lists.
     games: &'a StoredGames,
     batch: EntryBatch,
     /// The number of the current page, or `None` if no page is open.
@@ -332,15 +331,15 @@ pub(in crate::index) struct ListBuilder<'a> {
     chunks: u32,
     /// The number of bytes of the current page's chunks.
     bytes_before: usize,
-    /// Whether an item in the complete chunks says that the subject is a position.
+    /// Whether an item in the complete chunks shows that the subject is a position.
     is_position: bool,
-    /// The sums of the items in the complete chunks.
+    /// The results of the games in the complete chunks.
     sums: ListResults<'a>,
 }
 
 impl<'a> ListBuilder<'a> {
-    /// Creates a builder without records. `paging` assigns lists to pages, and `games` contains the rows from which the
-    /// results of long lists are added up.
+    /// Creates a builder without records. `paging` assigns lists to pages, and `games` contains the game rows from
+    /// which the results of long lists are added up.
     pub(in crate::index) fn new(paging: Paging, games: &'a StoredGames) -> ListBuilder<'a> {
         ListBuilder {
             paging,
@@ -358,8 +357,8 @@ impl<'a> ListBuilder<'a> {
         }
     }
 
-    /// Adds a record: a list, and a game that belongs to it. Records must be added in ascending order of lists, and of
-    /// games within a list.
+    /// Adds a record, which says that a list contains a game. Records must be added in ascending order of lists, and
+    /// of games within a list.
     ///
     /// # Errors
     ///
@@ -377,9 +376,9 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Adds encoded short lists of one page (an entry that contains several lists). `lists` contains each list after
-    /// its key, and `last` is the key of the last list. Does not count the positions in these lists; see
-    /// [`count_lists`](ListBuilder::count_lists).
+    /// Adds short lists that are already encoded. All must belong to one page, an entry that contains several lists.
+    /// In `lists`, each list follows its key; `last` is the key of the last list. Does not count the positions in
+    /// these lists; see [`count_lists`](ListBuilder::count_lists).
     pub(in crate::index) fn add_lists(&mut self, last: ListKey, lists: &[u8]) -> Result<()> {
         self.begin(last, false)?;
         self.lists.extend_from_slice(lists);
@@ -387,7 +386,8 @@ impl<'a> ListBuilder<'a> {
     }
 
     /// Counts the positions in encoded lists and the games of these positions, and adds the numbers to the totals.
-    /// `any` is any key that belongs to the page of the lists. Returns `None` if the lists are malformed.
+    /// All lists must belong to one page, and `any` is the key of any list in this page. Returns `None` if the lists
+    /// are malformed.
     pub(in crate::index) fn count_lists(&mut self, any: ListKey, lists: &[u8]) -> Option<()> {
         let batch = &mut self.batch;
         for_each_list(self.paging, lists, any, |_, list, _| {
@@ -398,9 +398,9 @@ impl<'a> ListBuilder<'a> {
         })
     }
 
-    /// Ends the current list and begins the list with the key `subject`. Ends the current page (an entry that
-    /// contains several lists) if the new list belongs to another page. `white_to_move` is `true` if White is to
-    /// move in the position of the new list.
+    /// Ends the current list and begins the list with the key `subject`. If the new list belongs to another page (an
+    /// entry that contains several lists), ends the current page. `white_to_move` is `true` if White is to move in
+    /// the position of the new list.
     fn begin(&mut self, subject: ListKey, white_to_move: bool) -> Result<()> {
         self.end_list()?;
         let page = self.paging.page(subject);
@@ -413,8 +413,8 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Ends the current list of games. Encodes a short list into the page. For a long list, adds the last chunk and the
-    /// results by period. Does nothing if the list has no items.
+    /// Ends the current list of games. A short list is encoded into the current page. For a long list, adds the last
+    /// chunk and the results by period. Does nothing if the list has no items.
     fn end_list(&mut self) -> Result<()> {
         if self.list.is_empty() {
             return Ok(());
@@ -445,8 +445,8 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Adds the collected items (game ids with moves) of the current list as a chunk. If `another_follows` is `true`,
-    /// the list continues in a further chunk.
+    /// Adds the items that have been collected for the current list as a chunk, an entry that contains a part of a
+    /// long list. `another_follows` says whether the list continues in a further chunk.
     fn end_chunk(&mut self, another_follows: bool) -> Result<()> {
         self.is_position |= another_follows && self.list.iter().any(|(_, mv)| is_of_position(*mv));
         self.sums.add(&self.list, self.white_to_move, self.games)?;
@@ -458,8 +458,8 @@ impl<'a> ListBuilder<'a> {
         self.push(&key, &chunk)
     }
 
-    /// Adds the entry of a chunk, a part of a long list of games. Spills the chunk to a temporary file if the current
-    /// page (an entry that contains several lists) already has many bytes of chunks.
+    /// Adds a chunk, an entry that contains a part of a long list. If the chunks before the current page already take
+    /// much memory, spills the chunk to a temporary file.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.bytes_before += value.len();
         let entries = &mut self.batch.entries;
@@ -470,8 +470,8 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Copies an entry of another index without changes. The entry is a page, which contains several lists, or a chunk
-    /// of a long list. Does not count the positions in a page; call [`count_lists`](ListBuilder::count_lists) for that.
+    /// Copies an entry of another index without changes: a page, which contains several lists, or a chunk of a long
+    /// list. Does not count the positions in a page; call [`count_lists`](ListBuilder::count_lists) for that.
     pub(in crate::index) fn copy_entry(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.end_list()?;
         self.end_page();
@@ -483,7 +483,7 @@ impl<'a> ListBuilder<'a> {
         self.push(key, value)
     }
 
-    /// Adds the entry of the current page (several lists of games), if a page is open.
+    /// Adds the entry of the current page, which contains several lists. Does nothing if no page is open.
     fn end_page(&mut self) {
         if self.page.take().is_some() {
             let key = page_key(LISTS, self.paging.last_of(self.subject));
@@ -493,7 +493,7 @@ impl<'a> ListBuilder<'a> {
         }
     }
 
-    /// Ends the last list of games and the last page of lists, and returns all entries.
+    /// Ends the last list and the last page, and returns a batch with all entries that have been created.
     pub(in crate::index) fn finish(mut self) -> Result<EntryBatch> {
         self.end_list()?;
         self.end_page();
