@@ -1,4 +1,4 @@
-//! The attributes that a new output takes over from the output that it replaces: access rights, owner and extended
+//! The attributes that a new output inherits from the output that it replaces: access rights, owner and extended
 //! attributes.
 
 #[cfg(unix)]
@@ -32,14 +32,13 @@ impl Attributes {
         })
     }
 
-    /// Sets the access rights, the owner, the group and the extended attributes of the directory at `path` to
-    /// those of `self`. It is not an error if the system does not permit this user to change one of them.
+    /// Sets the attributes on the directory at `path`. Attributes that the user is not allowed to set are skipped.
     pub(super) fn set_on_directory(&self, path: &Path) -> io::Result<()> {
         self.set_on(&File::open(path)?)
     }
 
-    /// Sets the attributes on an open file or directory, as far as the system allows this user. Never gives anybody
-    /// more access than the attributes permit.
+    /// Sets the attributes on an open file or directory. Attributes that the user is not allowed to set are skipped.
+    /// Nobody ever gets more access than the attributes permit.
     pub(super) fn set_on(&self, file: &File) -> io::Result<()> {
         use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
         let is_own = |now: &fs::Metadata| now.uid() == self.user && now.gid() == self.group;
@@ -52,7 +51,7 @@ impl Attributes {
         let has = now.mode() & 0o7777;
         if has != mode {
             let set = file.set_permissions(fs::Permissions::from_mode(mode));
-            // If the rights cannot be set but are narrower than wanted, nobody gets additional access.
+            // It is safe to keep the current rights if they grant nothing beyond the wanted ones.
             if has & !mode == 0 {
                 if_allowed(set)?;
             } else {
@@ -65,9 +64,9 @@ impl Attributes {
         Ok(())
     }
 
-    /// Returns the access rights for a file that replaces an old one. `is_own` is `true` if both files have the same
-    /// user and the same group. `has_group` is `true` if they have the same group. If the user or the group differs,
-    /// the rights are reduced, so that nobody gets additional access.
+    /// Returns the access rights (mode) for a new file that replaces the old one. `is_own` is `true` if both files
+    /// have the same user and group, and `has_group` if they have the same group. If these differ, the rights are
+    /// reduced, so that nobody gets additional access.
     fn mode_for(&self, is_own: bool, has_group: bool) -> u32 {
         let mut mode = self.mode;
         if !is_own {
@@ -82,8 +81,8 @@ impl Attributes {
     }
 }
 
-/// The attributes of a file on systems other than Unix. The type is empty, because a file takes its access rights from
-/// its directory.
+/// The attributes of a file on systems other than Unix. The type is empty, because a file inherits its access rights
+/// from its directory there.
 #[cfg(not(unix))]
 #[derive(Debug)]
 pub(super) struct Attributes;
@@ -104,7 +103,8 @@ impl Attributes {
     }
 }
 
-/// Returns `true` if a file or directory has no write permission for anybody, or if this user may not write it.
+/// Returns `true` if a file or directory has no write permission for anybody, or if the current user may not write to
+/// it.
 #[cfg(unix)]
 pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     use rustix::{
@@ -112,7 +112,7 @@ pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
         io::Errno,
     };
     use std::os::unix::fs::MetadataExt;
-    // The administrator is allowed to write everything, but is refused too if no write bit is set.
+    // The administrator may write to every file. Even so, a file without any write bit counts as read-only.
     if fs::metadata(path)?.mode() & 0o222 == 0 {
         return Ok(true);
     }
@@ -130,8 +130,8 @@ pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     Ok(metadata.is_file() && metadata.permissions().readonly())
 }
 
-/// Replaces the error in `done` with `Ok(())` if the error means that this user may not perform the operation, or that
-/// the file system does not support the operation. Passes all other results through.
+/// Ignores an error which means that the user may not perform an operation, or that the file system does not support
+/// it: converts it to `Ok(())`. Returns all other results unchanged.
 #[cfg(unix)]
 fn if_allowed(done: io::Result<()>) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
@@ -141,9 +141,9 @@ fn if_allowed(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Returns the names and values of the extended attributes that the replacement of a file should keep. On Linux, these
-/// are user attributes and access control lists. Leaves out attributes that describe the content, such as signatures,
-/// and attributes that only the system may set.
+/// Returns the names and values of the extended attributes that the replacement of a file inherits. On Linux, these
+/// are user attributes and access control lists. Attributes that describe the content, such as signatures, and
+/// attributes that only the system may set are omitted.
 #[cfg(unix)]
 fn extended_of(path: &Path) -> io::Result<Vec<(OsString, Vec<u8>)>> {
     let names = match xattr::list_deref(path) {

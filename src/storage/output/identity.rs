@@ -1,4 +1,4 @@
-//! Recognizing whether two names lead to the same file, and whether a file has been changed or replaced.
+//! Recognizes whether two paths lead to the same file, and whether a file was changed or replaced.
 
 use std::{
     collections::HashSet,
@@ -20,10 +20,11 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// Returns the identity of the file or directory to which `path` leads, or `None` if it leads to neither.
+    /// Returns the identity of the file or directory to which `path` leads. Returns `None` if nothing exists at
+    /// `path`, or if it is a device or a pipe.
     ///
-    /// On Unix, nothing is opened: closing a file would release all locks that the process holds on it, including those
-    /// of SQLite. A pipe is not opened on any system, because that would wait for its other end.
+    /// On Unix, no file is opened: closing it would release all locks that the process holds on the file, including
+    /// the locks of SQLite. A pipe is never opened, because opening waits until another process opens the other end.
     ///
     /// # Errors
     ///
@@ -69,7 +70,7 @@ impl FileId {
     }
 }
 
-/// Returns `true` if an error means that no file or directory exists at a path. After any other error, one may exist.
+/// Returns `true` if an error means that nothing exists at a path. After any other error, something may exist there.
 pub(crate) fn is_absent(err: &io::Error) -> bool {
     use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
     matches!(err.kind(), NotFound | NotADirectory | InvalidFilename)
@@ -84,8 +85,9 @@ pub(crate) fn metadata_if_any(path: &Path) -> io::Result<Option<Metadata>> {
     none_if_absent(fs::metadata(path))
 }
 
-/// Returns `true` if a path leads to a directory, and `false` if it leads to a file or to nothing. The function
-/// [`Path::is_dir`] returns `false` after any error, so an unreadable directory would be taken for a file.
+/// Returns `true` if a path leads to a directory, and `false` if it leads to a file or to nothing. Unlike
+/// [`Path::is_dir`], reports errors instead of returning `false`, so an unreadable directory is not mistaken for a
+/// file.
 ///
 /// # Errors
 ///
@@ -94,8 +96,9 @@ pub fn is_directory(path: &Path) -> Result<bool> {
     has_metadata(path, Metadata::is_dir)
 }
 
-/// Returns `true` if a path leads to a regular file, and `false` if it leads to a directory, a pipe, a device or nothing.
-/// The function [`Path::is_file`] returns `false` after any error, so an unreadable file would be taken for a missing one.
+/// Returns `true` if a path leads to a regular file, and `false` if it leads to a directory, a pipe, a device or
+/// nothing. Unlike [`Path::is_file`], reports errors instead of returning `false`, so an unreadable file is not
+/// mistaken for a missing one.
 ///
 /// # Errors
 ///
@@ -104,7 +107,8 @@ pub fn is_regular_file(path: &Path) -> Result<bool> {
     has_metadata(path, Metadata::is_file)
 }
 
-/// Returns `true` if something exists at `path` and its metadata satisfy `predicate`.
+/// Returns `true` if something exists at `path` and its metadata satisfy `predicate`. Returns `false` for a Windows
+/// device.
 fn has_metadata(path: &Path, predicate: fn(&Metadata) -> bool) -> Result<bool> {
     // Reading the metadata of a device fails on Windows.
     if is_windows_device(path) {
@@ -127,8 +131,8 @@ pub(crate) fn is_empty_directory(path: &Path) -> Result<bool> {
     }
 }
 
-/// Converts the result `found` of examining a path: an error which means that nothing exists at the path becomes
-/// `None`.
+/// Converts an error which means that nothing exists at a path to `Ok(None)`. Wraps successful results in `Some`, and
+/// passes on all other errors.
 fn none_if_absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Err(err) if is_absent(&err) => Ok(None),
@@ -148,16 +152,16 @@ fn opened(path: &Path, flags: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// Calls `open` and returns its result. `open` opens several files in the directory `path`, or the file `path` several
-/// times. If `open` fails and the directory or file at `path` was replaced in the meantime, calls `open` again, because
-/// a mixture of old and new files looks damaged.
+/// Calls `open`, which opens several files in the directory `path`, or opens the file `path` several times. If this
+/// fails and the directory or file was replaced in the meantime, calls `open` again, because a mixture of old and new
+/// files looks damaged.
 pub(crate) fn open_again_if_replaced<T>(path: &Path, open: impl FnMut() -> Result<T>) -> Result<T> {
     read_again_if_replaced(path, open, |_| false)
 }
 
-/// Calls `read` and returns its result. `read` opens several files in the directory `path`, or the file `path` several
-/// times. If the directory or file at `path` was replaced in the meantime, a mixture of old and new files may look
-/// damaged. `read` is therefore called again if it fails, or if `has_damage` returns `true` for its result.
+/// Calls `read`, which reads several files in the directory `path`, or opens the file `path` several times. If `path`
+/// was replaced in the meantime, a mixture of old and new files may look damaged. `read` is therefore called again if
+/// `path` was replaced and either `read` failed or `has_damage` returned `true` for its result.
 pub(crate) fn read_again_if_replaced<T>(
     path: &Path,
     mut read: impl FnMut() -> Result<T>,
@@ -167,15 +171,15 @@ pub(crate) fn read_again_if_replaced<T>(
         let before = FileId::of(path).at(path, "open")?;
         let result = read();
         let is_sound = result.as_ref().is_ok_and(|found| !has_damage(found));
-        // A directory that is being exchanged may have no name for a moment.
+        // A directory that is being replaced may have no name for a moment.
         if is_sound || FileId::of(path).at(path, "open")? == before {
             return result;
         }
     }
 }
 
-/// Returns an iterator over the inputs that lead to the same file or directory as an earlier input, directly or through
-/// links. `-` means standard input. Inputs that the operating system cannot examine are skipped.
+/// Returns an iterator over the inputs that lead to the same file or directory as an earlier input, even if the paths
+/// or links differ. `-` means standard input. Inputs that the operating system cannot examine are skipped.
 pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator<Item = &'a Path> {
     let mut known = HashSet::new();
     inputs.into_iter().filter(move |path| {
@@ -186,17 +190,16 @@ pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator
     })
 }
 
-/// A snapshot of the identity, size and times of a file or directory. If two snapshots of a path differ, the file was
-/// changed or replaced.
+/// A snapshot of the identity, size and times of a file or directory. If two snapshots of the same path differ, the
+/// file was changed or replaced.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FileState {
     file: FileId,
     pub(super) is_directory: bool,
-    /// The size, which, like the times, changes when a file is written. `None` for a directory, whose metadata change
-    /// with the files in it.
+    /// The size in bytes. For a directory, this and the times are `None`, because they change with the files in it.
     size: Option<u64>,
     modified: Option<(i64, i64)>,
-    /// The time of the last change to the file, its rights or its name, if the system provides it.
+    /// The time at which the content, the access rights or the name last changed, if the system records it.
     changed: Option<(i64, i64)>,
 }
 
@@ -207,8 +210,8 @@ impl FileState {
         none_if_absent(FileState::read(path))
     }
 
-    /// Returns a copy without the time of the last status change. A rename changes this time, so snapshots from before
-    /// and after a rename are compared without it.
+    /// Returns a copy without the time of the last status change. A rename changes this time, so it must be ignored
+    /// when comparing snapshots from before and after a rename.
     pub(crate) fn renamed(self) -> FileState {
         FileState {
             changed: None,

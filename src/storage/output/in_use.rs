@@ -1,7 +1,8 @@
 //! Checks whether another program has an SQLite database open.
 //!
-//! SQLite finds the journal and the write-ahead log of a database by the database's name. If a new database takes the
-//! name while another program uses the old one, that program's changes go into the new one and destroy it.
+//! SQLite finds the journal and the write-ahead log of a database by the name of the database. If a new database
+//! replaces the file while another program uses the old one, the changes of that program are applied to the new
+//! database and destroy it.
 
 use std::{
     ffi::OsStr,
@@ -19,7 +20,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read. The caller must then not assume that the file is no database.
+/// Returns an error if the file cannot be read. In this case, the file may still be a database.
 pub(super) fn is_database(path: &Path) -> io::Result<bool> {
     let mut start = [0; MAGIC.len()];
     match File::open(path)?.read_exact(&mut start) {
@@ -32,30 +33,31 @@ pub(super) fn is_database(path: &Path) -> io::Result<bool> {
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Checks that no other program has the SQLite database at `target` open. `target` must not contain symbolic links.
-/// `name` is the path that error messages contain.
+/// `name` is the path to show in error messages.
 ///
 /// # Errors
 ///
-/// Returns an error, with the reason, if another program seems to have the database open. Also returns an error if the
-/// database cannot be checked.
+/// Returns an error that states the reason if another program seems to have the database open. Also returns an error
+/// if the database cannot be checked.
 pub(crate) fn check_not_in_use(target: &Path, name: &Path) -> Result<()> {
     check(target, target).map_err(|err| Error::changed(name, err.to_string()))
 }
 
-/// Checks that no other program has an SQLite database open: the database must have no write-ahead log and no journal
-/// with content, and no other process may hold one of SQLite's locks. `target` is the path of the database without
-/// symbolic links. `old` is the path where the database file is now: `target`, or another path if it has been renamed.
+/// Checks that no other program has an SQLite database open. This is the case if the database has no write-ahead log
+/// and no journal with content, and if no other process holds one of SQLite's locks on it. `target` is the path of
+/// the database, without symbolic links. `old` is the current path of the database file, which differs from `target`
+/// after a rename.
 ///
 /// # Errors
 ///
-/// Returns an error, with the reason, if another program seems to have the database open. Also returns an error if the
-/// database cannot be checked.
+/// Returns an error that states the reason if another program seems to have the database open. Also returns an error
+/// if the database cannot be checked.
 pub(super) fn check(target: &Path, old: &Path) -> io::Result<()> {
     for (ending, may_be_empty) in [("-wal", false), ("-shm", false), ("-journal", true)] {
         let side_file = side_file(target, ending);
         let is_in_use = match side_file.symlink_metadata() {
             Ok(metadata) => !may_be_empty || metadata.len() > 0,
-            // No file can have a name that is too long.
+            // If the name is too long for the file system, no such file can exist.
             Err(err) if is_absent(&err) => false,
             Err(err) => return Err(err),
         };
@@ -78,30 +80,30 @@ pub(super) fn check(target: &Path, old: &Path) -> io::Result<()> {
     Err(io::Error::other(problem))
 }
 
-/// The number of consecutive checks that must find a database locked before it is reported as in use. A program that
-/// reads the database may hold its lock only for a moment.
+/// The number of consecutive checks that must find a database locked before it counts as in use. A program that only
+/// reads the database may hold its lock for just a moment.
 const LOCK_CHECKS: usize = 40;
 
 /// The time between two consecutive checks of a database's lock.
 const BETWEEN_LOCK_CHECKS: Duration = Duration::from_millis(50);
 
-/// Returns the path of a file that SQLite keeps next to a database. `ending`, such as `-wal`, is appended to the name
-/// of the database.
+/// Returns the path of a file that SQLite keeps next to a database: the path of the database with `ending` appended,
+/// for example `-wal`.
 pub(crate) fn side_file(database: &Path, ending: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(OsStr::new(ending));
     name.into()
 }
 
-/// The offset of the first byte that SQLite locks in a database file. SQLite locks 512 bytes: PENDING, RESERVED, and
-/// 510 for SHARED. See [SQLite's documentation](https://www.sqlite.org/fileformat.html#the_lock_byte_page).
+/// The offset of the first of the [`LOCKED`] bytes that SQLite locks in a database file: PENDING, RESERVED and 510
+/// bytes for SHARED. See [SQLite's documentation](https://www.sqlite.org/fileformat.html#the_lock_byte_page).
 #[cfg(unix)]
 const FIRST_LOCKED: u64 = 0x4000_0000;
 #[cfg(unix)]
 const LOCKED: u64 = 512;
 
 /// Returns `true` if another process holds one of SQLite's locks on the file at `path`. Returns `false` if the file
-/// does not exist, if this user may not read it, or if the file system has no locks.
+/// does not exist, or if the file system does not support locks.
 #[cfg(unix)]
 fn is_locked(path: &Path) -> io::Result<bool> {
     use rustix::{

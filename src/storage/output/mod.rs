@@ -1,23 +1,23 @@
-//! Outputs that appear whole, together, or not at all.
+//! Atomic output: the files and directories of an operation appear complete and together, or not at all.
 //!
-//! A file or directory is created under a temporary name next to its target. When it is complete,
-//! [`finish`](AtomicFile::finish) flushes it to the disk and returns it as a [`Finished`] output. [`commit_all`] then
-//! renames all outputs of an operation to their targets, as the last step of the operation. If the program is stopped
-//! before that, all old outputs are unchanged. If a run is killed, the next run with the same target removes the
-//! temporary file or directory that it left.
+//! An output is created under a temporary name next to its target, the path that it will finally have. When it is
+//! complete, [`finish`](AtomicFile::finish) flushes it to disk and returns it as a [`Finished`] output. As the last
+//! step of the operation, [`commit_all`] renames all outputs to their targets. If the program is stopped before that,
+//! all old outputs are unchanged. If a process is killed, the next process that writes the same target removes the
+//! temporary file or directory.
 //!
 //! # When an existing file is replaced
 //!
 //! An existing file is checked twice:
 //!
 //! - When an output is created. [`AtomicFile::create_over`] and [`AtomicDir::create_over`] call the function
-//!   `may_replace` of the output's format. Books replace books, [texts with a seal](begin_text) replace texts that
-//!   nobody has changed, and all other formats replace an existing file only if the caller passes `force`.
-//!   `may_replace` of a directory lists the files that belong to the old output; no other file is removed. Files that
-//!   are empty are replaced by every format, and read-only files by none.
-//! - When the outputs are renamed. `Target::check` compares the old output with its state when the new output was
-//!   created. If another program has written it in the meantime, it stays, the new output is kept under another name,
-//!   and [`commit_all`] returns an error.
+//!   `may_replace` of the output's format. A new book may replace an old book, and a [text with a seal](begin_text)
+//!   may replace a text that nobody has changed. All other formats replace an existing file only if the caller passes
+//!   `force`. For a directory, `may_replace` lists the files that belong to the old output, and no other files are
+//!   removed. Every format replaces empty files, and none replaces read-only files.
+//! - When the outputs are renamed. `Target::check` compares the old output with its state at the time when the new
+//!   output was created. If another program has changed the old output since then, the old output stays, the new one
+//!   is kept under another name, and [`commit_all`] returns an error.
 
 mod attributes;
 mod identity;
@@ -64,8 +64,8 @@ use crate::{
     storage::positioned::write_all_at,
 };
 
-/// An output file that is written under a temporary name and replaces its target when it is committed. If it is dropped
-/// before it is committed, the target remains unchanged.
+/// An output file that is written under a temporary name and replaces its target when it is committed. If it is
+/// dropped without being committed, the target remains unchanged.
 #[derive(Debug)]
 pub struct AtomicFile {
     target: Target,
@@ -75,13 +75,14 @@ pub struct AtomicFile {
 #[derive(Debug)]
 enum Destination {
     Temporary(Temporary),
-    /// A device, a pipe or standard output, which a rename would destroy or cannot reach.
+    /// A device, a pipe or standard output. It is written directly, because a rename would destroy it or cannot reach
+    /// it.
     Special(File),
 }
 
 impl AtomicFile {
-    /// Creates an output file that will replace any existing file at `target`. If `target` is a symbolic link, the file
-    /// to which the link leads is replaced. `-` means standard output.
+    /// Creates an output file that replaces any existing file at `target` when it is committed. If `target` is a
+    /// symbolic link, the file to which the link leads is replaced. `-` means standard output.
     ///
     /// # Errors
     ///
@@ -91,8 +92,8 @@ impl AtomicFile {
         AtomicFile::create_over(target, |_| Ok(()))
     }
 
-    /// Creates an output file that will replace any existing file at `target`. If a file exists, `may_replace` is
-    /// called with its path, and must return an error if the file must be kept.
+    /// Creates an output file that replaces an existing file at `target` only if `may_replace` permits it. If a file
+    /// exists, `may_replace` is called with its path and must return an error if the file must be kept.
     ///
     /// # Errors
     ///
@@ -149,8 +150,8 @@ impl AtomicFile {
         }
     }
 
-    /// Checks that no other program uses the file at the target path as an SQLite database. The check is repeated
-    /// immediately before and after the new file is renamed to this path. If a repeated check fails, the target remains
+    /// Checks that no other program has the target open as an SQLite database. The check is repeated immediately
+    /// before and after the new file is renamed to the target. If a repeated check fails, the target remains
     /// unchanged, and the new file is kept under another name.
     ///
     /// # Errors
@@ -164,33 +165,32 @@ impl AtomicFile {
         Ok(())
     }
 
-    /// Returns the path of the file that will be replaced, as the caller named it.
+    /// Returns the path of the target, which the output replaces, as the caller wrote it.
     pub fn target(&self) -> &Path {
         &self.target.name
     }
 
-    /// Returns the path of the file that will be replaced, with symbolic links resolved.
+    /// Returns the path of the target, which the output replaces, with symbolic links resolved.
     pub fn resolved_target(&self) -> &Path {
         &self.target.path
     }
 
-    /// Returns `true` if bytes can be written at any offset of the file. Returns `false` for a device, a pipe and
-    /// standard output.
+    /// Returns `true` if the file can be written at any offset, and `false` for a device, a pipe or standard output.
     pub fn is_seekable(&self) -> bool {
         matches!(self.destination, Destination::Temporary(_))
     }
 
-    /// Writes all of `bytes` at `offset` of the file. Several threads may write at the same time.
+    /// Writes all of `bytes` to the file, starting at `offset`. Several threads may write at the same time.
     ///
     /// # Errors
     ///
-    /// Returns an error if the operating system cannot write the bytes, or if the file is a device or a pipe, which has
-    /// no offsets.
+    /// Returns an error if the operating system cannot write the bytes. Devices and pipes have no offsets, so writing
+    /// to them with this function fails.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         write_all_at(self.file(), bytes, offset).at(self.target(), "write")
     }
 
-    /// Returns the open file to which the output is written.
+    /// Returns the open file to which the output is written. This is the temporary file, or the device or pipe.
     pub fn file(&self) -> &File {
         match &self.destination {
             Destination::Temporary(file) => file.file(),
@@ -198,7 +198,7 @@ impl AtomicFile {
         }
     }
 
-    /// Returns the path under which the unfinished file can be opened: its temporary name, or the name of the device or
+    /// Returns the path at which the unfinished file can be opened: its temporary path, or the path of the device or
     /// pipe.
     pub fn temporary_path(&self) -> &Path {
         match &self.destination {
@@ -207,12 +207,12 @@ impl AtomicFile {
         }
     }
 
-    /// Flushes the complete file to the disk. Pass the returned output to [`commit_all`] to rename it to its target,
-    /// together with other outputs.
+    /// Flushes the complete file to disk. The caller passes the returned output to [`commit_all`], which renames it to
+    /// its target together with other outputs.
     ///
     /// # Errors
     ///
-    /// Returns an error if the data cannot be flushed to the disk.
+    /// Returns an error if the data cannot be flushed to disk.
     pub fn finish(self) -> Result<Finished> {
         let (flushed, temporary) = match self.destination {
             Destination::Special(mut file) => (file.flush(), None),
@@ -225,7 +225,7 @@ impl AtomicFile {
         })
     }
 
-    /// Flushes the complete file to the disk and renames it to its target. Use [`finish`](AtomicFile::finish) and
+    /// Flushes the complete file to disk and renames it to its target. Use [`finish`](AtomicFile::finish) and
     /// [`commit_all`] to replace several outputs together.
     ///
     /// # Errors
@@ -246,8 +246,7 @@ impl Write for AtomicFile {
     }
 }
 
-/// An [`AtomicFile`] that is written sequentially through a buffer. Its data replaces the target only when it is
-/// committed.
+/// An [`AtomicFile`] that is written sequentially through a buffer. It replaces its target only when it is committed.
 #[derive(Debug)]
 pub struct BufferedFile {
     out: BufWriter<AtomicFile>,
@@ -255,7 +254,7 @@ pub struct BufferedFile {
 }
 
 impl BufferedFile {
-    /// Creates a buffered writer for a file.
+    /// Creates a buffered writer for an output file.
     pub fn new(file: AtomicFile) -> BufferedFile {
         BufferedFile {
             out: BufWriter::with_capacity(1 << 16, file),
@@ -264,8 +263,8 @@ impl BufferedFile {
     }
 
     /// Creates a buffered writer for a text that contains [`UNSEALED`], a placeholder for a checksum, in its first 4
-    /// KiB. When the file is finished, the zeros of the placeholder are replaced with the checksum of the whole text,
-    /// by which [`check_text_replaceable`] later recognizes that the file is unchanged. In a pipe, the zeros remain.
+    /// KiB. When the file is finished, the zeros of the placeholder are replaced with the checksum of the whole text.
+    /// By this checksum, [`check_text_replaceable`] later recognizes an unchanged file. In a pipe, the zeros remain.
     pub fn sealed(file: AtomicFile) -> BufferedFile {
         BufferedFile {
             is_sealed: file.is_seekable(),
@@ -273,12 +272,12 @@ impl BufferedFile {
         }
     }
 
-    /// Returns `true` if a checksum of the text will be written into the file when it is finished.
+    /// Returns `true` if the text gets a checksum when it is finished.
     pub fn is_sealed(&self) -> bool {
         self.is_sealed
     }
 
-    /// Returns the path of the file that will be replaced, as the caller named it.
+    /// Returns the path of the target, which the output replaces, as the caller wrote it.
     pub fn target(&self) -> &Path {
         self.out.get_ref().target()
     }
@@ -294,12 +293,12 @@ impl BufferedFile {
         written.at(self.target(), "write")
     }
 
-    /// Writes the rest of the buffer, and flushes the complete file to the disk. Pass the returned output to
-    /// [`commit_all`] to rename it to its target, together with other outputs.
+    /// Writes the remaining buffer, and flushes the complete file to disk. The caller passes the returned output to
+    /// [`commit_all`], which renames it to its target together with other outputs.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`AtomicFile::finish`].
+    /// Returns the errors of [`AtomicFile::finish`], and an error if the buffer cannot be written.
     pub fn finish(self) -> Result<Finished> {
         let target = self.target().to_owned();
         let file = self.out.into_inner().map_err(IntoInnerError::into_error);
@@ -310,7 +309,7 @@ impl BufferedFile {
         file.finish()
     }
 
-    /// Writes the rest of the buffer, flushes the complete file to the disk and renames it to its target.
+    /// Writes the remaining buffer, flushes the complete file to disk and renames it to its target.
     ///
     /// # Errors
     ///
@@ -336,34 +335,35 @@ impl Write for BufferedFile {
     }
 }
 
-/// A verb phrase for error messages, inserted after "cannot". It describes copying the access rights from a replaced
-/// output to the new one.
+/// The action that error messages name after "cannot" if access rights cannot be copied from a replaced output to the
+/// new one.
 const KEEP: &str = "keep the rights of";
 
-/// Returns the attributes of the file or directory that will be replaced, or `None` if nothing exists at the target.
+/// Returns the attributes (access rights, owner and extended attributes) of the file or directory that will be
+/// replaced. Returns `None` if nothing exists at the target.
 fn attributes_of(target: &Target) -> Result<Option<Attributes>> {
     let of = |target: &Target| Attributes::of(&target.path).at(&target.name, KEEP);
     target.exists().then(|| of(target)).transpose()
 }
 
 /// An output directory that is written under a temporary name and replaces its target when it is committed. If it is
-/// dropped before it is committed, the target remains unchanged.
+/// dropped without being committed, the target remains unchanged.
 #[derive(Debug)]
 pub struct AtomicDir {
     target: Target,
     temporary: Temporary,
-    /// The attributes of the first file of the old directory, which the files of the new directory get. `None` if there
-    /// is no such file.
+    /// The attributes of the first file of the old directory, which every new file inherits. `None` if the old
+    /// directory has no files or does not exist.
     attributes: Option<Attributes>,
 }
 
 impl AtomicDir {
-    /// Creates an output directory that will replace the directory at `target`. If `target` is a symbolic link, the
-    /// directory to which the link leads is replaced.
+    /// Creates an output directory that replaces any existing directory at `target` when it is committed. If `target`
+    /// is a symbolic link, the directory to which the link leads is replaced.
     ///
-    /// If something exists at `target`, `may_replace` is called with its path. `may_replace` returns the names of the
-    /// files that belong to the old output, or an error if the directory must be kept. No other files are removed. If
-    /// a killed process has left a temporary directory, `is_own` decides which files in it may be removed.
+    /// If something exists at `target`, `may_replace` is called with its path. It returns the names of the files that
+    /// belong to the old output, or an error if the directory must be kept. No other files are removed. If a killed
+    /// process has left a temporary directory for this target, `is_own` decides which files in it may be removed.
     ///
     /// # Errors
     ///
@@ -398,23 +398,23 @@ impl AtomicDir {
         })
     }
 
-    /// Returns the path of the directory that will be replaced, as the caller named it.
+    /// Returns the path of the directory that the output replaces, as the caller wrote it.
     pub fn target(&self) -> &Path {
         &self.target.name
     }
 
-    /// Returns the path of the unfinished directory, into which the caller writes files. The path has a temporary
-    /// name, which is replaced with that of the target when the directory is complete.
+    /// Returns the path of the unfinished directory, in which the caller creates files. This temporary path is valid
+    /// until the directory is committed.
     pub fn path(&self) -> &Path {
         self.temporary.path()
     }
 
-    /// Flushes all files of the complete directory to the disk. Pass the returned output to [`commit_all`] to rename it
-    /// to its target, together with other outputs.
+    /// Flushes all files of the complete directory to disk. The caller passes the returned output to [`commit_all`],
+    /// which renames it to its target together with other outputs.
     ///
     /// # Errors
     ///
-    /// Returns an error if the data cannot be flushed to the disk.
+    /// Returns an error if the data cannot be flushed to disk.
     pub fn finish(self) -> Result<Finished> {
         let target = &self.target.name;
         for entry in fs::read_dir(self.path()).at(target, "write")? {
@@ -435,7 +435,7 @@ impl AtomicDir {
         })
     }
 
-    /// Flushes the complete directory to the disk and renames it to its target. Use [`finish`](AtomicDir::finish) and
+    /// Flushes the complete directory to disk and renames it to its target. Use [`finish`](AtomicDir::finish) and
     /// [`commit_all`] to replace several outputs together.
     ///
     /// # Errors
@@ -544,7 +544,7 @@ mod tests {
     fn a_target_that_was_written_in_place_meanwhile_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("book.bin");
-        // In the last case only the time of the last change of status differs, which Windows does not have.
+        // In the last case, only the time of the last status change differs, which Windows does not record.
         for (text, keeps_time) in [("longer", false), ("new", false), ("own", cfg!(unix))] {
             fs::write(&target, "old").unwrap();
             let modified = target.metadata().unwrap().modified().unwrap();
@@ -583,13 +583,13 @@ mod tests {
         assert_eq!(fs::read(target.join("CURRENT")).unwrap(), b"own");
     }
 
-    /// Sets what another program does between the last check of a target and the exchange.
+    /// Sets a function that plays the role of another program between the last check of a target and the exchange.
     #[cfg(any(target_vendor = "apple", target_os = "linux"))]
     fn meanwhile(act: impl FnOnce() + 'static) {
         rename::staged::MEANWHILE.set(Some(Box::new(act)));
     }
 
-    /// Any output may be given the name of a database with `--force`.
+    /// With `--force`, any output may replace a database.
     #[test]
     fn a_database_that_another_program_has_open_is_kept() {
         let dir = tempfile::tempdir().unwrap();
@@ -607,7 +607,7 @@ mod tests {
         assert!(err.contains("the file live.db3-wal exists"), "{err}");
         assert!(fs::read(&target).unwrap().starts_with(b"SQLite"));
         assert_eq!(fs::read(dir.path().join("live.db3.new")).unwrap(), b"ours");
-        // The name of another kind of file says nothing.
+        // A `-wal` file next to a file that is not a database is ignored.
         let text = dir.path().join("text");
         fs::write(&text, "SQLite format 3").unwrap();
         fs::write(dir.path().join("text-wal"), "").unwrap();
@@ -691,7 +691,8 @@ mod tests {
         assert_eq!(fs::read(target.join("CURRENT")).unwrap(), b"old");
     }
 
-    /// A kill after the old directory was moved aside, where names cannot be exchanged.
+    /// Simulates a process that was killed after it moved the old directory aside, on a system that cannot exchange
+    /// names.
     #[test]
     fn a_directory_that_a_kill_left_aside_is_restored() {
         let dir = tempfile::tempdir().unwrap();
@@ -713,7 +714,7 @@ mod tests {
         made.commit().unwrap();
         assert_eq!(names(dir.path()), ["index"]);
         assert_eq!(fs::read(target.join("CURRENT")).unwrap(), b"newer");
-        // A kill before the old one was removed.
+        // Simulates a process that was killed before it removed the old directory.
         fs::create_dir(&aside).unwrap();
         fs::write(aside.join("CURRENT"), "old").unwrap();
         drop(directory(&target).unwrap());
@@ -848,7 +849,7 @@ mod tests {
             file_of(&first, b"1").finish().unwrap(),
             file_of(&second, b"2").finish().unwrap(),
         ];
-        // The second loses its temporary, so its rename fails after the first one's.
+        // The temporary file of the second output is removed, so its rename fails after that of the first output.
         for name in names(dir.path()) {
             if name.starts_with(".b.") {
                 fs::remove_file(dir.path().join(name)).unwrap();
@@ -973,7 +974,7 @@ mod tests {
         let first = file_of(&target, b"first");
         let err = AtomicFile::create(&target).unwrap_err().to_string();
         assert!(err.contains("another run"), "{err}");
-        // Names that only begin alike are other targets.
+        // Names that only have a common prefix are different targets.
         drop(file_of(&dir.path().join("book.bin.x"), b"x"));
         first.commit().unwrap();
         file_of(&target, b"second").commit().unwrap();
@@ -1019,7 +1020,7 @@ mod tests {
         fs::remove_file(left.join("thesis.txt")).unwrap();
         drop(directory(&at("index")).unwrap());
         assert!(!left.exists());
-        // A directory is not what is left of a file.
+        // A temporary directory is not the remainder of an output file.
         let left = at(".book.bin.AbCd1234.part");
         fs::create_dir(&left).unwrap();
         fs::write(left.join("thesis.txt"), "mine").unwrap();

@@ -1,4 +1,4 @@
-//! Putting finished outputs in place.
+//! Renames finished outputs to their targets.
 
 use std::{
     collections::BTreeMap,
@@ -20,8 +20,8 @@ use crate::{
     task,
 };
 
-/// An output file or directory that is complete and flushed to the disk, but not yet renamed to its target. If it is
-/// dropped, the output is removed.
+/// An output file or directory that is complete and flushed to disk, but not yet renamed to its target. The output is
+/// removed if the value is dropped.
 #[derive(Debug)]
 pub struct Finished {
     pub(super) target: Target,
@@ -29,7 +29,7 @@ pub struct Finished {
     pub(super) temporary: Option<Temporary>,
 }
 
-/// An old output that has been replaced and now has a temporary name.
+/// An old output that was replaced and is waiting under a temporary name to be removed.
 struct Replaced {
     target: Target,
     path: PathBuf,
@@ -37,19 +37,20 @@ struct Replaced {
     _claim: Option<File>,
 }
 
-/// The reason why an output could not be renamed to its target, and the path under which it is kept instead.
+/// An output that could not be renamed to its target: the target, the reason, and the path at which the output is
+/// kept.
 struct CommitFailure {
     target: PathBuf,
     reason: io::Error,
-    /// The place where the finished output is kept, or `None` if it could not be kept.
+    /// The path at which the finished output is kept, or `None` if it could not be kept.
     kept: Option<Kept>,
 }
 
-/// The path of an output that is kept because it could not be renamed to its target or removed.
+/// The path of an output that was kept because it could not be renamed to its target, or could not be removed.
 struct Kept {
     path: PathBuf,
-    /// Whether the output has been renamed. If not, it still has a temporary name, under which the next process would
-    /// remove it.
+    /// Whether the output has a permanent name. If not, it still has a temporary name, and the next process that
+    /// writes the target would remove it.
     is_renamed: bool,
 }
 
@@ -78,9 +79,9 @@ impl Finished {
         commit_all(vec![self])
     }
 
-    /// Checks that no other program has changed the target. Opens the parent directory of the target, so that it can be
-    /// flushed after the rename. Returns the path and the handle of the parent directory; the handle is `None` if the
-    /// system cannot open directories. Returns `None` for a device or pipe.
+    /// Checks that no other program has changed the target, and opens the parent directory of the target, which is
+    /// flushed after the rename. Returns the path and the handle of the parent directory. The handle is `None` if the
+    /// system cannot open directories. Returns `None` for a device or pipe, which is not renamed.
     fn prepare(&self) -> io::Result<Option<(PathBuf, Option<File>)>> {
         if self.temporary.is_none() {
             return Ok(None);
@@ -90,8 +91,8 @@ impl Finished {
         Ok(Some((path.to_owned(), open_directory(path)?)))
     }
 
-    /// Renames the output to its target. Returns the replaced output if it still exists under a temporary name,
-    /// otherwise `None`.
+    /// Renames the output to its target. Returns the old output if it now has a temporary name, and `None` if there is
+    /// no old output to remove.
     fn rename_to_target(self) -> Result<Option<Replaced>, CommitFailure> {
         let target = self.target;
         let Some(temporary) = self.temporary else {
@@ -113,8 +114,8 @@ impl Finished {
         }
     }
 
-    /// Renames the output to an unused name next to its target, and returns that name. Returns `None` if there is
-    /// nothing to keep: for a device or pipe, or if the output no longer exists.
+    /// Renames the output to an unused name next to its target, and returns this name. Returns `None` if there is
+    /// nothing to keep, because the output is a device or pipe or no longer exists.
     fn keep(self) -> Option<Kept> {
         let (made, own) = self.temporary?.keep();
         keep_new(&made, own.as_ref(), &self.target.path)
@@ -122,12 +123,11 @@ impl Finished {
 }
 
 impl Replaced {
-    /// Removes the old output, which was moved to a temporary name next to the target. If it cannot be removed, the
-    /// next process that writes the target removes it.
+    /// Removes the old output, which has a temporary name next to the target, and returns `None`. If it cannot be
+    /// removed, the next process that writes the target removes it.
     ///
-    /// Keeps the old output if another program may have changed it. In this case, renames it to a free name that ends
-    /// with
-    /// `.old`, and returns a message for the user that contains the name. Otherwise returns `None`.
+    /// If another program may have changed the old output, keeps it instead: renames it to an unused name that ends
+    /// with `.old`, and returns a message for the user that contains this name.
     fn remove(self) -> Option<String> {
         let target = &self.target;
         let is_changed = if target.is_directory() {
@@ -151,14 +151,17 @@ impl Replaced {
     }
 }
 
-/// Renames all outputs of an operation to their targets, and removes the outputs that they replace.
+/// Renames all outputs of an operation to their targets, and removes the old outputs that they replace.
 ///
 /// # Errors
 ///
-/// Returns an error if another program has written a target since the output was created, or if a rename fails. Outputs
-/// that have not been renamed to their targets are kept under other names. The error lists these names and the outputs
-/// that have been renamed. Also returns an error if a directory cannot be flushed to the disk after all outputs have
-/// been renamed. Returns [`Error::Interrupted`] after [`discard_all`](super::discard_all) has been called.
+/// Returns an error if another program has written a target since the output was created, or if a rename fails. The
+/// outputs that were not renamed to their targets are then kept under other names. The error message lists these
+/// names, and the outputs that were renamed.
+///
+/// Also returns an error if a directory cannot be flushed to disk after the renames, or if another program has
+/// changed an old output, which is then kept. Returns [`Error::Interrupted`] if [`discard_all`](super::discard_all)
+/// has been called.
 pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     task::fault("put in place");
     let _commit = begin_commit()?;
@@ -193,8 +196,8 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
             }
         }
     }
-    // The old outputs are removed only after the new ones are certainly on the disk. The first error is the most
-    // informative.
+    // The old outputs are removed only after the new ones are safely on disk. If several steps fail, the first error
+    // is returned, because it is the most informative.
     result = result.and(sync(&directories, &placed));
     let mut kept = Vec::new();
     for old in replaced {
@@ -204,9 +207,9 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     with_kept(result, kept)
 }
 
-/// Adds the old outputs that could not be removed to the result of a commit. Each element of `kept` contains the target
-/// of an old output, and a message that says where the old output is now. Returns `result` unchanged if `kept` is
-/// empty, and an error otherwise.
+/// Adds a report of old outputs that were kept to the result of a commit. Each element of `kept` contains the target
+/// of an old output, and a message with its current path. Returns `result` unchanged if `kept` is empty, and
+/// otherwise an error.
 fn with_kept(result: Result<()>, kept: Vec<(PathBuf, String)>) -> Result<()> {
     kept.into_iter().fold(result, |result, (target, message)| {
         let mut err = match result {
@@ -220,8 +223,8 @@ fn with_kept(result: Result<()>, kept: Vec<(PathBuf, String)>) -> Result<()> {
     })
 }
 
-/// Flushes directories to the disk, so that the renames in them are durable. `directories` contains the path and the
-/// open handle of each. `placed` lists the outputs that have been renamed, for the error message.
+/// Flushes directories to disk, so that the renames in them are durable. `directories` maps the path of each
+/// directory to its open handle. `placed` lists the outputs that have been renamed, for the error message.
 fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Result<()> {
     for (path, directory) in directories {
         sync_directory(directory.as_ref()).map_err(|err| {
@@ -236,18 +239,18 @@ fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Re
     Ok(())
 }
 
-/// Opens a directory, so that the renames in it can be flushed to the disk. Returns `None` if the system cannot open
-/// directories, or if this user may not read the directory.
+/// Opens a directory in order to flush the renames in it to disk. Returns `None` if the system cannot open
+/// directories, or if the user may not read the directory.
 pub(super) fn open_directory(path: &Path) -> io::Result<Option<File>> {
     match File::open(path) {
-        // A user who may write a directory may not be allowed to read it. Windows does not open directories.
+        // A user may be allowed to write a directory but not to read it. Windows cannot open directories.
         Err(err) if cfg!(windows) || err.kind() == ErrorKind::PermissionDenied => Ok(None),
         opened => opened.map(Some),
     }
 }
 
-/// Flushes the renames in an open directory to the disk. Does nothing for `None`, or if the file system does not
-/// support it.
+/// Flushes the renames in an open directory to disk. Does nothing if `directory` is `None`, or if the file system
+/// does not support flushing directories.
 pub(super) fn sync_directory(directory: Option<&File>) -> io::Result<()> {
     use ErrorKind::{InvalidInput, Unsupported};
     match directory.map(File::sync_all) {
@@ -261,11 +264,11 @@ fn list(names: impl Iterator<Item = impl Display>) -> String {
     names.join(", ")
 }
 
-/// Keeps the finished outputs of an operation if one of them cannot be renamed to its target. Gives each of them a name
-/// that is not temporary, and returns an error that lists these names.
+/// Handles a commit in which an output could not be renamed to its target. Keeps this output and those that have not
+/// been renamed yet under permanent names. Returns an error that lists these names.
 ///
 /// - `failure`: the output whose rename failed
-/// - `rest`: the outputs that would have been renamed after it
+/// - `rest`: the outputs that should have been renamed after it
 /// - `placed`: the targets that have already been replaced
 fn not_placed(
     failure: CommitFailure,
@@ -293,8 +296,8 @@ fn not_placed(
     Error::failed(failure.target, problem)
 }
 
-/// Adds advice for the user to the error of a denied rename on Windows, which does not rename files that another
-/// program has open. Returns all other errors unchanged.
+/// Adds advice for the user to the error of a rename that Windows denied, because Windows does not rename files that
+/// another program has open. Returns all other errors unchanged.
 fn with_advice(err: io::Error) -> io::Error {
     let is_held = cfg!(windows)
         && matches!(
@@ -309,12 +312,11 @@ fn with_advice(err: io::Error) -> io::Error {
     err
 }
 
-/// Renames the finished output at the temporary path `made` to an unused name next to `target`. Returns the
-/// new name, or `None` if the output no longer exists.
+/// Renames the finished output from its temporary path `made` to an unused name next to `target`. Returns the new
+/// name, or `None` if the output no longer exists.
 ///
-/// `own` is an open handle of the output. If nothing is at `made` because the parent directory has been
-/// renamed, the handle is used to find the current path of the output. Then the new name is in the renamed
-/// directory.
+/// `own` is an open handle to the output. If nothing exists at `made`, the parent directory may have been renamed. In
+/// that case, the current path is found with the handle, and the new name is in the renamed directory.
 fn keep_new(made: &Path, own: Option<&File>, target: &Path) -> Option<Kept> {
     let moved = match FileState::of(made) {
         Ok(None) => own.and_then(|own| path_of_open(own).ok()),
@@ -342,7 +344,7 @@ fn path_of_open(file: &File) -> io::Result<PathBuf> {
     use super::FileId;
 
     let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    // The system adds a word to the path of a file that was removed.
+    // Linux appends a word to the path of a file that has been removed.
     match FileId::of(&path)? == Some(FileId::of_open(file)?) {
         true => Ok(path),
         false => Err(ErrorKind::NotFound.into()),
@@ -361,17 +363,17 @@ fn path_of_open(file: &File) -> io::Result<PathBuf> {
     Ok(OsString::from_vec(path.into_bytes()).into())
 }
 
-/// Always returns an error. On the systems for which this function is compiled, the path of an open file is unknown, or
-/// its directory cannot be renamed.
+/// Always returns an error, because the remaining systems cannot report the path of an open file, or do not rename
+/// its directory.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 fn path_of_open(_file: &File) -> io::Result<PathBuf> {
     Err(ErrorKind::Unsupported.into())
 }
 
-/// Renames an output from its temporary path `made` to an unused name next to `target`, and returns that name. The
-/// names that are tried are the name of the target plus `ending`, then plus `.1` and `ending`, and so on. If all of
-/// these exist, the output gets its temporary name without the extension, because files with this extension are removed
-/// later. Returns `None` if nothing exists at `made`.
+/// Renames an output from its temporary path `made` to an unused name next to `target`, and returns this name. The
+/// names tried are the target's name followed by `ending`, by `.1` and `ending`, and so on. If all of them exist, the
+/// output keeps its temporary name without the extension that marks it for removal. Returns `None` if nothing exists
+/// at `made`.
 fn keep(made: &Path, target: &Path, ending: &str) -> Option<Kept> {
     let numbered = (0..100).map(|number| {
         let mut name = target.file_name().unwrap_or_default().to_owned();

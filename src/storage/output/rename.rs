@@ -1,4 +1,4 @@
-//! Renaming without overwriting the files of other programs.
+//! Renames files and directories without overwriting the files of other programs.
 
 use std::{
     fs, io,
@@ -7,18 +7,18 @@ use std::{
 
 use super::{identity::FileState, target::Target};
 
-/// The extension of the temporary name of an old directory while the new directory is renamed to its target. It is used
-/// on systems that cannot exchange two names in one step.
+/// The extension of the temporary name that an old directory gets while the new directory takes its name. It is
+/// needed only on systems that cannot exchange two names in one step.
 pub(super) const ASIDE: &str = ".old";
 
-/// The behavior of a rename if something exists under the new name: refuse to rename, or exchange the two names.
+/// What a rename does if the new name is already taken: it fails, or it exchanges the two names.
 #[derive(Copy, Clone, Debug)]
 enum Taken {
     Refuse,
     Exchange,
 }
 
-/// Renames the file or directory at `from` to `to`, a name that does not exist yet.
+/// Renames the file or directory at `from` to `to`, which must not exist yet.
 ///
 /// # Errors
 ///
@@ -46,13 +46,13 @@ pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Renames the temporary file or directory `made` to its target. Returns the path at which the old output is now, or
-/// `None` if no old output existed or the rename overwrote it.
+/// Renames the finished output at the temporary path `made` to its target. If an old output existed, returns its
+/// current temporary path. Returns `None` if there was no old output, or if it was overwritten.
 ///
 /// # Errors
 ///
-/// Returns an error if another program has changed or replaced the target since the output was created. The other
-/// program's file or directory then keeps its name.
+/// Returns an error if another program has changed or replaced the target since the output was created. The file or
+/// directory of the other program then keeps its name.
 pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     let path = &target.path;
     target.check()?;
@@ -64,7 +64,7 @@ pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathB
     let exchange = || in_one_step(made, path, Taken::Exchange);
     if let Some(exchanged) = exchange() {
         exchanged?;
-        // Check the old output under its temporary name, where no other program writes it.
+        // Check the old output under its temporary name, because no other program writes it there.
         let unsupported = || Err(io::ErrorKind::Unsupported.into());
         target
             .check_renamed(made)
@@ -85,12 +85,12 @@ pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathB
     Ok(Some(aside))
 }
 
-/// Renames the temporary file `made` to the target, which is an existing file, on systems that cannot exchange the
-/// names of two files.
+/// Replaces the target, an existing file, by the temporary file `made`. For systems that cannot exchange the names of
+/// two files.
 ///
-/// If the file system supports hard links, first gives the old file a second name, and returns this name. If the old
-/// file turns out to have been changed by another program, the rename is undone. Without hard links, the old file is
-/// lost, and the function returns `None`.
+/// If the file system supports hard links, the old file first gets a second name, which is returned. If another
+/// program turns out to have changed the old file, the replacement is undone. Without hard links, the old file is
+/// overwritten, and the function returns `None`.
 fn over_file(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     let path = &target.path;
     let aside = made.with_extension(&ASIDE[1..]);
@@ -116,8 +116,8 @@ fn over_file(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// Undoes a rename by calling `back`. Returns `reason`, the error that made the undo necessary. If `back` fails, its
-/// error is appended to the message.
+/// Undoes a rename by calling `back`, and returns `reason`, the error that made this necessary. If `back` fails too,
+/// its error is appended to the message.
 fn put_back(reason: io::Error, back: impl FnOnce() -> io::Result<()>) -> io::Error {
     match back() {
         Ok(()) => reason,
@@ -127,8 +127,8 @@ fn put_back(reason: io::Error, back: impl FnOnce() -> io::Result<()>) -> io::Err
     }
 }
 
-/// Renames the file or directory at `from` to `to` with a single atomic system call. `taken` says what happens if `to`
-/// exists. Returns `None` if the operating system or the file system does not support the call.
+/// Renames the file or directory at `from` to `to` with a single atomic system call. `taken` determines what happens
+/// if `to` exists. Returns `None` if the operating system or the file system does not support this call.
 #[cfg(any(target_vendor = "apple", target_os = "linux", target_os = "android"))]
 fn in_one_step(from: &Path, to: &Path, taken: Taken) -> Option<io::Result<()>> {
     use rustix::{

@@ -1,8 +1,8 @@
-//! Seals: checksums by which polybook recognizes text files that it wrote and that have not been changed since, so that
-//! it may replace them.
+//! Seals: checksums with which polybook recognizes text files that it wrote and that have not been changed since. It
+//! may overwrite such files.
 //!
-//! A text in a format that has room for it contains a seal near its start. The seal is [`UNSEALED`] with a checksum in
-//! place of the zeros. The checksum is calculated over the whole file with the zeros in it.
+//! A text contains a seal near its start if its format permits comments there. The seal is [`UNSEALED`] with a
+//! checksum in place of the zeros. The checksum is computed over the whole file with the zeros in place.
 
 use std::{fs::File, hash::Hasher, io, path::Path};
 
@@ -14,17 +14,18 @@ use crate::{
     storage::positioned::{read_exact_at, write_all_at},
 };
 
-/// A placeholder that a text contains until it is complete. Then its zeros are replaced with the checksum of the text.
+/// The placeholder that polybook writes near the start of a text file. When the file is complete, the zeros are
+/// replaced with a checksum of the file, which shows later whether the file was changed.
 pub const UNSEALED: &str = "polybook checksum 0000000000000000";
 
-/// The number of hexadecimal digits of a seal, the checksum of a text that polybook writes into the text itself.
+/// The number of hexadecimal digits of a seal, which is a checksum that polybook writes into a text file.
 const DIGITS: usize = 16;
 
-/// The number of bytes at the beginning of a file that are searched for a seal. A seal is the checksum of a
-/// text which polybook writes into the text itself.
+/// The number of bytes at the beginning of a file in which a seal is searched for. A seal is a checksum that polybook
+/// writes into a text file.
 const HEAD: u64 = 4096;
 
-/// Creates the output file for a text at `path`. An existing file is replaced only if `force` is `true`, if it is
+/// Creates an output file for a text at `path`. An existing file may be replaced only if `force` is `true`, if it is
 /// empty, or if polybook wrote it and it has not been changed since.
 ///
 /// # Errors
@@ -34,12 +35,12 @@ pub fn begin_text(path: impl AsRef<Path>, force: bool) -> Result<AtomicFile> {
     AtomicFile::create_over(path, |old| check_text_replaceable(old, force))
 }
 
-/// Checks that the file at `path` may be replaced by a text. This is the case if `force` is `true`, if the file is
-/// empty, or if it contains a checksum by polybook that matches its content.
+/// Checks that the file at `path` may be replaced. This is the case if `force` is `true`, if the file is empty, or if
+/// it contains a checksum by polybook that matches its content.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Exists`] if the file must not be replaced, and another error if it cannot be read.
+/// Returns [`Error::Exists`] if the file must not be replaced. Returns another error if the file cannot be read.
 pub fn check_text_replaceable(path: &Path, force: bool) -> Result<()> {
     if force {
         return Ok(());
@@ -52,8 +53,8 @@ pub fn check_text_replaceable(path: &Path, force: bool) -> Result<()> {
     }
 }
 
-/// Replaces the zeros of the placeholder [`UNSEALED`] in a complete file with the checksum of the file. A file without
-/// a placeholder is unchanged.
+/// Replaces the zeros of the placeholder [`UNSEALED`] in a complete text file with the checksum of the file. Does
+/// nothing if the file contains no placeholder.
 pub(super) fn seal(file: &File) -> io::Result<()> {
     match find_digits(file)? {
         Some(offset) => write_all_at(file, &checksum(file, offset)?, offset),
@@ -61,7 +62,8 @@ pub(super) fn seal(file: &File) -> io::Result<()> {
     }
 }
 
-/// Returns `true` if a file contains its own checksum, so it has not been changed since polybook wrote it.
+/// Returns `true` if a file contains a checksum that matches its content. If so, it has not been changed since
+/// polybook wrote it.
 fn is_sealed(file: &File) -> io::Result<bool> {
     let Some(offset) = find_digits(file)? else {
         return Ok(false);
@@ -71,8 +73,8 @@ fn is_sealed(file: &File) -> io::Result<bool> {
     Ok(digits == checksum(file, offset)?)
 }
 
-/// Returns the offset of the digits of the first checksum in the first [`HEAD`] bytes of a file, or `None` if these
-/// bytes contain no checksum.
+/// Returns the offset of the digits of the first checksum in a file. Returns `None` if the first [`HEAD`] bytes
+/// contain no checksum.
 fn find_digits(file: &File) -> io::Result<Option<u64>> {
     let mut head = vec![0; file.metadata()?.len().min(HEAD) as usize];
     read_exact_at(file, &mut head, 0)?;
@@ -85,8 +87,8 @@ fn find_digits(file: &File) -> io::Result<Option<u64>> {
     Ok(at.map(|at| (at + mark.len()) as u64))
 }
 
-/// Returns the checksum of a file as 16 hexadecimal digits. The digits stored at `offset` are read as zeros, because
-/// the checksum was computed before they were written.
+/// Computes the checksum of a file, as hexadecimal digits. The [`DIGITS`] bytes at `offset`, where the checksum
+/// itself is stored, are treated as zeros.
 fn checksum(file: &File, offset: u64) -> io::Result<[u8; DIGITS]> {
     let mut hasher = SipHasher13::new();
     let mut at = 0;

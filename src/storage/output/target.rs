@@ -17,30 +17,31 @@ use crate::error::{At, Error, Result};
 #[cfg(windows)]
 use crate::kind::is_windows_device;
 
-/// The path to which an output will be renamed, and the state of the file or directory that was at this path when the
-/// output was created.
+/// The path to which an output will be renamed, and the state of the old output at this path when the new output was
+/// created.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
-    /// The path as the caller named it, for messages.
+    /// The path as the caller wrote it, for messages.
     pub(super) name: PathBuf,
-    /// The path that is replaced: `name` with symbolic links followed.
+    /// The path to which the output is renamed: `name` with symbolic links resolved.
     pub(super) path: PathBuf,
-    /// The state of the old output, or `None` if nothing was there.
+    /// The state of the old output, or `None` if nothing existed at the path.
     before: Option<FileState>,
-    /// The files that belong to the old output if it is a directory. Only these files may be removed.
+    /// The files that belong to the old output, if it is a directory, with their states. Only these files may be
+    /// removed.
     files: BTreeMap<OsString, FileState>,
-    /// A check of the format that is repeated immediately before and after the output gets its name.
+    /// A check of the old output, which is called immediately before and after the new output is renamed.
     guard: Option<OldOutputCheck>,
 }
 
-/// A function that returns an error if another program uses the file that an output replaces. `target` is the path of
-/// the output, with symbolic links resolved. `old` is the current path of the old file, which differs from `target`
-/// after the two files have been exchanged.
+/// A function that returns an error if another program uses the old file that an output replaces. `target` is the
+/// path of the output, with symbolic links resolved. `old` is the current path of the old file, which differs from
+/// `target` if the old file has been renamed.
 pub(super) type OldOutputCheck = fn(target: &Path, old: &Path) -> io::Result<()>;
 
 impl Target {
-    /// Creates the target for the path `name`, with symbolic links resolved. If the target is a directory, its files
-    /// must then be recorded with [`enter_files`](Target::enter_files).
+    /// Creates the target for the path `name`, and resolves symbolic links. If the target is a directory, the caller
+    /// must also record its files with [`enter_files`](Target::enter_files).
     pub(super) fn resolve(name: &Path) -> Result<Target> {
         let path = followed(name).at(name, "open")?;
         Ok(Target {
@@ -52,7 +53,7 @@ impl Target {
         })
     }
 
-    /// Creates the target for a device, a pipe or standard output, which is written directly and never renamed.
+    /// Creates the target for a device, a pipe or standard output, to which data is written directly.
     pub(super) fn special(path: PathBuf) -> Target {
         Target {
             before: None,
@@ -63,16 +64,16 @@ impl Target {
         }
     }
 
-    /// Sets `guard`, a function that checks whether the old output may be replaced. It is called immediately before and
-    /// after the new output is renamed to the target. If it returns an error, the output is not replaced: a rename that
-    /// has been made is undone.
+    /// Sets a function that checks whether the old output may be replaced. It is called immediately before and after
+    /// the new output is renamed to the target. If it returns an error, the old output stays in place; a completed
+    /// rename is undone.
     pub(super) fn set_guard(&mut self, guard: OldOutputCheck) {
         self.guard = Some(guard);
     }
 
-    /// Reads again when the old output was last changed, if it is otherwise the same file. After a killed process,
-    /// polybook may remove a hard link to the old output, which sets a new change time. Without this update, the commit
-    /// would take the old output for a changed file.
+    /// Updates the recorded change time of the old output, unless the output has otherwise changed. This is necessary
+    /// because polybook may have removed a hard link to the old output that a killed process left, which sets a new
+    /// change time. Without the update, the commit would treat the old output as changed.
     pub(super) fn refresh_change_time(&mut self) -> Result<()> {
         let now = FileState::of(&self.path).at(&self.name, "open")?;
         if now.map(FileState::renamed) == self.before.map(FileState::renamed) {
@@ -90,15 +91,14 @@ impl Target {
         self.before.is_some_and(|before| before.is_directory)
     }
 
-    /// Returns the names of the files in the target directory that belong to the old output. Returns none if the target
-    /// is not a directory.
+    /// Returns the names of the files in the target directory that belong to the old output. Returns an empty iterator
+    /// if the target is not a directory.
     pub(super) fn files(&self) -> impl DoubleEndedIterator<Item = &OsStr> {
         self.files.keys().map(OsString::as_os_str)
     }
 
-    /// Records the identity, size and times of the files `names` in the old output directory, so that a later
-    /// check can find out whether another program has changed one of them. `names` contains the files that belong
-    /// to the old output. Ignores names of files that do not exist.
+    /// Records the states of the files `names`, which belong to the old output directory. A later check compares the
+    /// states to detect changes by other programs. Names of missing files are ignored.
     pub(super) fn enter_files(&mut self, names: Vec<OsString>) -> Result<()> {
         for name in names {
             let state = FileState::of(&self.path.join(&name)).at(&self.name, "read")?;
@@ -117,7 +117,8 @@ impl Target {
         self.check_as(&self.path, |state| state)
     }
 
-    /// Checks like [`check`](Target::check) that the old output has not changed, after it has been renamed to `path`.
+    /// Checks, like [`check`](Target::check), that no other program has changed the old output. `path` is its current
+    /// path, after a rename.
     pub(super) fn check_renamed(&self, path: &Path) -> io::Result<()> {
         self.check_as(path, FileState::renamed)
     }
@@ -156,7 +157,7 @@ impl Target {
         Ok(now.is_some() && now.as_ref() == self.files.get(name))
     }
 
-    /// Returns an error if the parent directory of the target does not exist. The message names the first missing
+    /// Returns an error if the parent directory of the target does not exist. The message names the topmost missing
     /// directory.
     pub(super) fn refuse_without_parent(&self) -> Result<()> {
         let mut missing = None;
@@ -187,8 +188,8 @@ impl Target {
         Ok(())
     }
 
-    /// Returns an error if the target is a file that is a mount point, as in containers that mount single files. Such a
-    /// file cannot be replaced by a rename.
+    /// Returns an error if the target is a file that is a mount point, which is possible in containers. A mount point
+    /// cannot be replaced by a rename.
     pub(super) fn refuse_mounted_file(&self) -> Result<()> {
         if !is_mount_point(&self.path).at(&self.name, "open")? {
             return Ok(());
@@ -198,12 +199,12 @@ impl Target {
         Err(Error::file(&self.name, problem))
     }
 
-    /// Returns an error if the target is a file that this user may not rename or replace: another user's file in a
-    /// shared directory such as `/tmp`, or an append-only file.
+    /// Returns an error if this user may not rename or replace the target file. Examples are another user's file in a
+    /// shared directory such as `/tmp`, and an append-only file.
     ///
-    /// The function tries to remove the file as an empty directory. Linux checks first whether the user may remove the
-    /// file, and then refuses because it is not a directory. Other systems may report the problem only when the output
-    /// is renamed.
+    /// The function tries to remove the file as if it were an empty directory. Linux first checks whether the user may
+    /// remove the file, and then refuses because it is not a directory. Other systems may report the problem only when
+    /// the output is renamed.
     pub(super) fn refuse_fixed_file(&self) -> Result<()> {
         match fs::remove_dir(&self.path) {
             Err(err) if cfg!(unix) && err.kind() == io::ErrorKind::PermissionDenied => {
@@ -213,11 +214,11 @@ impl Target {
         }
     }
 
-    /// Returns an error if the target is a directory that cannot be renamed: a mount point, a directory in a lower
-    /// layer of an overlay file system, or another user's directory in a shared directory such as `/tmp`.
+    /// Returns an error if the target is a directory that cannot be renamed. Examples are a mount point, a directory
+    /// in a lower layer of an overlay file system, and another user's directory in a shared directory such as `/tmp`.
     ///
     /// The function tries to rename the target to `trial`, a non-empty directory next to it. POSIX forbids this, but
-    /// the system reports the other obstacles first.
+    /// the system reports other obstacles first.
     pub(super) fn refuse_fixed_directory(&self, trial: &Path) -> Result<()> {
         use io::ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
         let problem = match fs::rename(&self.path, trial).map_err(|err| err.kind()) {
@@ -230,14 +231,14 @@ impl Target {
             }
             Err(PermissionDenied) => FIXED,
             Err(_) => return Ok(()),
-            // This file system is not POSIX's.
+            // The file system does not comply with POSIX.
             Ok(()) => return fs::rename(trial, &self.path).at(&self.name, "restore"),
         };
         Err(Error::file(&self.name, problem))
     }
 
-    /// Returns `true` if the old output file, which has been moved to `path`, has not changed since the new output was
-    /// created.
+    /// Returns `true` if the old output file, which has been renamed to `path`, has not changed since the new output
+    /// was created.
     pub(super) fn is_unchanged_file(&self, path: &Path) -> io::Result<bool> {
         let now = FileState::of(path)?.map(FileState::renamed);
         Ok(now == self.before.map(FileState::renamed))
@@ -262,7 +263,7 @@ impl Target {
         })
     }
 
-    /// Returns an error if another program has the target open in a way that prevents replacing it, which is usual on
+    /// Returns an error if another program has the target open in a way that prevents replacing it, as is usual on
     /// Windows.
     #[cfg(windows)]
     pub(super) fn refuse_if_held(&self) -> Result<()> {
@@ -282,7 +283,7 @@ impl Target {
         }
     }
 
-    /// Returns `Ok(())`, because on Unix a file can be replaced while another program has it open.
+    /// Always returns `Ok(())`, because Unix can replace a file while another program has it open.
     #[cfg(unix)]
     pub(super) fn refuse_if_held(&self) -> Result<()> {
         Ok(())
@@ -293,7 +294,7 @@ impl Target {
 const FIXED: &str = "the system does not let you replace this output: it may only grow (chattr +a), or it belongs to \
                      another user in a shared directory such as /tmp; name another output";
 
-/// Returns the path to which `path` leads, with all symbolic links resolved. Nothing has to exist at the returned path.
+/// Returns `path` with all symbolic links resolved. The returned path need not exist.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     match canonical(path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => match fs::read_link(path) {
@@ -306,8 +307,8 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Returns a path with its symbolic links resolved. The result lacks the prefix `\\?\`, with which Windows returns
-/// resolved paths and which many programs do not accept.
+/// Returns `path` with symbolic links resolved. Removes the prefix `\\?\` that Windows adds to resolved paths,
+/// because many programs do not accept it.
 #[cfg(windows)]
 fn canonical(path: &Path) -> io::Result<PathBuf> {
     use std::path::{Component, Prefix};
@@ -331,7 +332,7 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path)
 }
 
-/// Returns the directory that contains a path: `.` for a bare file name.
+/// Returns the directory that contains `path`. For a bare file name, this is `.`.
 pub(crate) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -339,15 +340,15 @@ pub(crate) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// The number of bytes at the start of an existing file that are read to find its first line.
+/// The maximum number of bytes of an existing file that are read to find its first line.
 const START: u64 = 256;
 
-/// Checks that a file may be replaced: it must be empty, or `is_own` must return `true` for its first line. The line is
-/// passed without the whitespace at its end.
+/// Checks that a file may be replaced. It must be empty, or `is_own` must return `true` for its first line, which is
+/// passed without trailing whitespace. Only the first 256 bytes are read.
 ///
 /// # Errors
 ///
-/// Returns [`Error::File`] if the file must not be replaced, and another error if it cannot be read.
+/// Returns [`Error::File`] if the file must not be replaced. Returns another error if the file cannot be read.
 pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<()> {
     let mut start = Vec::new();
     File::open(path)
@@ -361,12 +362,13 @@ pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<(
     Err(Error::foreign(path, problem))
 }
 
-/// Checks that the paths of an operation do not conflict: no two outputs are the same or lie inside each other, and no
-/// output is an input or a directory that contains an input. Symbolic links are resolved.
+/// Checks that the input and output paths of an operation do not conflict. No two outputs may be equal or nested, and
+/// no output may be an input or a directory that contains an input. Symbolic links are resolved.
 ///
 /// # Errors
 ///
-/// Returns an [`Error::File`] that names the conflicting output. Returns another error if a path cannot be examined.
+/// Returns an [`Error::File`] that names the output if there is a conflict. Returns another error if a path cannot be
+/// examined.
 pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
     let resolved = |path: &Path| in_one_case(resolved(path));
     let places: Vec<PathBuf> = outputs.iter().map(|path| resolved(path)).collect();
@@ -415,8 +417,8 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-/// Returns `true` if a path means standard output: `-`, one of the system's names such as `/dev/stdout`, or the device
-/// or pipe to which standard output is connected.
+/// Returns `true` if `path` denotes standard output: if it is `-`, one of the system's names such as `/dev/stdout`,
+/// or the device or pipe to which standard output is connected.
 pub fn is_standard_output(path: &Path) -> bool {
     let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     let is_named = names.iter().any(|name| path == Path::new(name));
@@ -426,21 +428,21 @@ pub fn is_standard_output(path: &Path) -> bool {
             && is_file_of_standard_output(path))
 }
 
-/// Returns a new handle to the standard output of the process.
+/// Returns a new handle to standard output.
 #[cfg(unix)]
 pub(super) fn standard_output() -> io::Result<File> {
     use std::os::fd::AsFd;
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
-/// Returns a new handle to the standard output of the process.
+/// Returns a new handle to standard output.
 #[cfg(windows)]
 pub(super) fn standard_output() -> io::Result<File> {
     use std::os::windows::io::AsHandle;
     Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
 }
 
-/// Returns `true` if a path leads to the file, pipe or device to which standard output is connected.
+/// Returns `true` if `path` leads to the file, pipe or device to which standard output is connected.
 #[cfg(unix)]
 fn is_file_of_standard_output(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -451,19 +453,20 @@ fn is_file_of_standard_output(path: &Path) -> bool {
     (of_stream.dev(), of_stream.ino()) == (of_path.dev(), of_path.ino())
 }
 
-/// Always returns `false`, because Windows has no path for the file to which standard output is connected.
+/// Always returns `false`, because on this system a path cannot lead to the file to which standard output is
+/// connected.
 #[cfg(not(unix))]
 fn is_file_of_standard_output(_path: &Path) -> bool {
     false
 }
 
-/// Returns `true` for the null device, which discards what is written to it. Several outputs may share it.
+/// Returns `true` if `path` is the null device, which discards all data. Several outputs may use it.
 fn is_null(path: &Path) -> bool {
     path == Path::new(if cfg!(windows) { "nul" } else { "/dev/null" })
 }
 
-/// Returns `true` if an output at `path` is written directly instead of being renamed to `path`: if `path` is `-` or
-/// leads to a device or a pipe.
+/// Returns `true` if an output at `path` is written directly instead of through a temporary file. This is the case if
+/// `path` is `-`, or leads to a device or a pipe.
 ///
 /// # Errors
 ///
@@ -483,21 +486,21 @@ pub(super) fn is_device(path: &Path) -> io::Result<bool> {
     Ok(found.is_some_and(|found| !found.is_file() && !found.is_dir()))
 }
 
-/// Returns `true` if a path is a mount point.
+/// Returns `true` if `path` is a mount point.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_mount_point(path: &Path) -> io::Result<bool> {
     use rustix::fs::{AtFlags, StatxAttributes};
     has_attribute(path, AtFlags::SYMLINK_NOFOLLOW, StatxAttributes::MOUNT_ROOT)
 }
 
-/// Always returns `false`, because only Linux mounts single files.
+/// Always returns `false`, because only Linux can mount single files.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn is_mount_point(_path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Returns an error if a directory is append-only: files can be created in it, but not renamed or removed, so a
-/// temporary file would remain forever.
+/// Returns an error if `directory` is append-only. Files can be created in such a directory but not renamed or
+/// removed, so temporary files would remain forever.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn refuse_append_only(directory: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, StatxAttributes};
@@ -511,14 +514,15 @@ pub(crate) fn refuse_append_only(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Always returns `Ok(())`, because systems other than Linux have no append-only directories, or cannot report them.
+/// Always returns `Ok(())`, because systems other than Linux either have no append-only directories or do not report
+/// them.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn refuse_append_only(_directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
 /// Returns `true` if the system call `statx` reports `attribute` for the file or directory at `path`. `flags`
-/// determines whether a symbolic link at the end of the path is followed.
+/// determines whether a symbolic link at `path` is followed.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn has_attribute(
     path: &Path,
@@ -542,8 +546,8 @@ pub(super) fn is_device(path: &Path) -> io::Result<bool> {
     Ok(is_windows_device(path))
 }
 
-/// Returns the path with its symbolic links resolved. If nothing exists at the path, resolves only the links in the
-/// path of its parent directory.
+/// Returns `path` with symbolic links resolved. If nothing exists at `path`, resolves only the links in the path of
+/// its parent directory.
 fn resolved(path: &Path) -> PathBuf {
     if let Ok(path) = fs::canonicalize(path) {
         return path;
@@ -554,8 +558,8 @@ fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// Converts a path to the form in which paths are compared: lowercase on Windows and macOS, whose file systems usually
-/// ignore case, and unchanged on other systems.
+/// Converts a path to a form that can be compared with other paths. The result is lowercase on Windows and macOS,
+/// whose file systems usually ignore case, and unchanged on other systems.
 fn in_one_case(path: PathBuf) -> PathBuf {
     if !cfg!(any(windows, target_vendor = "apple")) {
         return path;

@@ -1,12 +1,12 @@
-//! Temporary files and directories next to their targets. The run that creates them claims them, and they are removed
-//! if a signal ends the program.
+//! Temporary files and directories next to their targets. They are removed if a signal ends the program.
 //!
-//! A [`TemporaryDir`] has a different purpose: it contains the files that a run needs but that are not outputs.
+//! A [`TemporaryDir`] has a different purpose: it contains files that an operation needs but that are not outputs.
 //!
-//! A run claims its temporary files and directories, so that another run for the same target does not remove them.
-//! On Unix, a claim is an advisory lock, which does not hinder reading and writing. On Windows, a lock would block
-//! reads through any other handle, even in the same process, and SQLite opens its own handles. So on Windows, a claim
-//! is an open handle with write access: as long as it exists, the file cannot be opened without sharing it for writing.
+//! A process claims its temporary files and directories, so that another process with the same target does not remove
+//! them. On Unix, a claim is an advisory lock, which does not block reading and writing. On Windows, a lock would
+//! block reads through any other handle, even in the same process, and SQLite opens its own handles. Therefore, a
+//! claim on Windows is an open handle with write access: as long as it exists, no process can open the file without
+//! permitting others to write.
 
 use std::{
     borrow::Cow,
@@ -33,82 +33,81 @@ use crate::error::{At, Error, Result};
 /// The number of random characters in the name of a temporary file or directory.
 pub(super) const RANDOM: usize = 8;
 
-/// The ending of temporary names. A new output has a temporary name until it is renamed to its target, and a replaced
-/// output has one until it is removed.
+/// The extension of temporary names. A new output has a temporary name until it is renamed to its target, and an old
+/// output has one from then until it is removed.
 const SUFFIX: &str = ".part";
 
-/// The name of an empty file that is created for a moment in a temporary directory. Then polybook tries to
-/// rename the output's target to the path of this directory. POSIX forbids this for a directory that is not
-/// empty, but the kind of the error shows whether the target could be renamed to an unused path.
+/// The name of an empty file that is created briefly in a temporary directory, to test whether the old output can be
+/// renamed. The test renames the old output to the path of this directory. POSIX always forbids this, because the
+/// directory is not empty, but the kind of the error shows other obstacles.
 const TRIAL: &str = ".trial";
 
-/// A function that takes the path of an abandoned temporary directory and the name of a file in it. It returns `true`
-/// if polybook may have created the file, so that it may be removed.
+/// A function that returns `true` if polybook may have created a file in an abandoned temporary directory, so that
+/// the file may be removed. The arguments are the path of the directory and the name of the file.
 pub type IsOwnFile = fn(&Path, &OsStr) -> bool;
 
-/// The paths of all temporary files and directories of this process. They are removed when a signal ends the process.
+/// The temporary files and directories of this process. They are removed if a signal ends the process.
 static LIVE: Mutex<Live> = Mutex::new(Live {
     paths: BTreeSet::new(),
     named: BTreeMap::new(),
     is_closed: false,
 });
 
-/// A lock that is held while outputs are renamed to their targets.
+/// The lock that is held while outputs are renamed to their targets.
 static COMMIT: Mutex<()> = Mutex::new(());
 
 struct Live {
     paths: BTreeSet<PathBuf>,
-    /// The files of all [`RemovedAtEnd`] of this process. Their names are not temporary, so another program may replace
-    /// them, which the identity shows.
+    /// The files of all [`RemovedAtEnd`] of this process, with their identities. Their names are not temporary, so
+    /// another program may replace them, which the identity reveals.
     named: BTreeMap<PathBuf, FileId>,
-    /// Whether the process is about to end. Then no output may be begun or renamed to its target.
+    /// Whether the process is about to end. If so, no output may be started or renamed to its target.
     is_closed: bool,
 }
 
-/// Locks the list of this process's temporary files and directories. Ignores poisoning, because a panic cannot leave
-/// the list inconsistent.
+/// Locks and returns the list of the temporary files and directories of this process. Poisoning is ignored, because a
+/// panic cannot leave the list inconsistent.
 fn live() -> MutexGuard<'static, Live> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all unfinished outputs and temporary directories of this process and its journals without evaluations, and
-/// prevents further ones from being
-/// created or renamed to their targets. Call this before the program ends, for example because of a signal. Afterwards,
-/// the program can exit at any point.
+/// Removes all unfinished outputs and temporary directories of this process, and its journals without evaluations.
+/// Prevents the process from creating further ones and from renaming outputs to their targets. Call this function
+/// before the program ends, for example because of a signal. Afterwards, the program can exit at any time.
 ///
-/// If [`commit_all`](super::commit_all) is running on another thread, waits until it has returned.
+/// If [`commit_all`](super::commit_all) is running on another thread, waits until it returns.
 pub fn discard_all() {
     let _commit = COMMIT.lock().unwrap_or_else(PoisonError::into_inner);
     let mut live = live();
     live.is_closed = true;
     for path in std::mem::take(&mut live.paths) {
         if path.is_dir() {
-            // Other threads may still add files to the directory. They fail once it has been removed.
+            // Other threads may still create files in the directory. They fail once it has been removed.
             for _ in 0..100 {
                 if fs::remove_dir_all(&path).is_ok() || !path.exists() {
                     break;
                 }
             }
         } else {
-            // If it cannot be removed, it is left for the next run.
+            // A file that cannot be removed now is left for the next run.
             let _ = fs::remove_file(&path);
         }
     }
     for (path, id) in std::mem::take(&mut live.named) {
         if matches!(FileId::of(&path), Ok(Some(found)) if found == id) {
-            // If it cannot be removed, it is left for the next run.
+            // A file that cannot be removed now is left for the next run.
             let _ = fs::remove_file(&path);
         }
     }
 }
 
-/// A mark of a file that has no content worth keeping. [`discard_all`] removes the file if the mark still exists and no
-/// other program has replaced the file. Dropping the mark keeps the file.
+/// A marker for a file without content worth keeping. [`discard_all`] removes the file if the marker still exists,
+/// unless another program has replaced the file. Dropping the marker keeps the file.
 #[derive(Debug)]
 pub(crate) struct RemovedAtEnd(PathBuf);
 
 impl RemovedAtEnd {
-    /// Marks `file`, which was opened from `path`.
+    /// Marks `file` for removal by [`discard_all`]. `path` is the path from which the file was opened.
     ///
     /// # Errors
     ///
@@ -131,8 +130,8 @@ impl Drop for RemovedAtEnd {
     }
 }
 
-/// Acquires the lock under which outputs are renamed to their targets. [`discard_all`] waits until the returned guard
-/// is dropped.
+/// Acquires the lock that must be held while outputs are renamed to their targets. [`discard_all`] waits until the
+/// returned guard is dropped.
 ///
 /// # Errors
 ///
@@ -150,19 +149,19 @@ pub(super) fn begin_commit() -> Result<MutexGuard<'static, ()>> {
 pub(super) struct Temporary {
     path: PathBuf,
     is_directory: bool,
-    /// The claim: for a file, the file itself, open for writing. If a directory cannot be claimed, this is `None`, and
-    /// only its name protects it.
+    /// The open file or directory, which is also the claim. `None` if a directory cannot be claimed; then it is
+    /// protected only by its name.
     handle: Option<File>,
 }
 
 impl Temporary {
-    /// Creates a temporary file next to `target`, or a temporary directory if `is_own` is `Some`. Removes the temporary
-    /// files that killed processes with the same target have left. `is_own` decides which files of an abandoned
-    /// temporary directory may be removed. Checks as far as possible that the new file or directory can later be
-    /// renamed to the target.
+    /// Creates a temporary file next to `target`, or a temporary directory if `is_own` is `Some`. Tests as far as
+    /// possible whether it can later be renamed to the target. Also removes the temporary files that killed processes
+    /// with the same target have left. `is_own` decides which files of an abandoned temporary directory may be
+    /// removed.
     ///
-    /// If the target exists, only the owner gets access to the file or directory; otherwise it has the default access
-    /// rights.
+    /// If the target exists, only the owner can access the temporary file or directory. Otherwise, it has default
+    /// access rights.
     pub(super) fn next_to(target: &Target, is_own: Option<IsOwnFile>) -> Result<Temporary> {
         target.refuse_without_parent()?;
         let is_directory = is_own.is_some();
@@ -170,7 +169,8 @@ impl Temporary {
         let mut builder = Builder::new();
         builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
         let all = if is_directory { 0o777 } else { 0o666 };
-        // If an old output is replaced, only the owner may read the new one until it has the rights of the old one.
+        // If an old output is replaced, only the owner may read the new one until it has inherited the old access
+        // rights.
         let is_private = target.exists();
         with_mode(&mut builder, if is_private { all & 0o700 } else { all });
         let doing = match is_directory {
@@ -195,9 +195,9 @@ impl Temporary {
         Ok(made)
     }
 
-    /// Tests whether the directory allows renaming files, by renaming the temporary file to a name that `builder`
-    /// chooses. Some directories allow only creating files. Returns an error that names `target` if the file cannot be
-    /// renamed.
+    /// Tests whether the directory allows renaming files, since some directories allow only creating them. Renames the
+    /// temporary file to another temporary name that `builder` chooses. If this fails, returns an error that names
+    /// `target`.
     fn try_rename(&mut self, builder: &Builder<'_, '_>, target: &Target) -> Result<()> {
         let mut live = live();
         if live.is_closed {
@@ -212,15 +212,15 @@ impl Temporary {
         Ok(())
     }
 
-    /// Checks that the old output at `target`, a directory, can be renamed.
+    /// Tests whether the old output directory at `target` can be renamed.
     ///
     /// # Errors
     ///
-    /// Returns an error if the system does not let this user rename it.
+    /// Returns an error if the system does not permit this user to rename the directory.
     fn try_to_make_way(&self, target: &Target) -> Result<()> {
         const DOING: &str = "write into a temporary directory next to";
-        // Where the test succeeds, the old output is in the temporary directory for a moment. `discard_all` must not
-        // remove it then.
+        // If the test rename succeeds, the temporary directory briefly contains the old output. The lock keeps
+        // `discard_all` from removing it.
         let live = live();
         if live.is_closed {
             return Err(Error::Interrupted);
@@ -232,8 +232,8 @@ impl Temporary {
         refused
     }
 
-    /// Creates a temporary file in `parent`, or a temporary directory if `is_directory` is `true`, and marks it as in
-    /// use by this process. `builder` determines its name and access rights. Error messages say that `doing`, a verb
+    /// Creates a temporary file in `parent`, or a temporary directory if `is_directory` is `true`, and claims it for
+    /// this process. `builder` determines its name and access rights. An error message says that `doing`, a verb
     /// phrase, failed for the path `name`.
     pub(super) fn create(
         builder: &Builder<'_, '_>,
@@ -265,8 +265,8 @@ impl Temporary {
         })
     }
 
-    /// Returns `true` if the temporary file or directory still exists under its name. Before it was marked as in use,
-    /// another process may have removed it as abandoned.
+    /// Returns `true` if the temporary file or directory still exists under its name. Another process may have removed
+    /// it as abandoned before it was claimed.
     fn is_in_place(&self) -> bool {
         match (
             FileId::of(&self.path),
@@ -274,7 +274,7 @@ impl Temporary {
         ) {
             (Ok(Some(named)), Some(Ok(own))) => own == named,
             (Ok(named), _) => named.is_some(),
-            // If the system cannot tell, assume that nothing has happened to it.
+            // If the system cannot answer, assume that the file still exists.
             (Err(_), _) => true,
         }
     }
@@ -287,14 +287,14 @@ impl Temporary {
     ///
     /// # Panics
     ///
-    /// Panics if `self` is a directory that could not be opened.
+    /// Panics if `self` is a directory that could not be claimed.
     pub(super) fn file(&self) -> &File {
         self.handle.as_ref().expect("a file is open")
     }
 
-    /// Releases the file or directory, so that it is no longer removed when the value is dropped. Returns its path, and
-    /// an open handle that marks the file or directory as in use. The caller must hold the handle until the file or
-    /// directory has been renamed. The handle is `None` on Windows, which cannot rename open files.
+    /// Releases the file or directory, so that it is not removed when the value is dropped. Returns its path and the
+    /// open handle by which this process claims it. The caller must hold the handle until the file or directory has
+    /// been renamed. The handle is `None` on Windows, which cannot rename open files.
     pub(super) fn keep(mut self) -> (PathBuf, Option<File>) {
         live().paths.remove(&self.path);
         // Windows does not rename a file or directory that is open.
@@ -309,7 +309,7 @@ impl Drop for Temporary {
             return;
         }
         self.handle = None;
-        // If it cannot be removed, it is left for the next run.
+        // A file or directory that cannot be removed now is left for the next run.
         let _ = match self.is_directory {
             true => fs::remove_dir_all(&self.path),
             false => fs::remove_file(&self.path),
@@ -330,11 +330,11 @@ pub(super) fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {
     // On other systems, a file takes its rights from its directory.
 }
 
-/// Returns the prefix that the names of all temporary files for the output `target` share: a dot, the name of the
-/// output, and a dot.
+/// Returns the common prefix of the names of all temporary files for the output `target`: a dot, the name of the
+/// output, and another dot.
 fn prefix(target: &Path) -> OsString {
-    /// The maximum length in bytes of an output's name that is not shortened. File names may have at most 255 bytes,
-    /// and SQLite appends endings to the names of temporary files.
+    /// The maximum length in bytes of a name before it is shortened. File names may have at most 255 bytes, and SQLite
+    /// appends endings to the names of temporary files.
     const LONGEST: usize = 200;
     let mut prefix = OsString::from(".");
     prefix.push(shortened(target.file_name().unwrap_or_default(), LONGEST));
@@ -342,10 +342,10 @@ fn prefix(target: &Path) -> OsString {
     prefix
 }
 
-/// Returns a file name of at most `longest` bytes unchanged. Shortens a longer name to its first 100 bytes, a tilde and
-/// a hash of the whole name. `longest` must be at least 117, the length of a shortened name.
+/// Returns a file name of at most `longest` bytes unchanged. A longer name is shortened to its first 100 bytes, a
+/// tilde and a hash of the whole name. `longest` must be at least 117, the length of a shortened name.
 pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
-    /// The maximum number of bytes that are kept from the beginning of a long name.
+    /// The maximum number of bytes of a long name that are kept.
     const BEGINNING: usize = 100;
     if name.len() <= longest {
         return Cow::Borrowed(name);
@@ -356,12 +356,12 @@ pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
     Cow::Owned(format!("{beginning}~{hash:016x}").into())
 }
 
-/// Restores an old output directory that a killed process has moved aside, by renaming it to `target`. Returns `true`
-/// if the directory was found and restored.
+/// Restores an old output directory that a killed process left under a temporary name, by renaming it back to
+/// `target`. Returns `true` if such a directory was found and restored.
 ///
 /// # Errors
 ///
-/// Returns an error if the process that moved the directory is still running, or if the directory cannot be renamed.
+/// Returns an error if the process that renamed the directory is still running, or if it cannot be renamed back.
 pub(super) fn restore(target: &Target) -> Result<bool> {
     let left = left_behind(target, &[rename::ASIDE])?;
     let Some((path, _)) = left.into_iter().find(|(_, is_directory)| *is_directory) else {
@@ -372,8 +372,8 @@ pub(super) fn restore(target: &Target) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes the temporary files and directories that were left by killed processes with the same target. For a target
-/// that is a directory, `is_own` decides which files of an abandoned directory may be removed. It is `None` for a file.
+/// Removes the temporary files or directories that killed processes with the same target have left. `is_own` is
+/// `None` for a file. For a directory, it decides which files of an abandoned directory may be removed.
 ///
 /// # Errors
 ///
@@ -387,28 +387,29 @@ fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
             Some(is_own) if is_directory => remove_abandoned_directory(target, &path, is_own)?,
             // A file that cannot be removed now is left for the next run.
             None if !is_directory => drop(fs::remove_file(&path)),
-            // An earlier target with this name was a directory instead of a file, or the reverse.
+            // An earlier output with this name was a directory if this one is a file, or the reverse.
             _ => {}
         }
     }
     Ok(())
 }
 
-/// Removes the temporary directories that killed processes with the target `target` have left. `is_own` decides which
-/// files in them may be removed. Call this for a target that will not be written again; otherwise the next process that
-/// writes it removes them.
+/// Removes the temporary directories that killed processes with the same target have left. `is_own` decides which
+/// files in them may be removed. Only needed if `target` will not be written again, because writing it removes them
+/// too.
 ///
 /// # Errors
 ///
-/// Returns an error if another process with this target is still running, or if a directory contains other files.
+/// Returns an error if another process with this target is still running, or if a directory contains files for which
+/// `is_own` returns `false`.
 #[cfg(feature = "serve")]
 pub(crate) fn remove_abandoned_directories(target: &Path, is_own: IsOwnFile) -> Result<()> {
     remove_abandoned(&Target::resolve(target)?, Some(is_own))
 }
 
-/// Lists the temporary files and directories next to `target` that were created for this target. `endings` contains the
-/// endings of their names. Each path is returned with `true` for a directory. Returns an empty list if this user may
-/// not read the parent directory, or if it does not exist.
+/// Lists the temporary files and directories that were created for this target. `endings` contains the extensions to
+/// look for. Each path is paired with `true` if it is a directory. Returns an empty list if the parent directory does
+/// not exist, or if this user may not read it.
 ///
 /// # Errors
 ///
@@ -430,7 +431,7 @@ fn left_behind(target: &Target, endings: &[&str]) -> Result<Vec<(PathBuf, bool)>
             continue;
         }
         match entry.file_type() {
-            // The run that created the file has removed it in the meantime.
+            // The process that created the file has removed it in the meantime.
             Err(err) if is_absent(&err) => {}
             kind => {
                 let kind = kind.at(entry.path(), "open")?;
@@ -443,13 +444,13 @@ fn left_behind(target: &Target, endings: &[&str]) -> Result<Vec<(PathBuf, bool)>
     Ok(found)
 }
 
-/// Takes over the temporary file or directory at `path` from a process that has ended, so that it can be removed or
-/// restored. `is_directory` is `true` for a directory. Returns the locked file, which must stay open as long as `path`
-/// is used. Returns `None` if it is unknown whether the process has ended; then the caller must leave `path` alone.
+/// Claims the temporary file or directory at `path`, so that it can be removed or restored after its creator has
+/// ended. `is_directory` is `true` for a directory. The claim lasts until the returned handle is dropped. Returns
+/// `None` if it is unknown whether the creator has ended. Then the caller must not touch `path`.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Busy`] if the other process is still running.
+/// Returns [`Error::Busy`] if the process that created it is still running.
 fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result<Option<File>> {
     match claim_abandoned(path, is_directory) {
         Ok(None) => Err(Error::Busy {
@@ -460,12 +461,12 @@ fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result
     }
 }
 
-/// Removes the temporary directory `path` that a killed process has left next to the output `target`. `is_own` returns
-/// `true` for the names of files that polybook creates in a temporary directory. `target` is named in errors.
+/// Removes the temporary directory `path`, which a killed process left next to `target`. `is_own` returns `true` for
+/// files that polybook creates in such a directory. Error messages name `target`.
 ///
 /// # Errors
 ///
-/// Returns an error, and removes nothing, if the directory contains anything else.
+/// Returns an error and removes nothing if the directory contains any other file.
 fn remove_abandoned_directory(target: &Target, path: &Path, is_own: IsOwnFile) -> Result<()> {
     let is_own = |name: &OsStr| name == TRIAL || is_own(path, name);
     let mut names = own_files(path, is_own)?.map_err(|other| {
@@ -482,12 +483,12 @@ fn remove_abandoned_directory(target: &Target, path: &Path, is_own: IsOwnFile) -
     Ok(())
 }
 
-/// Returns the names of all entries of a directory if they are files for which `is_own` returns `true`. Otherwise, the
-/// inner `Err` contains the name of the first other entry.
+/// Returns the names of all entries of a directory if all of them are files for which `is_own` returns `true`.
+/// Otherwise, the inner `Err` contains the name of an entry that is not.
 ///
 /// # Errors
 ///
-/// The outer `Err` means that the directory cannot be read.
+/// Returns an outer `Err` if the directory cannot be read.
 pub(crate) fn own_files(
     path: &Path,
     is_own: impl Fn(&OsStr) -> bool,
@@ -504,12 +505,11 @@ pub(crate) fn own_files(
     Ok(Ok(names))
 }
 
-/// Removes the files with the given names from a directory, in reverse order, and then the directory itself.
+/// Removes the given files from a directory, in reverse order, and then the directory itself.
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be removed, or if the directory contains further files. These files and the
-/// directory are kept.
+/// Returns an error if a file cannot be removed, or if the directory contains other files, which are kept.
 pub(super) fn remove_directory<'a>(
     path: &Path,
     files: impl DoubleEndedIterator<Item = &'a OsStr>,
@@ -523,8 +523,7 @@ pub(super) fn remove_directory<'a>(
     fs::remove_dir(path)
 }
 
-/// Returns `true` if `name` is the name of a temporary file or directory: `prefix`, random letters and digits, and
-/// `ending`.
+/// Returns `true` if a file name is temporary: if it consists of `prefix`, random letters and digits, and `ending`.
 pub(super) fn is_temporary(name: &[u8], prefix: &OsStr, ending: &str) -> bool {
     name.strip_prefix(prefix.as_encoded_bytes())
         .and_then(|rest| rest.strip_suffix(ending.as_bytes()))
@@ -537,23 +536,23 @@ pub(super) fn is_temporary(name: &[u8], prefix: &OsStr, ending: &str) -> bool {
 const DIRECTORY_PREFIX: &str = "polybook-temporary-";
 const DIRECTORY_SUFFIX: &str = ".tmp";
 
-/// The age after which a temporary directory counts as abandoned if it is not marked as in use. A process marks a
-/// directory shortly after creating it, so a younger directory may belong to a process that is still running.
+/// The age from which an unclaimed temporary directory counts as abandoned. A process claims a directory shortly
+/// after creating it, so a younger directory may belong to a running process.
 const UNCLAIMED: Duration = Duration::from_secs(60);
 
-/// The access rights of a temporary directory. Only the owner has access, because the directory may contain private
-/// games.
+/// The access rights (mode) of a temporary directory. Only the owner has access, because the directory may contain
+/// private games.
 const OWNER_ONLY: u32 = 0o700;
 
-/// A temporary directory of this process. It is removed when the value is dropped. If a signal ends the process,
-/// [`discard_all`](super::discard_all) removes it. If the process is killed, the next process of polybook that creates
-/// a temporary directory in the same parent directory removes it.
+/// A temporary directory of this process that is removed when the value is dropped. If a signal ends the process,
+/// [`discard_all`](super::discard_all) removes it. If the process is killed, it is removed by the next process that
+/// creates a `TemporaryDir` in the same parent directory.
 #[derive(Debug)]
 pub struct TemporaryDir(Temporary);
 
 impl TemporaryDir {
-    /// Creates a temporary directory in `parent`. Also tries to remove temporary directories that killed processes have
-    /// left in `parent`.
+    /// Creates a temporary directory in `parent`. Also tries to remove the temporary directories that killed processes
+    /// have left in `parent`.
     ///
     /// # Errors
     ///
@@ -582,15 +581,15 @@ impl TemporaryDir {
     }
 }
 
-/// Removes the temporary directories in `parent` that killed processes of this user have left. Keeps `own`, the
-/// temporary directory of this process.
+/// Removes the temporary directories that killed processes of this user have left in `parent`. `own` is the temporary
+/// directory of this process, which is kept.
 fn remove_left_behind(parent: &Path, own: &Path) {
     let Ok(own) = own.metadata() else {
         return;
     };
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name());
-        // These are the metadata of the entry itself, even if it is a link.
+        // If the entry is a link, these are the metadata of the link.
         let may_be_left = is_temporary(
             name.as_encoded_bytes(),
             DIRECTORY_PREFIX.as_ref(),
@@ -605,8 +604,7 @@ fn remove_left_behind(parent: &Path, own: &Path) {
     }
 }
 
-/// Returns `true` if `found` describes a directory that belongs to the owner of `own` and that only this owner can
-/// access.
+/// Returns `true` if `found` is a directory that has the same owner as `own` and that only its owner can access.
 fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -620,31 +618,31 @@ fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
     found.is_dir()
 }
 
-/// Returns `true` if the process that created a temporary directory must have had time to mark it as in use. This is
-/// the case if the directory contains a file, because files are created only after marking, or if the directory is
-/// older than [`UNCLAIMED`]. `found` is the metadata of the directory.
+/// Returns `true` if the process that created a temporary directory must have claimed it already. This is the case if
+/// the directory contains a file, because files are only created after claiming, or if it is older than
+/// [`UNCLAIMED`]. `found` is the metadata of the directory.
 fn was_claimed(path: &Path, found: &Metadata) -> bool {
     let age = found.modified().ok().and_then(|time| time.elapsed().ok());
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
         || age.is_some_and(|age| age > UNCLAIMED)
 }
 
-/// Marks an open temporary file as in use by this process, with an advisory lock, so that other processes of polybook
-/// do not remove it. Ignores errors, because some file systems have no locks.
+/// Claims an open temporary file for this process, with an advisory lock, so that other processes of polybook do not
+/// remove it. Errors are ignored, because some file systems do not support locks.
 #[cfg(unix)]
 pub(super) fn claim_file(file: &File) {
-    // An error is ignored, because the run does not need the claim.
+    // The process can also work without a claim.
     let _ = file.try_lock();
 }
 
-/// Does nothing. On Windows, a file that is open for writing is protected from removal anyway.
+/// Does nothing. On Windows, an open file cannot be removed by other processes of polybook.
 #[cfg(windows)]
 pub(super) fn claim_file(_file: &File) {
     // The open handle is the claim.
 }
 
-/// Marks a temporary directory as in use by this process, so that other processes of polybook do not remove it. Returns
-/// a handle to the directory. The mark lasts until the handle is dropped.
+/// Claims a temporary directory for this process, so that other processes of polybook do not remove it. Returns an
+/// open handle to the directory. The claim lasts until the handle is dropped.
 #[cfg(unix)]
 pub(super) fn claim_directory(path: &Path) -> io::Result<File> {
     let directory = File::open(path)?;
@@ -652,8 +650,8 @@ pub(super) fn claim_directory(path: &Path) -> io::Result<File> {
     Ok(directory)
 }
 
-/// Marks a temporary directory as in use by this process, so that other processes of polybook do not remove it. Returns
-/// a handle to the directory. The mark lasts until the handle is dropped.
+/// Claims a temporary directory for this process, so that other processes of polybook do not remove it. Returns an
+/// open handle to the directory. The claim lasts until the handle is dropped.
 #[cfg(windows)]
 pub(super) fn claim_directory(path: &Path) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt;
@@ -666,9 +664,9 @@ pub(super) fn claim_directory(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Locks an old output, so that no other process of polybook removes it while it is being replaced: the old output then
-/// has a temporary name for a moment. The lock is released when the returned file is dropped. Returns `None` if the
-/// output cannot be opened. Always returns `None` on Windows, which does not rename open files.
+/// Claims an old output for this process, so that other processes of polybook do not remove it while it has a
+/// temporary name. The claim lasts until the returned handle is dropped. Returns `None` if the output cannot be
+/// opened, and always on Windows, which does not rename open files.
 pub(super) fn claim_replaced(path: &Path) -> Option<File> {
     if cfg!(windows) {
         return None;
@@ -678,9 +676,9 @@ pub(super) fn claim_replaced(path: &Path) -> Option<File> {
     Some(replaced)
 }
 
-/// Takes over the temporary file or directory at `path`, which another process created, so that it can be removed.
-/// `is_directory` says which of the two it is. No third process can take it over until the returned file is dropped.
-/// Returns `None` if the process that created it is still running.
+/// Claims the temporary file or directory at `path`, which another process created, so that it can be removed. No
+/// other process can claim it until the returned handle is dropped. `is_directory` is `true` for a directory. Returns
+/// `None` if the process that created it is still running.
 ///
 /// # Errors
 ///
@@ -697,8 +695,8 @@ pub(crate) fn claim_abandoned(path: &Path, is_directory: bool) -> io::Result<Opt
     }
 }
 
-/// Opens a temporary file or directory that another process created, so that it can be removed. Returns `None` if the
-/// process that created it is still running.
+/// Claims the temporary file or directory at `path`, which another process created, so that it can be removed.
+/// Returns `None` if the process that created it is still running.
 ///
 /// # Errors
 ///
