@@ -1,4 +1,5 @@
-//! The indexes of PGN files in the user's cache: finds them, and builds them if they are missing or damaged.
+//! The indexes of PGN files in the user's cache. This module finds them, and builds them if they are missing or
+//! damaged.
 
 use std::path::{Path, PathBuf};
 #[cfg(feature = "serve")]
@@ -20,16 +21,16 @@ use super::{Context, input::may_have_games};
 #[cfg(feature = "serve")]
 use super::{progress::Bar, usage::Usage};
 
-/// The interval at which the server checks whether another process has finished an index.
+/// The interval at which this process checks whether another process has finished building an index.
 #[cfg(feature = "serve")]
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// The progress of the index that is currently being built, or `None` if no index is being built.
+/// The progress of the index that is being built, or `None` if none is being built.
 #[cfg(feature = "serve")]
 pub type RunningBuild = Mutex<Option<Arc<Progress>>>;
 
-/// Returns the path of the index to open for an argument. For a PGN file, this is its index in the cache of `serve`,
-/// which is first built if it does not exist. Returns an error if the argument is a pipe or an empty file.
+/// Returns the path of the index to open for an argument. A PGN file is replaced by its index in the user's cache,
+/// which is built first if it does not exist. Returns an error if the argument is a pipe, a device or an empty file.
 pub fn index_of(argument: &Path, context: Context) -> anyhow::Result<PathBuf> {
     match may_have_games(argument)? {
         true => cached_index(argument, Variant::Standard, context),
@@ -37,8 +38,8 @@ pub fn index_of(argument: &Path, context: Context) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Returns the path of the index of a PGN file in the user's cache. First builds the index if it is missing or damaged.
-/// `untagged` is the variant of games without a `Variant` tag.
+/// Returns the path of the index of a PGN file in the user's cache. If the index is missing or damaged, builds it
+/// first. `untagged` is the variant of games without a `Variant` tag.
 #[cfg(feature = "serve")]
 pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::Result<PathBuf> {
     let Some(directory) = dirs::cache_dir() else {
@@ -52,14 +53,15 @@ pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::
     Ok(index.path().to_owned())
 }
 
-/// Returns an error, because this build has no cache of indexes.
+/// Always returns an error, because this build of polybook has no cache of indexes.
 #[cfg(not(feature = "serve"))]
 pub fn cached_index(pgn: &Path, _untagged: Variant, _context: Context) -> anyhow::Result<PathBuf> {
     let problem = "this is a PGN file, but this polybook was built without a cache of indexes: make an index with make-book --explorer";
     Err(Error::file(pgn, problem).into())
 }
 
-/// Builds the index of a PGN file again if it is damaged. Stores the progress in `running`.
+/// Rebuilds the index of a PGN file if it is damaged. Stores the progress in `running`, from which another thread can
+/// read it.
 #[cfg(feature = "serve")]
 pub fn rebuild_if_damaged(
     pgn: &Path,
@@ -79,9 +81,9 @@ pub fn rebuild_if_damaged(
     ensure_built(pgn, index, threads, context, running)
 }
 
-/// Builds the index of a PGN file, unless a complete index of the current file exists. If another process is
-/// building the index, says so, unless `context` requests no output, and waits for that process. Stores the
-/// progress in `running`.
+/// Builds the index of a PGN file, unless a complete index of the file's current content exists. If another process
+/// is building the index, prints a message and waits for that process. Stores the progress in `running`, from which
+/// another thread can read it.
 #[cfg(feature = "serve")]
 pub fn ensure_built(
     pgn: &Path,
@@ -114,8 +116,8 @@ pub fn ensure_built(
     Ok(())
 }
 
-/// Builds the index of a PGN file. Stores the progress in `running`, shows a progress bar, and prints a line before and
-/// after.
+/// Builds the index of a PGN file. Shows a progress bar, prints a line before and after, and stores the progress in
+/// `running`.
 #[cfg(feature = "serve")]
 fn build(
     pgn: &Path,

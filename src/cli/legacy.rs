@@ -1,23 +1,23 @@
-//! Accepts polyglot's spelling of options with a single dash, such as `-pgn FILE` for `--pgn FILE`, so that old scripts
-//! work.
+//! Accepts polyglot's spelling of options with a single dash, such as `-pgn FILE` for `--pgn FILE`, so that scripts
+//! written for polyglot continue to work.
 //!
-//! The commands that polyglot has accept every long option with a single dash.
+//! Only the commands that exist in polyglot accept long options with a single dash.
 
 use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command};
 
-/// The commands that polybook and polyglot have in common. They accept long options with a single dash.
+/// The commands that exist in both polybook and polyglot. They accept long options with a single dash.
 pub const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
 
-/// Combinations of short options that must not be interpreted as long options with a single dash.
+/// Arguments that combine two short options. They must not be interpreted as long options with a single dash.
 const SHORT_BUNDLES: [&str; 2] = ["-qh", "-hq"];
 
-/// The prefix of an option's name that marks polyglot's spelling with a single dash, while completion scripts are
-/// generated.
+/// The prefix that marks polyglot's spelling of an option, such as `-pgn`, while a completion script is generated.
+/// clap cannot define long options with a single dash.
 pub const OLD_SPELLING: &str = "old-spelling-";
 
-/// Returns the completion script with each option that has the prefix [`OLD_SPELLING`] rewritten as an option with a
+/// Replaces each option whose name has the prefix [`OLD_SPELLING`] in a completion script with an option with a
 /// single dash.
 pub fn single_dashes(script: &str) -> String {
     script
@@ -26,10 +26,10 @@ pub fn single_dashes(script: &str) -> String {
         .replace(&format!("-l {OLD_SPELLING}"), "-o ")
 }
 
-/// Returns the arguments with a second dash added to each long option that is written with a single dash, if the
-/// command accepts the option. `cli` is the definition of the command line.
+/// Adds a second dash to each long option that is written with a single dash, if the command exists in polyglot.
+/// Returns the changed arguments. `cli` is the definition of the command line.
 ///
-/// Unknown options of several letters get a second dash as well, so that clap can suggest a similar long option.
+/// Unknown options of several letters also get a second dash, so that clap can suggest a similar long option.
 pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     let command = command(&args, cli);
     let command = command.filter(|command| POLYGLOT_COMMANDS.contains(&command.get_name()));
@@ -57,11 +57,11 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     modern
 }
 
-/// The commands that take indexes as arguments without an option.
+/// The commands that take indexes as arguments, and not as values of the option `--index`.
 const WITH_PLAIN_INDEXES: [&str; 5] = ["tree", "verify", "merge-index", "serve", "build"];
 
-/// Returns the arguments with `--index DIR` and `--leveldb DIR` written as `DIR`, if the command is in
-/// [`WITH_PLAIN_INDEXES`]. Users of `polybook moves --index DIR` can therefore write `polybook tree --index DIR` too.
+/// Replaces `--index DIR` and `--leveldb DIR` with `DIR` in the arguments of a command in [`WITH_PLAIN_INDEXES`].
+/// Other commands require these options, so users may write them here, too.
 pub fn with_plain_indexes(mut args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     let is_listed = |name: &OsStr| WITH_PLAIN_INDEXES.iter().any(|listed| name == *listed);
     let is_plain = command(&args, cli).is_some_and(|command| match command.get_name() {
@@ -87,15 +87,15 @@ pub fn with_plain_indexes(mut args: Vec<OsString>, cli: &Command) -> Vec<OsStrin
     args
 }
 
-/// Returns the subcommand that the arguments of the program name, or `None` if they name none. `cli` is the definition
+/// Returns the command that the arguments of the program name, or `None` if they name none. `cli` is the definition
 /// of the command line.
 pub fn command<'a>(args: &[OsString], cli: &'a Command) -> Option<&'a Command> {
     let mut words = args.iter().skip(1).filter_map(|arg| arg.to_str());
     cli.find_subcommand(words.find(|word| !word.starts_with('-'))?)
 }
 
-/// Returns the argument with `-name` rewritten as `--name`. Short options such as `-q` and negative numbers such as
-/// `-1` are unchanged. A value after `=` may contain any bytes.
+/// Rewrites a long option `-name` as `--name`. Returns other arguments unchanged: short options such as `-q`, and
+/// negative numbers such as `-1`. A value after `=` need not be UTF-8.
 fn with_two_dashes(arg: OsString) -> OsString {
     let is_old = match arg.as_encoded_bytes() {
         [b'-', first, second, ..] => first.is_ascii_alphabetic() && *second != b'=',
@@ -109,14 +109,15 @@ fn with_two_dashes(arg: OsString) -> OsString {
     spelled
 }
 
-/// Returns the name of a long option that is not followed by `=` and a value. Returns `None` for all other arguments.
+/// Returns the name of a long option, without its dashes. Returns `None` if a value follows the name after `=`, and
+/// for arguments that are not long options.
 fn long_name(arg: &OsStr) -> Option<&str> {
     let name = arg.to_str()?.strip_prefix("--")?;
     (!name.is_empty() && !name.contains('=')).then_some(name)
 }
 
-/// Rewrites the options in an error message as the user wrote them, that is, with a single dash. `args` are the
-/// arguments of the program.
+/// Replaces option names in an error message with the spelling that the user chose, such as `-pgn` for `--pgn`.
+/// `args` are the arguments of the program.
 pub fn as_written(message: &str, args: &[OsString]) -> String {
     args.iter()
         .filter_map(|arg| arg.to_str()?.split('=').next())
@@ -130,7 +131,7 @@ pub fn as_written(message: &str, args: &[OsString]) -> String {
         })
 }
 
-/// Returns the option of a command with the given name or alias, or `None` if it has no such option.
+/// Returns the option of a command with the given name or alias, or `None` if the command does not have it.
 fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     command.get_arguments().find(|arg| {
         arg.get_long() == Some(name)

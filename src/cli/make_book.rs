@@ -32,7 +32,7 @@ use polybook::{
     suite::SuiteFormat,
 };
 
-/// The heading, in the help, of the options that name outputs.
+/// The heading above the options that name outputs in the help of `make-book`.
 const OUTPUTS: &str = "Outputs";
 
 /// Make a Polyglot opening book, an opening suite, a database, an index or counts from games in PGN
@@ -194,7 +194,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns the paths of all outputs that the options name.
+    /// Returns the paths of all outputs that the user requested.
     fn outputs(&self) -> Vec<&Path> {
         let outputs = [
             &self.bin,
@@ -236,7 +236,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&of(&report, seconds), as_json, document)
 }
 
-/// Converts the arguments to the operation that `make-book` runs. Returns an error if arguments contradict each other.
+/// Converts the arguments to a run of the library's [`MakeBook`]. Returns an error if the arguments contradict each
+/// other.
 fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     // If no output is requested, make a book.
     if args.outputs().is_empty() {
@@ -322,8 +323,8 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     Ok(run)
 }
 
-/// Returns an error if the path of an output directory is `-` (standard output), or if an output and the JSON report
-/// would both go to standard output.
+/// Returns an error if the path of an output directory is `-`, which means standard output, or if both an output and
+/// the JSON report would go to standard output.
 fn check_standard_output(args: &Args) -> Result<(), Usage> {
     for (option, out) in [
         ("--leveldb", &args.leveldb),
@@ -340,8 +341,8 @@ fn check_standard_output(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns an error if an option is given that has no effect on any requested output. Options of polyglot are an
-/// exception: they are ignored if no book is made, as polyglot ignores them.
+/// Returns an error if the user gave an option that has no effect on the requested outputs. Options that also exist
+/// in polyglot are accepted without a book, because polyglot ignores them as well.
 fn refuse_unused(args: &Args) -> Result<(), Usage> {
     if args.explorer.as_ref().is_some_and(|path| path.is_file()) {
         return Err(Usage(EXPLORER_DIR.to_owned()));
@@ -380,14 +381,14 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns `true` if `--min-game` removes rare moves from the counts. This is the case if counts are made without a
-/// book, a database or a suite, to which the option would apply otherwise.
+/// Returns `true` if `--min-game` removes rare moves from the counts. It does so only if counts are written without a
+/// book, a database or a suite. Otherwise the option applies to these outputs, and the counts contain every move.
 fn prunes_counts(args: &Args) -> bool {
     args.counts.is_some() && args.bin.is_none() && args.obs.is_none() && args.suite.is_none()
 }
 
-/// Returns the format of a suite by the extension of its file name. Returns an error if the extension names no format
-/// of suites.
+/// Returns the format of an opening suite by the extension of its file name. Returns an error if the extension is
+/// neither `.pgn` nor `.epd`. Standard output is PGN.
 fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
     let extension = path.extension().unwrap_or_default();
     match extension.to_string_lossy().to_ascii_lowercase().as_str() {
@@ -401,8 +402,8 @@ fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
     }
 }
 
-/// Returns the inputs that the options and arguments name. If they name none, returns `book.pgn` if it exists, as in
-/// polyglot, and otherwise an error. `untagged` is the variant of games without a `Variant` tag.
+/// Returns the inputs that the user named in options and in arguments. Without any, returns `book.pgn` if this file
+/// exists, as polyglot does, and otherwise an error. `untagged` is the variant of games without a `Variant` tag.
 fn inputs(
     options: Vec<PathBuf>,
     arguments: Vec<PathBuf>,
@@ -422,10 +423,10 @@ fn inputs(
     Err(Usage(usage.to_owned()).into())
 }
 
-/// The maximum number of rejected games that the summary of `make-book` describes individually.
+/// The maximum number of rejected games that the summary of `make-book` lists one by one.
 const DESCRIBED: usize = 10;
 
-/// Returns the summary of a finished operation of `make-book` as text, one fact per line. `seconds` is its duration.
+/// Returns the summary of a run of `make-book` as text, one fact per line. `seconds` is the duration of the run.
 pub fn of(report: &Report, seconds: f64) -> String {
     let mut text = String::new();
     warnings(&mut text, report);
@@ -574,8 +575,8 @@ fn outputs(text: &mut String, report: &Report) {
     }
 }
 
-/// Returns the number of entries of a suite. If `--limit` allowed more of them, also returns the number of entries that
-/// were left out by other options. `thing` is the singular noun for an entry.
+/// Returns the number of entries of a suite as text. If the suite has fewer entries than `--limit` allows, the text
+/// also says how many entries other options removed. `thing` is the noun for an entry, such as `line`.
 fn entries(suite: &SuiteReport, thing: &str) -> String {
     let Some(limit) = suite.limit.filter(|limit| suite.lines < *limit as u64) else {
         return counted(suite.lines, thing);
@@ -599,8 +600,9 @@ fn entries(suite: &SuiteReport, thing: &str) -> String {
     }
     text
 }
-/// Returns the part of a run's summary about the option `--minimax`: for how many moves the option lowered
-/// the weight, and how many moves it left out of the book. Returns an empty text if `minimax` is `None`.
+/// Returns the lines of a summary that describe the effect of `--minimax` on a book: how many moves got a lower
+/// weight, and how many were left out. Returns an empty text if `minimax` is `None`, which means that the option was
+/// not given.
 pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
     minimax.map_or_else(String::new, |minimax| {
         let unreached = match minimax.unreached {

@@ -116,8 +116,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// Returns `true` if all files are OOBS databases, and `false` if all are books. Returns an error if both kinds are
-/// given.
+/// Returns `true` if all files are OOBS databases, and `false` if all are Polyglot books. Returns an error if the
+/// files are of both kinds.
 fn are_databases(paths: &[impl AsRef<Path>]) -> anyhow::Result<bool> {
     let mut databases = 0;
     for path in paths {
@@ -131,7 +131,7 @@ fn are_databases(paths: &[impl AsRef<Path>]) -> anyhow::Result<bool> {
     Ok(databases > 0)
 }
 
-/// Prints the name of the file that is written if the user named no output.
+/// Prints the name of the output if the user gave no `--out`.
 fn say_default_output(args: &Args, name: &str, context: Context) {
     if args.out.is_none() {
         context.say(&format!("--out is not given, so the output is {name}\n"));

@@ -1,4 +1,4 @@
-//! `polybook moves`: the moves that were played in a position and how they did.
+//! `polybook moves`: the moves that were played in a position, and their results.
 
 use std::{
     io::{self, IsTerminal},
@@ -85,15 +85,15 @@ pub struct Args {
     filters: ExplorerFilterArgs,
 }
 
-/// The treatment of games without a result: they are listed with the others, or skipped.
+/// The treatment of games without a result: they are shown in a column of their own, or left out.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum UnfinishedGames {
     List,
     Skip,
 }
 
-/// The value by which the moves in a position are sorted before they are printed: number of games, score,
-/// rating, or the text of the move in UCI notation.
+/// The key by which the moves of a position are sorted for printing: the number of games, the score, the rating or
+/// the UCI notation.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
 enum MoveOrder {
     Games,
@@ -187,7 +187,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     ))
 }
 
-/// The evaluation of a position, and the evaluations of the positions after its moves.
+/// The evaluation of a position and the evaluations after its moves.
 struct MoveEvals {
     here: Option<Eval>,
     /// The evaluation of the position after each move, or `None` if these evaluations are not requested.
@@ -213,14 +213,14 @@ fn evals_of(
     })
 }
 
-/// Adds an evaluation to a JSON document as the field `eval`. Does nothing for `None`.
+/// Adds the field `eval` to a JSON document if `eval` is `Some`.
 fn add_eval(document: &mut Value, eval: Option<Eval>) {
     if let Some(eval) = eval {
         document["eval"] = json!(eval);
     }
 }
 
-/// Sorts the moves that were played in `pos`. The sort is stable, so moves that compare as equal keep their order.
+/// Sorts the moves that were played in the position `pos`. Moves with equal keys keep their order.
 fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
     // A move without a finished game has no score and comes last.
     let score = |played: &PlayedMove| match results_of(played, pos.turn()) {
@@ -237,8 +237,9 @@ fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
     }
 }
 
-/// Returns the wins, draws and losses of the games with a move, without unfinished games. They are those of the player
-/// whom the query names. If the query names no player, they are those of the side to move, `turn`.
+/// Returns the wins, draws and losses of the finished games with a move. They are counted from the point of view of
+/// the player whom the query names. If the query names no player, they are counted from that of `turn`, the side to
+/// move.
 fn results_of(played: &PlayedMove, turn: Color) -> Wdl {
     let [wins, losses] = match &played.player {
         Some(player) => [player.wins, player.losses],
@@ -254,13 +255,14 @@ fn results_of(played: &PlayedMove, turn: Color) -> Wdl {
     }
 }
 
-/// Returns the player's score in percent, or `None` if no game is finished.
+/// Returns the score of a player with these results in percent, rounded to one decimal. Returns `None` if there are
+/// no finished games.
 fn player_score(results: Wdl) -> Option<f64> {
     (results.games() > 0).then(|| (1000.0 * results.score()).round() / 10.0)
 }
 
-/// Returns the player's score in all games of an answer, in percent. Returns `None` if the query names no player, or if
-/// no game is finished.
+/// Returns the player's score over all moves of a position, in percent. Returns `None` if the query names no player
+/// or no game is finished.
 fn total_score(answer: &Answer) -> Option<f64> {
     let player = answer.player.as_ref()?;
     player_score(Wdl {
@@ -270,14 +272,14 @@ fn total_score(answer: &Answer) -> Option<f64> {
     })
 }
 
-/// Returns a move in standard UCI notation, which writes castling as a move of the king by two squares, such as `e1g1`.
-/// `played` contains the notation of Lichess's API, which writes castling as a move of the king to its rook.
+/// Returns a move in standard UCI notation, in which the king castles by two squares, as in `e1g1`. `played` contains
+/// the notation of Lichess's API, in which the king moves to the square of its rook, as in `e1h1`.
 fn uci_of(pos: &VariantPosition, played: &PlayedMove) -> String {
     let mv = read_move(pos, played.san.as_bytes());
     mv.map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv))
 }
 
-/// Returns the number of games in which the rating of the player who played the move is known.
+/// Returns the number of games with a move in which the rating of the player who made the move is known.
 fn rating_games(played: &PlayedMove) -> u64 {
     match (played.average_rating, played.rating_games) {
         (None | Some(0), _) => 0,
@@ -285,9 +287,9 @@ fn rating_games(played: &PlayedMove) -> u64 {
     }
 }
 
-/// Returns the JSON document of `answer`, the moves of the position `pos`. `evals` contains their evaluations. `times`
-/// contains the times that players took for the moves, if they were requested. `has_results` is `false` if games
-/// without a result cannot be distinguished from draws.
+/// Returns the moves of the position `pos` as a JSON document. `answer` contains the results of the moves, `evals`
+/// their evaluations, and `times` the mean times that players took for them. `has_results` is `false` if the source
+/// stores games without a result as draws; the document then does not count such games.
 fn document(
     answer: &Answer,
     pos: &VariantPosition,
@@ -353,22 +355,22 @@ fn document(
     document
 }
 
-/// The data of a position that its table of moves shows in addition to the results: the evaluations of the moves, and
-/// the mean thinking times if they are requested.
+/// The data that a table of moves shows besides the results: evaluations and, if the user requested them, the mean
+/// times that players took for the moves.
 struct ShownMoves<'a> {
     pos: &'a VariantPosition,
     evals: &'a MoveEvals,
     times: Option<&'a Times>,
 }
 
-/// The text that is printed if a position has no moves.
+/// The text that is printed if no moves were played in the position.
 const NO_MOVES: &str = "no games continue from this position\n";
 
-/// The text that is printed if a position has no moves in the games that pass the filters.
+/// The text that is printed if no game that passes the filters has a move in the position.
 const NO_FILTERED_MOVES: &str = "no game with these filters continues from this position\n";
 
-/// Returns the table of the moves in `answer`. `shown` contains further data about the moves. `is_filtered` says
-/// whether games were filtered, and `with_bars` adds a bar that shows the results to each row.
+/// Formats the moves in `answer` as a table. `shown` contains further data about the moves. `is_filtered` is `true`
+/// if the user filtered games. `with_bars` adds a bar with the shares of wins and draws to each row.
 fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: bool) -> String {
     let ShownMoves { pos, evals, times } = *shown;
     // Writing to a `String` does not fail.
@@ -395,7 +397,7 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
             .moves
             .iter()
             .any(|played| timed_games(played) < played.games());
-    // Optional columns, in the order in which they follow the column of ratings.
+    // The optional columns in their order. They follow the column of ratings.
     let columns = |[score, perf]: [&str; 2],
                    rated: &str,
                    unfinished: &str,
@@ -500,8 +502,8 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     text
 }
 
-/// Returns two cells of a table: a player's score in percent, and the player's performance rating. An unknown value
-/// becomes a dash.
+/// Returns two cells of a table: a player's score in percent, and the player's performance rating. A cell with an
+/// unknown value contains a dash.
 fn player_cells(score: Option<f64>, performance: Option<u64>) -> [String; 2] {
     [
         score.map_or("-".to_owned(), |score| format!("{score:.1}%")),
@@ -509,7 +511,7 @@ fn player_cells(score: Option<f64>, performance: Option<u64>) -> [String; 2] {
     ]
 }
 
-/// Returns a bar of 20 characters whose parts are proportional to the numbers of White's wins, draws and Black's wins.
+/// Draws a bar of 20 characters, which is divided in proportion to White's wins, the draws and Black's wins.
 fn bar([white, draws, black]: [u64; 3]) -> String {
     const WIDTH: u64 = 20;
     let games = (white + draws + black).max(1);
@@ -524,7 +526,8 @@ fn bar([white, draws, black]: [u64; 3]) -> String {
     .concat()
 }
 
-/// Prints the moves of a position from the statistics in an index of polyglot's fork.
+/// Prints the moves of a position with their results, from an index that was made with `make-book --leveldb
+/// --index-stats`.
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let variant = args.position.variant_of(index.variant().only());
     refuse_other_of_index(index, variant)?;

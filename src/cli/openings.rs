@@ -1,4 +1,4 @@
-//! `polybook openings`: the openings that games became, and how a player scores with them.
+//! `polybook openings`: the openings of games, and a player's results with them.
 
 use std::{fmt::Write, path::PathBuf};
 
@@ -64,7 +64,7 @@ pub struct Args {
     filters: ExplorerFilterArgs,
 }
 
-/// An order of openings.
+/// The key by which openings are sorted for printing.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
 enum OpeningOrder {
     Points,
@@ -75,7 +75,8 @@ enum OpeningOrder {
     Last,
 }
 
-/// The minimum number of finished games of an opening that may be marked as weaker or stronger than the average.
+/// The minimum number of finished games of an opening that is marked as weaker or stronger than the average. With
+/// fewer games, a difference has little meaning.
 const LIKELY_GAMES: u64 = 10;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -115,7 +116,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let mut rows: Vec<(&OpeningRow, bool)> = Vec::new();
     for family in families.iter().filter(|row| row.games >= args.min_games) {
         rows.push((family, false));
-        // A family of one opening that has the name of the family needs no second row.
+        // If the only opening of a family has the name of the family, a second row would repeat the first one.
         let is_alone = matches!(&family.variations[..], [only] if only.name == family.name);
         if !args.families && !is_alone {
             let variations = family.variations.iter();
@@ -133,7 +134,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     print(&text(&table, &rows, of_player))
 }
 
-/// Shortens `rows` to the maximum number of `--limit`. If rows are left out, prints how many.
+/// Shortens `rows` to the length that `--limit` allows. If rows are dropped, prints their number.
 fn truncate<T>(rows: &mut Vec<T>, args: &Args, context: Context) {
     let limit = args.limit.unwrap_or(usize::MAX);
     let more = rows.len().saturating_sub(limit);
@@ -144,7 +145,7 @@ fn truncate<T>(rows: &mut Vec<T>, args: &Args, context: Context) {
     }
 }
 
-/// Sorts the rows of a table of openings, and the variations in each row, in the order `order`.
+/// Sorts the rows of a table of openings and, within each row, the variations of the opening.
 fn sort(rows: &mut [OpeningRow], order: OpeningOrder) {
     rows.sort_by(|a, b| compare(a, b, order));
     for row in rows {
@@ -152,8 +153,8 @@ fn sort(rows: &mut [OpeningRow], order: OpeningOrder) {
     }
 }
 
-/// Compares two rows in a table of openings by the value that `order` selects. A row without this value comes last.
-/// Rows with equal values are ordered by their number of games and then by name.
+/// Compares two rows of a table of openings by the value that `order` selects. A row in which this value is unknown
+/// comes last. Rows with equal values are ordered by their number of games, largest first, and then by name.
 fn compare(a: &OpeningRow, b: &OpeningRow, order: OpeningOrder) -> std::cmp::Ordering {
     let ascending = |a: Option<f64>, b: Option<f64>| {
         let value = |value: Option<f64>| value.unwrap_or(f64::INFINITY);
@@ -181,8 +182,9 @@ fn codes(row: &OpeningRow) -> String {
     }
 }
 
-/// Returns `weaker` or `stronger` if the score of an opening differs from the expected score by more than chance
-/// explains. Otherwise, or if too few games are known, returns `None`.
+/// Returns `weaker` or `stronger` if chance hardly explains the difference between the score of an opening and the
+/// expected score: the expected score is outside the confidence interval of the score. Otherwise, and for fewer than
+/// [`LIKELY_GAMES`] finished games, returns `None`.
 fn likely(row: &OpeningRow) -> Option<&'static str> {
     let [low, high] = row.score_range?;
     let expected = row.expected_score?;
@@ -193,8 +195,8 @@ fn likely(row: &OpeningRow) -> Option<&'static str> {
     }
 }
 
-/// Returns the JSON document of a table of openings. `rows` contains each row with the name of its opening family.
-/// `of_player` says whether the games are those of one player.
+/// Returns a table of openings as a JSON document. `rows` contains each row with the name of its opening family.
+/// `of_player` is `true` if the games are those of one player; the results are then the player's.
 fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool) -> Value {
     let of_row = |(family, row): &(&str, &OpeningRow)| {
         let mut document = json!({
@@ -236,8 +238,8 @@ fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool)
     })
 }
 
-/// Returns a table of openings as text. `rows` contains each row with `true` for a variation, which is indented.
-/// `of_player` says whether the games are those of one player.
+/// Formats a table of openings as text. Each element of `rows` is a row and `true` if the row is a variation, which
+/// is indented. `of_player` is `true` if the games are those of one player; the results are then the player's.
 fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> String {
     // Writing to a `String` does not fail.
     let mut text = counted(table.results.games, "game");

@@ -1,5 +1,5 @@
-//! `polybook pgheader`: prints and changes the header of a book. Options and printed text are those of the utility
-//! `pgheader`, which the document of the header format describes.
+//! `polybook pgheader`: prints and changes the header of a book. Its options and output are those of the program
+//! `pgheader`, which the specification of the header format describes.
 
 use std::path::{Path, PathBuf};
 
@@ -62,8 +62,8 @@ pub struct Args {
     comment: Option<String>,
 }
 
-/// The text that `pgheader -h` prints. It is the help text of the original program `pgheader`, which the description of
-/// book headers specifies.
+/// The text that `pgheader -h` prints. It is the help of the original program `pgheader`, as the specification of the
+/// header format gives it.
 const OPTIONS: &str = "\
 pgheader <options> [<file>]
 Update a header, adding a default one if necessary
@@ -110,8 +110,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     update(args, file)
 }
 
-/// Returns the variants and the comment in the header of a book as text, in the layout that the description of the book
-/// format shows.
+/// Formats the variants and the comment in the header of a book as the specification of the header format shows it.
 fn header_text(file: &Path) -> anyhow::Result<String> {
     let text = header::read(file)?;
     let header = header::parse(&text).map_err(|source| malformed(file, source))?;
@@ -152,7 +151,7 @@ fn update(args: &Args, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Parses a comma-separated list of variant names. Removes blanks and converts the names to lower case.
+/// Parses a comma-separated list of variant names. Removes spaces and converts the names to lower case.
 fn variants(list: &str) -> Vec<String> {
     list.to_lowercase()
         .replace(' ', "")
@@ -162,7 +161,7 @@ fn variants(list: &str) -> Vec<String> {
         .collect()
 }
 
-/// Formats the bytes of a header as a table with eight bytes per line. Each byte is padded to a width of five
+/// Formats the bytes of a header as a table with eight bytes per line. Each byte is right-aligned in a column of five
 /// characters.
 fn cells(data: &[u8]) -> String {
     let mut text = String::new();

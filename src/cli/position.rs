@@ -1,4 +1,4 @@
-//! The options that name a position and the variant of its rules.
+//! The options that name a position, and the variant whose rules apply to it.
 
 use std::{
     ffi::OsStr,
@@ -20,7 +20,7 @@ use shakmaty::{Color, variant::VariantPosition};
 
 use super::{filters::GAMES, input};
 
-/// The option that sets the variant of games without a `Variant` tag, for commands that read PGN.
+/// The option of commands that read PGN for the variant of games without a `Variant` tag.
 #[derive(clap::Args, Debug)]
 pub struct UntaggedArg {
     /// Read games without a Variant tag as games of this variant
@@ -28,7 +28,7 @@ pub struct UntaggedArg {
     pub untagged_variant: Variant,
 }
 
-/// The options that name a position. If none is given, the position is the starting position.
+/// The options that name a position. Without any of them, the position is the starting position.
 #[derive(clap::Args, Debug)]
 pub struct PositionArgs {
     /// Use the position with this FEN. With --moves, start the moves from this position
@@ -48,16 +48,16 @@ pub struct PositionArgs {
     position: Vec<String>,
 }
 
-/// A file in which a position is looked up, and the variant of the positions in it.
+/// A file in which a position is looked up, with the variant of its positions. Error messages mention both.
 pub struct Searched<'a> {
     pub file: &'a Path,
-    /// The variant of all of its positions, if there is one.
+    /// The variant of all positions in the file, or `None` if the file does not state exactly one variant.
     pub only: Option<Variant>,
 }
 
 impl PositionArgs {
-    /// Returns the variant and the position to look up in `explorer`. The first of `indexes`, from which the explorer
-    /// was opened, is named in errors.
+    /// Returns the variant and the position that the options describe, to be looked up in `explorer`. `indexes` are
+    /// the paths from which the explorer was opened; error messages mention the first one.
     pub fn in_explorer(
         &self,
         explorer: &Explorer,
@@ -71,14 +71,14 @@ impl PositionArgs {
         Ok((variant, self.position_in(variant, &searched)?))
     }
 
-    /// Returns the variant that the user named. If the user named none, returns `of_file`, the variant of the file, or
-    /// standard chess if `of_file` is `None`.
+    /// Returns the variant that the user named. If the user named none, returns `of_file`, the variant of the file.
+    /// If `of_file` is `None` too, returns standard chess.
     pub fn variant_of(&self, of_file: Option<Variant>) -> Variant {
         self.variant.or(of_file).unwrap_or_default()
     }
 
-    /// Returns the position that the options describe, read by the rules of `variant`. `searched` is the file in which
-    /// the position will be looked up, for error messages.
+    /// Returns the position that the options describe. The position and its moves are read by the rules of `variant`.
+    /// `searched` is the file in which the position will be looked up; error messages mention it.
     pub fn position_in(
         &self,
         variant: Variant,
@@ -96,10 +96,11 @@ impl PositionArgs {
         }
     }
 
-    /// Returns the position that the options describe, read by the rules of `variant`.
+    /// Returns the position that the options describe. The position and its moves are read by the rules of `variant`.
+    /// Returns an error if the FEN or a move is invalid.
     pub fn position_of(&self, variant: Variant) -> Result<VariantPosition, LineError> {
         match self.position.join(" ") {
-            // UCI's word for the starting position.
+            // UCI calls the starting position `startpos`.
             text if text.is_empty() || text.trim().eq_ignore_ascii_case("startpos") => {
                 variant.from_text(self.fen.as_deref(), self.moves.as_deref())
             }
@@ -117,8 +118,8 @@ impl PositionArgs {
     }
 }
 
-/// A parser for clap that accepts any text, and lists the usual names of variants in the help and in completions. More
-/// spellings are valid than the listed ones.
+/// A parser for clap that accepts any text, but lists the usual names of variants in the help and in completions. The
+/// caller parses the text, because some variants have further names.
 #[derive(Clone, Debug)]
 struct VariantNames {
     with_auto: bool,
@@ -138,7 +139,7 @@ impl TypedValueParser for VariantNames {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let names = Variant::ALL.into_iter().map(|variant| match variant {
-            // This name is better known than the one in the Chess Engine Communication Protocol.
+            // Users know this name better than `normal`, the name in the Chess Engine Communication Protocol.
             Variant::Standard => "standard",
             other => other.name(),
         });
@@ -152,26 +153,26 @@ pub fn variant() -> impl TypedValueParser<Value = Variant> {
     VariantNames { with_auto: false }.try_map(|name| name.parse::<Variant>())
 }
 
-/// Returns a parser for clap that accepts the name of a variant, or `auto`, which means the variant of each game.
+/// Returns a parser for clap that accepts the name of a variant, or `auto`. With `auto`, each game is read by the
+/// rules of its own variant.
 pub fn variant_or_auto() -> impl TypedValueParser<Value = VariantChoice> {
     VariantNames { with_auto: true }.try_map(|name| name.parse::<VariantChoice>())
 }
 
-/// Returns a parser for clap that accepts `white` and `black`.
+/// Returns a parser for clap that accepts `white` or `black`.
 pub fn color() -> impl TypedValueParser<Value = Color> {
     PossibleValuesParser::new(["white", "black"]).map(|name| Color::from_white(name == "white"))
 }
 
-/// Returns the variant whose rules apply to a book: `asked` if it is `Some`, and otherwise the variant in the book's
-/// header. Returns an error if the header does not list the variant.
+/// Returns the variant of a book: `asked`, the variant that the user named, or otherwise the variant in the book's
+/// header. Returns an error if the header lists variants, but not this one.
 pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let variant = asked.or(book.variant()?).unwrap_or_default();
     refuse_other(argument, &book.variants()?, variant)?;
     Ok(variant)
 }
 
-/// Returns the variant whose rules apply to an OOBS database. Returns an error if the user asked for another variant
-/// than that of the database.
+/// Returns the variant of an OOBS database. Returns an error if the user named a different variant, `asked`.
 pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let own = &obs.info().variant;
     let variant = asked.or(own.parse().ok()).unwrap_or_default();
@@ -179,8 +180,9 @@ pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow
     Ok(variant)
 }
 
-/// Returns an error if `own`, the names of the variants in a file, do not include the variant `asked`, because
-/// positions of different variants can have the same key. A file that names no known variant accepts any variant.
+/// Returns an error if the variant `asked` is not among `own`, the names of the variants in a file. Positions of
+/// different variants can have the same key, so a look-up could return wrong moves. A file that names no known
+/// variant accepts every variant.
 pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::Result<()> {
     let known: Vec<Variant> = own.iter().filter_map(|name| name.parse().ok()).collect();
     if known.is_empty() || known.iter().any(|own| own.is_played_like(asked)) {
@@ -194,8 +196,9 @@ pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::
     )
 }
 
-/// Returns an error if an index of polyglot's fork cannot answer for the variant `asked`. If the index contains games
-/// of several variants, it can answer only for those whose keys differ from the keys of all others.
+/// Returns an error if an index that was made with `make-book --leveldb` cannot answer for the variant `asked`. An
+/// index of several variants can answer only for variants whose position keys differ from those of all other
+/// variants.
 pub fn refuse_other_of_index(index: &Index, asked: Variant) -> anyhow::Result<()> {
     match index.variant().only() {
         Some(own) => refuse_other(index.path(), &[own.name().to_owned()], asked),

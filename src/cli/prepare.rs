@@ -1,4 +1,4 @@
-//! `polybook prepare`: an opponent's moves next to a player's results and answers.
+//! `polybook prepare`: an opponent's moves, with the user's results against them and the user's answers.
 
 use std::{fmt::Write, path::PathBuf};
 
@@ -155,20 +155,20 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The designations of the two players in the text of a preparation: the opponent's names, and the color of
-/// the player who prepares.
+/// The names by which the printed text calls the two players: the opponent's names, and the color of the user, who
+/// prepares for the opponent.
 struct PlayerNames {
     theirs: String,
     color: Color,
 }
 
-/// Returns a score from 0 to 1 as text in percent, or a hyphen if `score` is `None`.
+/// Formats a score from 0 to 1 in percent. Returns a hyphen if `score` is `None`.
 fn percent(score: Option<f64>) -> String {
     score.map_or("-".to_owned(), |score| format!("{:.1}%", 100.0 * score))
 }
 
-/// Returns a preparation as text: the results of both players, the moves in the position `pos`, and the lines to look
-/// at first.
+/// Formats the preparation for an opponent as text: the results of both players, the moves in the position `pos`, and
+/// the lines to study first.
 fn text(prepared: &Preparation, pos: &VariantPosition, names: &PlayerNames) -> String {
     // Writing to a `String` does not fail.
     let mut text = String::new();
@@ -220,7 +220,8 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &PlayerNames) -> S
     text
 }
 
-/// Appends a table of the opponent's moves to `text`. `color` is the color of the player who prepares.
+/// Appends a table of the opponent's moves to `text`. `color` is the color of the user, who prepares for the
+/// opponent.
 fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
     let since = prepared.recent_since;
     let since = since.map_or("recent".to_owned(), |year| format!("since {year}"));
@@ -250,7 +251,7 @@ fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
     }
 }
 
-/// Appends a table of the player's moves to `text`. `color` is the color of the player who prepares.
+/// Appends a table of the user's own moves to `text`. `color` is the color of the user.
 fn own_moves(text: &mut String, prepared: &Preparation, color: Color) {
     let _ = writeln!(
         text,
@@ -280,7 +281,7 @@ fn opening(mv: &PreparedMove) -> &'static str {
     mv.opening.map_or("", |opening| opening.name)
 }
 
-/// Returns the row of a table for one line of a preparation. The line begins in the position `start`.
+/// Formats one of the lines to study first as a row of a table. `start` is the position in which the line begins.
 fn line_row(line: &PreparedLine, start: &VariantPosition) -> String {
     let opening = line.opening.map(|opening| opening.name);
     let details = opening.into_iter().chain(line.gap.then_some("gap"));

@@ -1,5 +1,5 @@
-//! The messages of a command to the user, and a progress bar on a terminal. The bar shows the phase, the finished
-//! fraction, and an estimate of the remaining time.
+//! Messages of a command to the user, and a progress bar on the terminal. The bar shows the current phase, the
+//! finished fraction of the work, and an estimate of the remaining time.
 
 use std::{
     io::{IsTerminal, Write},
@@ -24,14 +24,14 @@ use super::{
     terminal::{self, print_json},
 };
 
-/// The settings that all commands share.
+/// The settings that all commands share, such as `--quiet`.
 #[derive(Copy, Clone, Debug)]
 pub struct Context {
     pub quiet: bool,
 }
 
 impl Context {
-    /// Prints text for people to standard error, unless `--quiet` is given.
+    /// Prints a message for the user on standard error, unless `--quiet` is given.
     pub fn say(self, text: &str) {
         if !self.quiet {
             // An error is ignored: the work is done even if the message cannot be written.
@@ -39,14 +39,15 @@ impl Context {
         }
     }
 
-    /// Prints warnings to standard error, one line each, unless `--quiet` is given.
+    /// Prints warnings on standard error, one per line, unless `--quiet` is given.
     pub fn warn(self, warnings: &[String]) {
         for warning in warnings {
             self.say(&format!("{warning}\n"));
         }
     }
 
-    /// Prints a summary to standard error, and the JSON document to standard output if `has_document`.
+    /// Prints the summary of a command on standard error, unless `--quiet` is given. If `has_document` is `true`,
+    /// also prints `document` on standard output.
     pub fn report(self, text: &str, has_document: bool, document: Value) -> anyhow::Result<()> {
         self.say(text);
         if has_document {
@@ -55,7 +56,8 @@ impl Context {
         Ok(())
     }
 
-    /// Runs `work`, which consists of one phase, and shows its progress.
+    /// Runs `work` and shows a progress bar meanwhile. `phase` describes the work, and `work` reports its progress to
+    /// the meter.
     pub fn show_progress<T>(self, phase: &'static str, work: impl FnOnce(&Arc<Meter>) -> T) -> T {
         let meter = Arc::default();
         let _bar = Bar::of_phase(phase, &meter, self);
@@ -63,18 +65,19 @@ impl Context {
     }
 }
 
-/// The progress bar that is currently shown. It is stored here so that a signal handler can clear it.
+/// The progress bar on the terminal, or `None`. It is stored here so that a signal handler can remove the bar.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// A progress bar on standard error. A separate thread draws it until the value is dropped.
+/// A progress bar on standard error. A thread of its own draws the bar until this value is dropped.
 pub struct Bar {
     done: Arc<AtomicBool>,
     painter: Option<JoinHandle<()>>,
 }
 
 impl Bar {
-    /// Shows a progress bar, unless standard error is not a terminal or the command is quiet. `state` is called ten
-    /// times per second. It returns a description and, if known, the finished fraction of the work, from 0 to 1.
+    /// Creates a progress bar. It is not shown if standard error is not a terminal or the user gave `--quiet`. The
+    /// bar calls `state` ten times per second for a description of the work and its finished fraction, from 0 to 1.
+    /// The fraction is `None` if it is unknown.
     fn new(context: Context, state: impl FnMut() -> (String, Option<f64>) + Send + 'static) -> Bar {
         let done = Arc::new(AtomicBool::new(false));
         let visible = !context.quiet && std::io::stderr().is_terminal();
@@ -86,8 +89,8 @@ impl Bar {
         Bar { done, painter }
     }
 
-    /// Shows a progress bar for an operation that consists of one phase. `phase` is its description, and `meter`
-    /// contains its progress.
+    /// Creates a progress bar for work that consists of one phase. `phase` describes the work, and `meter` contains
+    /// its progress.
     pub fn of_phase(phase: &'static str, meter: &Arc<Meter>, context: Context) -> Bar {
         let start = Instant::now();
         let meter = Arc::clone(meter);
@@ -97,7 +100,7 @@ impl Bar {
         })
     }
 
-    /// Shows the progress bar of `make-book`, with its current phase and the number of games.
+    /// Creates the progress bar of `make-book`, which shows the current phase and the number of games.
     pub fn of_make_book(progress: Arc<Progress>, context: Context) -> Bar {
         let start = Instant::now();
         let mut read_for = Duration::ZERO;
@@ -115,8 +118,8 @@ impl Bar {
     }
 }
 
-/// Returns a context that shows no progress bar if standard output is a terminal, where a bar would disturb the printed
-/// lines.
+/// Returns a context for a command that prints lines while it works. If standard output is a terminal, the context is
+/// quiet, because a progress bar would disturb the lines.
 pub fn beside_lines(context: Context) -> Context {
     Context {
         quiet: context.quiet || std::io::stdout().is_terminal(),
@@ -147,7 +150,7 @@ impl Drop for Bar {
     }
 }
 
-/// Removes the progress bar from the terminal. Called before the program ends.
+/// Removes the progress bar from the terminal. The program does this before it ends.
 pub fn clear() {
     if let Some(bar) = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).take() {
         bar.finish_and_clear();
@@ -178,9 +181,9 @@ fn paint(mut state: impl FnMut() -> (String, Option<f64>), is_done: &AtomicBool)
     clear();
 }
 
-/// Estimates the remaining time and returns it as text, such as `2:05`. `elapsed` is the time since the start, in which
-/// `fraction` of the work was finished. Returns `None` in the first half second and below one percent, when an estimate
-/// would be too inexact.
+/// Returns an estimate of the remaining time as text, such as `2:05`. `elapsed` is the time since the start, and
+/// `fraction` is the finished fraction of the work. Returns `None` in the first half second and below one percent,
+/// when an estimate would be unreliable.
 fn time_left(elapsed: Duration, fraction: f64) -> Option<String> {
     if fraction < 0.01 || elapsed < Duration::from_millis(500) {
         return None;
@@ -193,7 +196,7 @@ fn time_left(elapsed: Duration, fraction: f64) -> Option<String> {
     })
 }
 
-/// Returns standard error as the target on which the progress bar is drawn.
+/// Returns the target on which the progress bar is drawn: standard error.
 #[cfg(not(windows))]
 fn draw_target() -> ProgressDrawTarget {
     ProgressDrawTarget::stderr()
@@ -212,8 +215,8 @@ fn draw_target() -> ProgressDrawTarget {
     )
 }
 
-/// The number of times per second that the progress bar is drawn on Windows. The number is the same on other systems,
-/// where it is the default of the library that draws the bar.
+/// The number of times per second that the progress bar is redrawn on Windows. It equals the default on other
+/// systems.
 #[cfg(windows)]
 const DRAWS_A_SECOND: u8 = 20;
 

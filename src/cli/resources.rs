@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use parse_size::Config;
 use polybook::counts::Memory;
 
-/// The minimum memory budget in bytes. A smaller number was probably meant with a unit.
+/// The minimum memory budget, in bytes. A user who gives a smaller number has probably forgotten its unit.
 const LEAST_MEMORY: usize = 64 << 10;
 
-/// The maximum number of threads. More threads would only take memory.
+/// The maximum number of threads. More threads would use memory without saving time.
 const MOST_THREADS: i64 = 512;
 
-/// The limit on open files that is requested from the system. It exceeds the needs of every command.
+/// The number of files that polybook asks the operating system to let it open. No command needs that many.
 #[cfg(unix)]
 const MOST_FILES: u64 = 1 << 20;
 
-/// The options for the resources of a command that runs on several threads.
+/// The options for the threads, the memory and the temporary files of a command.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Resources")]
 pub struct ResourceArgs {
@@ -27,7 +27,7 @@ pub struct ResourceArgs {
     memory: MemoryArgs,
 }
 
-/// The options for the resources of a command that runs on one thread.
+/// The options for the memory and the temporary files of a command that uses only one thread.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Resources")]
 pub struct MemoryArgs {
@@ -41,19 +41,19 @@ pub struct MemoryArgs {
 }
 
 impl ResourceArgs {
-    /// Returns the number of threads to use, where 0 means one per core.
+    /// Returns the number of threads to use. 0 means one thread per core.
     pub fn threads(&self) -> usize {
         self.threads.map_or(0, usize::from)
     }
 
-    /// Returns the memory budget, and the directory of temporary files for data that exceeds it.
+    /// Returns the memory budget, and the directory of temporary files for data that exceeds the budget.
     pub fn memory(&self) -> Memory {
         self.memory.memory()
     }
 }
 
 impl MemoryArgs {
-    /// Returns the memory budget, and the directory of temporary files for data that exceeds it.
+    /// Returns the memory budget, and the directory of temporary files for data that exceeds the budget.
     pub fn memory(&self) -> Memory {
         let temp_dir = self.temp_dir.clone();
         Memory {
@@ -63,16 +63,17 @@ impl MemoryArgs {
     }
 }
 
-/// Raises the limit on open files as far as the system allows. An index keeps its tables open, and a server its
-/// connections, but some systems allow only 256 open files by default.
+/// Raises the limit on open files as far as the operating system allows. An index needs many open files, as does a
+/// server with many connections, but some systems allow only 256 by default.
 pub fn raise_file_limit() {
-    // An error is ignored: most commands need few files, and a command that needs more reports it.
+    // An error is ignored: most commands need few files, and a command that needs more reports the error itself.
     #[cfg(unix)]
     let _ = rlimit::increase_nofile_limit(MOST_FILES);
 }
 
-/// Parses a number of bytes with a unit, such as `64MiB`, `1g` or `500MB`. Units such as `KiB` and `k` are powers of
-/// 1024, and units such as `kB` are powers of 1000. Returns an error message if the text is not such a number.
+/// Parses a size in bytes with a unit, such as `64MiB`, `1g` or `500MB`. Units such as `KiB` and `k` are powers of
+/// 1024, and units such as `kB` are powers of 1000. Returns an error message if the text is not a size, or if the
+/// size is less than [`LEAST_MEMORY`].
 fn memory(text: &str) -> Result<usize, &'static str> {
     let is_decimal = text.trim().to_ascii_lowercase().ends_with('b');
     let config = match is_decimal {

@@ -1,4 +1,5 @@
-//! `polybook serve`: an opening explorer over one's own games, for browsers and programs.
+//! `polybook serve`: a server that shows the openings of games in the browser, and answers requests of other
+//! programs.
 
 use std::{
     io::{self, Write},
@@ -41,12 +42,12 @@ use super::{
     weighting::one_of,
 };
 
-/// The maximum time that shutdown waits for requests in flight after a signal. These include requests that make books,
-/// which the signal cancels.
+/// The maximum time for which shutdown waits for requests that are still being answered. A signal cancels the
+/// requests that make books.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
-/// The time to wait for the indexes before the page is served without them. Small files are usually indexed within this
-/// time, so that the page need not show progress.
+/// The time to wait for the indexes before the page is served without them. The indexes of small files are usually
+/// complete by then, so the page need not show progress.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Show games in the browser, and answer the requests of Lichess's opening explorer API
@@ -138,17 +139,17 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns the number of threads to use, where 0 means one per core.
+    /// Returns the number of threads to use. 0 means one thread per core.
     fn threads(&self) -> usize {
         self.threads.map_or(0, usize::from)
     }
 }
 
-/// The advice to the user if an index cannot be written to the cache.
+/// The advice in the error message for an index that cannot be written to the cache.
 const NOT_KEPT: &str = "the index cannot be kept for the next start: add --no-cache to make the index in a temporary directory";
 
-/// Adds the advice [`NOT_KEPT`] to an input or output error of a file in the directory of `cache`. Returns all other
-/// errors unchanged. `cache` is `None` if the user gave `--no-cache`.
+/// Adds the advice [`NOT_KEPT`] to an error about reading or writing a file in the cache. Returns other errors
+/// unchanged. `cache` is `None` if the user gave `--no-cache`.
 fn explain_cache(err: anyhow::Error, cache: Option<&Cache>) -> anyhow::Error {
     let path = match err.downcast_ref() {
         Some(Error::Io { path, .. }) => path,
@@ -160,7 +161,7 @@ fn explain_cache(err: anyhow::Error, cache: Option<&Cache>) -> anyhow::Error {
     }
 }
 
-/// The text that is printed if no source is given. It explains where to get games.
+/// The text that is printed if the user named no games. It says where to get some.
 const GAMES: &str = "\
 polybook serve games.pgn --open    shows games in the browser. To get yours, open in the browser, with your name:
 https://lichess.org/api/games/user/NAME                           all from Lichess
@@ -222,7 +223,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     until_signal(listening)
 }
 
-/// Prints a warning for each name of `--me` that occurs in no game. `of_me` contains the names as filters.
+/// Prints a warning for each name in `--me` that occurs in no game. `of_me` contains these names.
 fn warn_of_unknown_names(
     of_me: &Filters,
     explorer: &Explorer,
@@ -248,7 +249,7 @@ fn cannot_listen(address: SocketAddr, err: io::Error) -> anyhow::Error {
     }
 }
 
-/// Opens the repertoires that the arguments name.
+/// Opens the repertoires that `--repertoire` names.
 fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepertoire>> {
     if args.repertoire.is_empty() {
         return Ok(Vec::new());
@@ -264,16 +265,17 @@ fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepert
     opened.collect()
 }
 
-/// A source to serve: an index, or a PGN file for which an index is built first.
+/// Games to serve: an index, or a PGN file, whose index is built first.
 struct ServedSource<'a> {
     /// The file name without its endings.
     name: String,
     path: &'a Path,
-    /// The index of a PGN file in the cache; `None` if the source is an index itself.
+    /// The location of the PGN file's index in the cache, or `None` if `path` is an index.
     cached: Option<CachedIndex>,
 }
 
-/// Returns an error if `path` is a directory of counts or a database. Both contain results without games.
+/// Returns an error if `path` is a directory of counts or an SQLite database. The server cannot show either of them
+/// as a source.
 fn refuse_results(path: &Path) -> polybook::Result<()> {
     let name = path.display();
     let problem = match FileKind::of(path) {
@@ -295,8 +297,8 @@ fn refuse_results(path: &Path) -> polybook::Result<()> {
     Err(Error::file(path, problem))
 }
 
-/// Returns the sources that the arguments name. Returns an error if a source is not an index or a file, or if two
-/// sources have the same name.
+/// Checks the sources that the user named, and locates their indexes in the cache. Returns an error if a source is
+/// neither an index nor a file, or if two sources have the same name.
 fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<ServedSource<'a>>> {
     let mut sources: Vec<ServedSource<'a>> = Vec::new();
     for path in &args.sources {
@@ -324,9 +326,8 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
     Ok(sources)
 }
 
-/// Opens the indexes of all sources. If this takes longer than [`SOON`], serves the page on `listener` in the meantime,
-/// and the page shows the progress. Returns the explorer, and `true` if the address of the page has been printed
-/// already.
+/// Opens the indexes of all sources. If this takes longer than [`SOON`], serves a page on `listener` that shows the
+/// progress until the indexes are open. Returns the explorer, and `true` if the address of the page was printed.
 fn open_while_answering(
     sources: &[ServedSource<'_>],
     args: &Args,
@@ -371,8 +372,8 @@ fn open_while_answering(
     })
 }
 
-/// Opens the indexes of all sources. First builds the missing indexes of PGN files, and rebuilds the damaged ones.
-/// Stores the progress in `running`.
+/// Opens the indexes of all sources as one explorer. Builds missing indexes of PGN files first, and rebuilds damaged
+/// ones. Stores the progress in `running`, from which another thread can read it.
 fn open(
     sources: &[ServedSource<'_>],
     args: &Args,
@@ -421,8 +422,8 @@ fn open(
     Ok(open()?)
 }
 
-/// Returns the cache in which the indexes of PGN files are kept: in the user's cache directory, or in a temporary
-/// directory.
+/// Opens the cache for the indexes of PGN files. It is in the user's cache directory or, with `--no-cache`, in a
+/// temporary directory.
 fn cache(args: &Args) -> anyhow::Result<Cache> {
     let stdin = Path::new("-");
     for source in args.sources.iter().filter(|source| *source == stdin) {
@@ -480,10 +481,11 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
     Ok(())
 }
 
-/// Returns the address of this machine in its network, or `None` if it has none. `listening` selects IPv4 or IPv6. To
-/// find the address, the function connects a UDP socket, which sends nothing.
+/// Returns this machine's IP address in its network, or `None` if it has none. `listening` is the address of the
+/// server; the result is also IPv4 or IPv6. To find the address, the function connects a UDP socket, which sends no
+/// packets.
 fn network_address(listening: SocketAddr) -> Option<IpAddr> {
-    // These addresses belong to documentation, so no machine has them.
+    // These addresses are reserved for documentation, so no machine has them.
     let (any, remote): (IpAddr, IpAddr) = match listening {
         SocketAddr::V4(_) => (
             Ipv4Addr::UNSPECIFIED.into(),
@@ -500,7 +502,8 @@ fn network_address(listening: SocketAddr) -> Option<IpAddr> {
     (!found.is_loopback() && !found.is_unspecified()).then_some(found)
 }
 
-/// Serves requests until a signal ends the program. Shutdown waits at most [`LAST_ANSWERS`] for requests in flight.
+/// Serves requests until a signal ends the program. Then waits for requests that are still being answered, but at
+/// most [`LAST_ANSWERS`].
 fn until_signal(listening: Listening) -> anyhow::Result<()> {
     let stop = Stop::default();
     let (ended, end) = mpsc::channel();
@@ -512,7 +515,7 @@ fn until_signal(listening: Listening) -> anyhow::Result<()> {
     });
     errors::report_panics_at_once();
     let served = listening.run(&stop);
-    // The receiver exists only if a signal has come, so an error is ignored.
+    // The receiver exists only after a signal, so an error is ignored.
     let _ = ended.send(());
     Ok(served?)
 }

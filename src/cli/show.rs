@@ -52,7 +52,7 @@ pub struct Args {
     json: bool,
 }
 
-/// A position, its moves in a book or database, and `true` if the whole file is empty.
+/// A position, its moves in a book or database, and whether the whole file is empty (`true`).
 type PositionMoves = (VariantPosition, Vec<ShownMove>, bool);
 
 #[derive(Serialize)]
@@ -72,7 +72,7 @@ struct ShownMove {
     eval: Option<Eval>,
 }
 
-/// The results of a move. They are known only if the move comes from a database.
+/// The results of the games in which a move was played. Only databases contain results.
 #[derive(Serialize)]
 struct ShownGames {
     wins: u64,
@@ -94,7 +94,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     let key = match key::book_key(&pos) {
         Ok(key) => Some(key),
-        // A database stores the EPD, so the position needs no Polyglot key.
+        // A database identifies positions by their EPD, so the position needs no Polyglot key.
         Err(_) if kind == FileKind::Sqlite => None,
         Err(err) => return Err(err),
     };
@@ -128,7 +128,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let book = Book::open(file)?;
-    // A look-up is a binary search, which misses records that are not in order.
+    // Looking up a position is a binary search, which does not find records that are out of order.
     if !is_book_or_empty(file)? {
         let problem = "this is not a Polyglot book, or the book is damaged: the keys are not in order, or some records \
                        are not moves; polybook verify lists the faults";
@@ -158,9 +158,9 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     Ok((pos, moves, book.is_empty()))
 }
 
-/// Returns the position that the options describe, and its moves in `file`, an SQLite database of opening
-/// moves in the OOBS format. Each move has the weight that it would get in a book of all positions of the
-/// database. If the database does not contain the position, the list of moves is empty.
+/// Returns the position that the options describe, and its moves in `file`, an OOBS database. Each move gets the
+/// weight that it would have in a book made from the whole database. Returns no moves if the database does not
+/// contain the position.
 fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let obs = Obs::open(file)?;
     let variant = of_database(&args.book, &obs, args.position.variant)?;

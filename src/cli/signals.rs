@@ -19,17 +19,17 @@ use polybook::{
     storage::output::discard_all,
 };
 
-/// Whether a signal is ending the program.
+/// `true` as soon as a signal has started to end the program.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// A function that is called before a signal ends the program, for example to complete the requests of the server.
+/// The function to call before a signal ends the program, or `None`. The server sets a function that finishes its
+/// requests.
 static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 
 type Farewell = Box<dyn FnOnce() + Send>;
 
-/// Starts a thread that waits for a signal to end the program: SIGINT, SIGTERM, or SIGHUP unless SIGHUP is
-/// ignored. The thread then ends the engines, removes unfinished files, and exits with the status 128 plus
-/// the signal's number.
+/// Starts a thread that ends the program on a signal: SIGINT, SIGTERM or, unless it is ignored, SIGHUP. The thread
+/// ends running engines, removes unfinished files, and exits with the status 128 plus the number of the signal.
 #[cfg(unix)]
 pub fn watch() -> io::Result<()> {
     use signal_hook::{
@@ -53,15 +53,15 @@ pub fn watch() -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the handler of the signals that end the program, such as Ctrl-C. The handler ends the engines,
-/// removes unfinished files, and exits with the status 130.
+/// Sets a handler that ends the program on a signal such as Ctrl-C. The handler ends running engines, removes
+/// unfinished files, and exits with the status 130.
 #[cfg(windows)]
 pub fn watch() -> io::Result<()> {
     ctrlc::set_handler(|| end(130)).map_err(io::Error::other)
 }
 
-/// Returns `true` if the hang-up signal is ignored, because the program was started by `nohup` to survive its terminal.
-/// Always returns `false` on systems other than Linux.
+/// Returns `true` if this process ignores the signal SIGHUP, as after a start by `nohup`. The program then continues
+/// when its terminal closes. Always returns `false` on systems without `/proc`.
 #[cfg(unix)]
 fn hangup_is_ignored() -> bool {
     let ignored = std::fs::read_to_string("/proc/self/status")
@@ -75,7 +75,7 @@ fn hangup_is_ignored() -> bool {
     ignored.is_some_and(|mask| mask >> (signal_hook::consts::SIGHUP - 1) & 1 == 1)
 }
 
-/// Ends the program with the exit status `status`. First ends engines and removes unfinished files.
+/// Ends running engines, removes unfinished files, and exits with the exit status `status`.
 fn end(status: i32) -> ! {
     ENDING.store(true, Ordering::SeqCst);
     // A signal is the normal end of a server.
@@ -112,18 +112,18 @@ fn say_farewell() {
     }
 }
 
-/// Blocks until the program has ended if a signal is ending it, and otherwise returns immediately.
+/// Blocks forever if a signal is ending the program, and returns immediately otherwise.
 ///
-/// A command calls this before it reports an error, because removing unfinished files causes further errors, which must
-/// neither be printed nor determine the exit status.
+/// A command calls this function before it reports an error. When a signal removes unfinished files, the command
+/// fails with further errors, which must neither be printed nor determine the exit status.
 pub fn wait_if_ending() {
     while ENDING.load(Ordering::SeqCst) {
         thread::park();
     }
 }
 
-/// Sets the function that is called when a signal ends the program, before unfinished files are removed. The function
-/// must return within a few seconds.
+/// Sets the function to call when a signal ends the program, before unfinished files are removed. The function must
+/// return within a few seconds.
 #[cfg(any(feature = "serve", test))]
 pub fn before_end(farewell: impl FnOnce() + Send + 'static) {
     *self::farewell() = Some(Box::new(farewell));

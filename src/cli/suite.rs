@@ -1,4 +1,4 @@
-//! The options that determine the content of an opening suite.
+//! The options that determine the content of an opening suite, which is a list of openings for games between engines.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,14 +18,14 @@ use super::{
     usage::Usage,
 };
 
-/// An upper bound on the memory of positions that are parsed from a file, as a multiple of the file's size in bytes.
+/// An upper bound on the memory of the positions that are read from a file, in bytes per byte of the file.
 const POSITIONS: usize = 16;
 
-/// The option by which `make-book` writes a suite, as error messages name it. Without this option, the options in
-/// [`SuiteArgs`] have no effect.
+/// The option with which `make-book` writes an opening suite. Error messages mention it if options in [`SuiteArgs`]
+/// are given without it.
 pub const ONLY_SUITE: &str = "--suite";
 
-/// The options that determine the content of an opening suite.
+/// The options that determine the content of an opening suite, which is a list of openings for games between engines.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Opening suites")]
 pub struct SuiteArgs {
@@ -85,20 +85,20 @@ pub struct SuiteArgs {
     opcodes: bool,
 }
 
-/// Parses a range of scores in percent, such as `45-55`. Returns its bounds in percent, or an error message if the text
-/// is not such a range.
+/// Parses a range of scores in percent, such as `45-55`. Returns its bounds, or an error message if the text is not
+/// such a range.
 fn balance(text: &str) -> Result<(f64, f64), String> {
     range(text, "scores", "45-55")
 }
 
-/// Parses a range of draw rates in percent, such as `40-70`. Returns its bounds in percent, or an error message if the
-/// text is not such a range.
+/// Parses a range of draw rates in percent, such as `40-70`. Returns its bounds, or an error message if the text is
+/// not such a range.
 fn draw_rate(text: &str) -> Result<(f64, f64), String> {
     range(text, "draws", "40-70")
 }
 
-/// Parses a range of evaluations in pawns, such as `0.8..1.2`. Returns its bounds in centipawns, or an error message if
-/// the text is not such a range.
+/// Parses a range of evaluations in pawns, such as `0.8..1.2`. Returns its bounds in centipawns (hundredths of a
+/// pawn), or an error message if the text is not such a range.
 fn pawns(text: &str) -> Result<(i16, i16), &'static str> {
     let centipawns = |text: &str| {
         let pawns = text.trim().parse::<f64>().ok()?;
@@ -110,8 +110,9 @@ fn pawns(text: &str) -> Result<(i16, i16), &'static str> {
         .ok_or("write a range of pawns, the lower number first, such as 0.8..1.2")
 }
 
-/// Parses a range in percent and returns its bounds. The error message calls the values `things` and contains
-/// `example`. A range such as `0.4-0.6` is an error, because it was probably meant as shares; `0%-1%` is accepted.
+/// Parses a range of percentages and returns its bounds. Error messages call the values `things` and contain
+/// `example`. A range up to 1 without a percent sign, such as `0.4-0.6`, is an error, because the user probably means
+/// shares and not percentages.
 fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> {
     let percent = |text: &str| text.trim().trim_end_matches('%').parse::<f64>().ok();
     text.split_once('-')
@@ -128,8 +129,8 @@ fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> 
 }
 
 impl SuiteArgs {
-    /// Returns the settings of a suite without those that are read from files: the evaluations and the positions in which
-    /// lines start.
+    /// Returns the settings of the suite that need no files. The evaluations and the starting positions are missing,
+    /// because they are read from files.
     pub fn settings(&self) -> Suite {
         let limit = self
             .limit
@@ -149,8 +150,8 @@ impl SuiteArgs {
         }
     }
 
-    /// Returns the settings of a suite. `evals` is the path of the store of evaluations, which is opened if a filter of
-    /// the suite needs it.
+    /// Returns all settings of the suite. Reads the starting positions, and opens the store of evaluations at the
+    /// path `evals` if an option filters positions by evaluation.
     pub fn suite(
         &self,
         variant: Variant,
@@ -180,12 +181,12 @@ impl SuiteArgs {
         }))
     }
 
-    /// Returns `true` if an option filters positions by their evaluations.
+    /// Returns `true` if an option filters the positions of the suite by their evaluations.
     pub fn needs_evals(&self) -> bool {
         self.eval.or(self.eval_abs).is_some()
     }
 
-    /// Returns the files that the options name as inputs of a suite.
+    /// Returns the paths of the files that the options name as inputs. Only `--from` names such a file.
     pub fn inputs(&self) -> Vec<&Path> {
         self.from.iter().map(PathBuf::as_path).collect()
     }
@@ -221,23 +222,23 @@ impl SuiteArgs {
         Ok(starts)
     }
 
-    /// Returns an error if an option is given that has no effect on the suite. `is_of_lines` is `true` for a suite of
-    /// lines, and `false` for one of positions.
+    /// Returns an error if the user gave an option that has no effect on the suite. `is_of_lines` is `true` for a
+    /// suite of lines, and `false` for a suite of positions.
     pub fn refuse_unused(&self, is_of_lines: bool) -> Result<(), Usage> {
         let opcodes = (is_of_lines && self.opcodes).then_some("--opcodes");
         Usage::refuse(opcodes, "applies only to suites of positions, .epd")
     }
 
-    /// Returns an error if an option is given that applies only to suites. `suites` is the name of the required output
-    /// in the error message.
+    /// Returns an error if the user gave an option that applies only to suites. The caller writes no suite. `suites`
+    /// describes, in the error message, the outputs that are suites.
     pub fn refuse(&self, suites: &str) -> Result<(), Usage> {
         let from = self.from.as_ref().map(|_| "--from");
         Usage::refuse(from, &format!("applies only to {suites}"))?;
         self.refuse_but_starts(suites)
     }
 
-    /// Returns an error if the user gave an option that applies only to suites. The option `--from` is allowed. The
-    /// error message says that the option needs `suites`.
+    /// Returns an error if the user gave an option that applies only to suites, except `--from`. `suites` describes,
+    /// in the error message, the outputs that are suites.
     pub fn refuse_but_starts(&self, suites: &str) -> Result<(), Usage> {
         let options = [
             (self.plies.is_some(), "--plies"),

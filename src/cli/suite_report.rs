@@ -1,4 +1,5 @@
-//! `polybook suite-report`: prints the results of an engine match for each exit (end position) of its opening suite.
+//! `polybook suite-report`: prints the results of an engine match for each opening of its suite. The final position
+//! of an opening is called its exit.
 
 use std::{
     num::NonZeroU64,
@@ -20,7 +21,7 @@ use super::{
     usage::Usage,
 };
 
-/// An upper bound on the memory of the parsed entries of a suite, as a multiple of the suite's size in bytes.
+/// An upper bound on the memory of the entries that are read from a suite, in bytes per byte of the file.
 pub const ENTRIES: usize = 16;
 
 /// Show the results of an engine match for each opening of its suite
@@ -210,8 +211,8 @@ fn table(report: &MatchReport) -> String {
     text
 }
 
-/// Returns the five numbers of a pentanomial as text, such as `[0 1 5 2 0]`: the numbers of pairs of games in which a
-/// player scored 0, 0.5, 1, 1.5 and 2 points.
+/// Formats a pentanomial as text, such as `[0 1 5 2 0]`. Its five numbers count the pairs of games in which a player
+/// scored 0, 0.5, 1, 1.5 and 2 points.
 fn pairs(Pentanomial(counts): Pentanomial) -> String {
     let counts = counts.map(|count| count.to_string());
     format!("[{}]", counts.join(" "))

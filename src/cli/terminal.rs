@@ -1,6 +1,6 @@
 //! Prints text safely. Text from games, files and requests can contain control characters, which must not reach a
-//! terminal. On a terminal they are shown as escapes such as `\u001b`, which are also valid in JSON. Files and pipes
-//! get the text unchanged.
+//! terminal. On a terminal, they are printed as escapes such as `\u001b`, which are also valid in JSON. Files and
+//! pipes receive the text unchanged.
 
 use std::{
     borrow::Cow,
@@ -15,12 +15,13 @@ use polybook::{
 };
 use serde_json::Value;
 
-/// Writes a text to standard output. On a terminal, control characters are escaped.
+/// Writes a text to standard output. If standard output is a terminal, control characters are escaped.
 pub fn print(text: &str) -> anyhow::Result<()> {
     print_bytes(text.as_bytes())
 }
 
-/// Writes bytes, which need not be UTF-8, to standard output. On a terminal, control characters are escaped.
+/// Writes bytes, which need not be UTF-8, to standard output. If standard output is a terminal, control characters
+/// are escaped.
 pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = stdout();
     out.write_all(bytes)
@@ -28,8 +29,7 @@ pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
         .map_err(not_printed)
 }
 
-/// Writes several texts to standard output, each as soon as the iterator returns it. The texts need not fit into memory
-/// together.
+/// Writes several texts to standard output one by one, so that they need not all fit into memory.
 pub fn print_all(texts: impl IntoIterator<Item = polybook::Result<String>>) -> anyhow::Result<()> {
     let mut out = stdout();
     for text in texts {
@@ -43,8 +43,9 @@ pub fn print_json(document: &Value) -> anyhow::Result<()> {
     print(&format!("{}\n", json::to_string(document)?))
 }
 
-/// Writes a JSON document to standard output, followed by a list as its last field. `list` is the name of the field,
-/// and `items` are the elements as JSON. They are written one by one, so the list need not fit into memory.
+/// Writes a JSON object to standard output, with a list as an additional last field. `list` is the name of this
+/// field, and `items` are its elements as JSON. The elements are written one by one, so the list need not fit into
+/// memory.
 pub fn print_json_list(
     document: &Value,
     list: &str,
@@ -64,27 +65,28 @@ pub fn print_json_list(
     )
 }
 
-/// Converts an error that occurred while writing to standard output to an error whose message says so.
+/// Adds the message "cannot write standard output" to an error.
 pub fn not_printed(err: io::Error) -> anyhow::Error {
     anyhow::Error::new(err).context("cannot write standard output")
 }
 
-/// A writer that escapes control characters if it writes to a terminal.
+/// A writer that escapes control characters if its output is a terminal.
 ///
-/// Each call must pass complete characters. A character that is split over two calls would be escaped as invalid bytes.
+/// Each call to `write` must contain complete characters. If a character is split between two calls, its bytes are
+/// treated as invalid UTF-8.
 pub struct Shown<W> {
     out: W,
     is_terminal: bool,
 }
 
-/// Returns a buffered writer to standard output that escapes control characters on a terminal.
+/// Creates a buffered writer to standard output. If standard output is a terminal, control characters are escaped.
 pub fn stdout() -> Shown<BufWriter<StdoutLock<'static>>> {
     let out = io::stdout().lock();
     let is_terminal = out.is_terminal();
     Shown::new(BufWriter::with_capacity(1 << 16, out), is_terminal)
 }
 
-/// Returns a writer to standard error that escapes control characters on a terminal.
+/// Creates a writer to standard error. If standard error is a terminal, control characters are escaped.
 pub fn stderr() -> Shown<Stderr> {
     let out = io::stderr();
     let is_terminal = out.is_terminal();
@@ -96,7 +98,7 @@ impl<W> Shown<W> {
         Shown { out, is_terminal }
     }
 
-    /// Returns the underlying writer.
+    /// Consumes the writer and returns the underlying writer.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -116,19 +118,20 @@ impl<W: Write> Write for Shown<W> {
     }
 }
 
-/// An output of a command: a file, which appears under its name only when it is complete, or standard output.
+/// A text output of a command: standard output, or a file that appears under its name only when it is complete.
 pub struct Output(Shown<BufferedFile>);
 
 impl Output {
-    /// Creates a text output at `path`; `-` means standard output. Without `force`, an existing file is replaced only
-    /// if it is empty, or if the checksum in it shows that polybook wrote it and that it was not changed since.
+    /// Creates a text output at `path`, where `-` means standard output. If the file exists and `force` is `false`,
+    /// it is replaced only if it is empty, or if the checksum in it proves that polybook wrote it and nobody has
+    /// changed it.
     pub fn create(path: &Path, force: bool) -> polybook::Result<Output> {
         let file = begin_text(path, force)?;
         let is_terminal = path == Path::new("-") && io::stdout().is_terminal();
         Ok(Output(Shown::new(BufferedFile::sealed(file), is_terminal)))
     }
 
-    /// Returns `true` if a checksum of the text will be written into the file when it is complete.
+    /// Returns `true` if a checksum of the text is written into the output when it is complete.
     pub fn is_sealed(&self) -> bool {
         self.0.out.is_sealed()
     }
@@ -162,7 +165,7 @@ impl Write for Output {
     }
 }
 
-/// Replaces control characters, except tabs and line ends, with escapes such as `\u001b`.
+/// Replaces control characters with escapes such as `\u001b`. Tabs and line ends are kept.
 fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
     if text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
         return Cow::Borrowed(text);
@@ -183,7 +186,7 @@ fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
                 is_shown,
             );
         }
-        // A terminal with the encoding Latin-1 would obey a single byte from 0x80 to 0x9f.
+        // A terminal with the encoding Latin-1 interprets a single byte from 0x80 to 0x9f as a control character.
         for byte in chunk.invalid() {
             put(char::from(*byte), &[*byte], !char::from(*byte).is_control());
         }

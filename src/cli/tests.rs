@@ -1,6 +1,7 @@
-//! Tests that a panic in any stage of any command becomes the error of the command.
+//! Tests that a panic in any stage of any command is reported as an error of the command.
 //!
-//! The test program starts itself as the command: if its environment contains a command line, it runs this command.
+//! The test program also plays the role of the command: it starts itself with a command line in an environment
+//! variable, and then runs this command.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,10 +25,10 @@ use clap::CommandFactory;
 
 use super::{Cli, counted, errors};
 
-/// The time after which the test regards a command as hung.
+/// The time after which a test considers a command to be stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The separator of arguments in the environment variable.
+/// The separator between the arguments in the environment variable `POLYBOOK_COMMAND`.
 const BETWEEN: &str = "\u{1f}";
 
 const MAKE_ALL: &str = "make-book games.pgn --bin new.bin --leveldb new.idx --explorer new.explored --obs new.obs.db3 \
@@ -57,7 +58,8 @@ const FIX: &str = "verify a.bin --fix new.bin";
 const EVALS: &str = "evals evals.pgn --out new.evals --threads 2";
 const HEADER: &str = "pgheader -c changed new.bin";
 
-/// Each stage, the number of the call that panics, and a command that reaches the stage.
+/// The places in the code that the test makes panic. Each element contains the name of a stage, the number of the
+/// call that panics, and a command that reaches the stage.
 const FAULTS: &[(&str, &str, &str)] = &[
     ("unpack", "0", MAKE_ALL),
     ("unpack", "1", PLIES),
@@ -123,10 +125,10 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("put in place", "0", HEADER),
 ];
 
-/// The stages of `serve`, which continues after a panic.
+/// The stages of `serve`. The server continues after a panic in one of them.
 const ANSWERING: &[&str] = &["answer"];
 
-/// Returns this test program as a command that runs in a directory.
+/// Creates a command that starts this test program in the directory `dir` to run the command line `line`.
 fn command(test: &str, line: &str, dir: &Path) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     let line: Vec<&str> = line.split_whitespace().collect();
@@ -142,7 +144,7 @@ fn command(test: &str, line: &str, dir: &Path) -> Command {
     command
 }
 
-/// Runs the command and exits, if the environment contains a command line.
+/// Runs the command line in the environment variable and exits. Does nothing if the variable is not set.
 fn become_command() {
     let Ok(line) = env::var("POLYBOOK_COMMAND") else {
         return;
@@ -169,7 +171,7 @@ fn become_command() {
     process::exit(status.into());
 }
 
-/// Waits for the end of a command. Returns its exit status and its standard error.
+/// Waits until a command ends. Returns its exit status and what it wrote to standard error.
 fn ended(mut child: Child, what: &str) -> (Option<i32>, String) {
     let start = Instant::now();
     let status = loop {
@@ -188,7 +190,7 @@ fn ended(mut child: Child, what: &str) -> (Option<i32>, String) {
     (status.code(), errors)
 }
 
-/// Returns every file below a directory with its content.
+/// Returns the paths of all files and directories below a directory, with the contents of the files.
 fn content(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -203,7 +205,7 @@ fn content(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Creates a directory with inputs and old outputs.
+/// Creates a directory with inputs for the commands, and with outputs of earlier runs.
 fn prepared(test: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
@@ -211,7 +213,7 @@ fn prepared(test: &str) -> tempfile::TempDir {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
     let games = fs::read(data.join("selfplay.pgn")).unwrap();
     fs::write(path("games.pgn"), &games).unwrap();
-    // More than 41 batches.
+    // This file is read in more than 41 batches.
     fs::write(path("long.pgn"), games.repeat(50)).unwrap();
     fs::copy(data.join("famous.pgn"), path("old.pgn")).unwrap();
     fs::write(path("evals.pgn"), "1. e4 { [%eval 0.1] } *").unwrap();
@@ -298,8 +300,8 @@ fn a_pipe_that_gives_nothing_does_not_hold_up_the_end() {
         .spawn()
         .unwrap();
     let mut open = child.stdin.take().unwrap();
-    // Write one batch and the beginning of a second one that never completes. The command may close the pipe earlier, so an error is
-    // ignored.
+    // Write one batch and the beginning of a second one, which never becomes complete. The command may close the pipe
+    // earlier, so an error is ignored.
     let _ = open.write_all(&games.repeat(2));
     let (status, errors) = ended(child, test);
     drop(open);
@@ -354,7 +356,7 @@ fn a_panic_ends_one_answer_of_a_server() {
     }
 }
 
-/// Adds the names of the stages that occur in the source files to `found`.
+/// Finds the names of all stages in the source files below `dir`, and adds them to `found`.
 fn stages(dir: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();

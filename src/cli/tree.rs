@@ -133,9 +133,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, json!({ "path": path, "moves": moves }))
 }
 
-/// Opens the book, database, index or repertoire from which the tree is built. Returns the source, the variant whose
-/// rules apply, and the variant of all positions in the source. The last is `None` if the positions may belong to
-/// several variants.
+/// Opens the book, database, index or repertoire from which the tree is built. Returns three values: the source of
+/// moves, the variant whose rules apply, and the variant of all positions in the source. The third value is `None` if
+/// the source does not state exactly one variant.
 fn opened(
     args: &Args,
     path: &Path,
@@ -178,7 +178,8 @@ fn opened(
     Ok((Box::new(book), variant, only))
 }
 
-/// Opens a repertoire in PGN. Returns the source and the variant whose rules apply. The third value is always `None`.
+/// Opens a repertoire in PGN. Returns the source of moves, the variant whose rules apply, and always `None`, because
+/// a PGN file can contain games of several variants.
 fn repertoire(
     args: &Args,
     path: &Path,
@@ -205,8 +206,9 @@ fn repertoire(
     Ok((Box::new(repertoire), variant, None))
 }
 
-/// Writes the tree of a source to `out`, and returns the number of moves in the tree. The tuple contains the source,
-/// the variant whose rules apply and, if the source contains positions of only one variant, that variant.
+/// Writes the tree of moves of a source to `out` and returns the number of its moves. The second argument contains
+/// the source, the variant whose rules apply, and the variant of all positions in the source (`None` if the source
+/// does not state exactly one).
 fn write(
     args: &Args,
     (source, variant, only): (Box<dyn Source>, Variant, Option<Variant>),

@@ -1,13 +1,13 @@
 //! Errors in the use of the command line.
 
-/// An error in the use of the command line that clap cannot detect. Contains the message.
+/// An error in the command line that clap cannot detect, with the message for the user. The exit status is 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
 
 impl Usage {
-    /// Returns an error if `option` contains the name of an option, which the user has given. The error message begins
-    /// with this name, followed by `reason`.
+    /// Returns an error if `option` is `Some`. It contains the name of an option that the user gave, but that must
+    /// not be used. The error message is this name followed by `reason`.
     pub fn refuse(option: Option<&str>, reason: &str) -> Result<(), Usage> {
         match option {
             Some(option) => Err(Usage(format!("{option} {reason}"))),
@@ -16,6 +16,6 @@ impl Usage {
     }
 }
 
-/// The error message for `--explorer` without a directory, which older versions allowed.
+/// The error message for the option `--explorer` without a directory. Older versions of polybook accepted this form.
 pub const EXPLORER_DIR: &str = "--explorer needs the name of a directory: --explorer DIR writes the explorer's index, \
                                 and --leveldb DIR writes an index for front-ends";

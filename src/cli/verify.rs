@@ -1,4 +1,4 @@
-//! `polybook verify`: checks books, databases, indexes, stores of evaluations and suites.
+//! `polybook verify`: checks books, databases, indexes, stores of evaluations and opening suites for faults.
 
 use std::{
     io,
@@ -70,10 +70,10 @@ pub struct Args {
     json: bool,
 }
 
-/// The maximum number of faults of a suite that a message lists.
+/// The maximum number of faults of a suite that an error message lists.
 const SHOWN: usize = 10;
 
-/// The result of checking a file: the number of its records, and the faults that were found.
+/// The result of checking a book, database, index or store of evaluations: the number of its records, and its faults.
 struct Findings {
     /// The number of records: 16-byte records of a book including its header, rows of a database, or entries of an
     /// index.
@@ -83,9 +83,10 @@ struct Findings {
     faults: Vec<String>,
     /// `true` if the stored checksum differs from the checksum of the records; `None` if no checksum is stored.
     checksum_differs: Option<bool>,
-    /// For an index, `true` if `rusty-leveldb` read it too; `None` for other files.
+    /// `true` if the library `rusty-leveldb` also read the index, `false` if it could not, and `None` if the file is
+    /// not an index.
     second_opinion: Option<bool>,
-    /// The advice for faults, which follows the list of faults.
+    /// The advice that follows the list of faults in the error message.
     advice: &'static str,
 }
 
@@ -112,7 +113,8 @@ fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
                 checksum_differs: found.has_checksum.then_some(differs),
                 second_opinion: None,
                 advice: match &found.faults[..] {
-                    // SQLite or the checksum found nothing, so the rows are as their program wrote them.
+                    // SQLite and the checksum report no fault, so the rows are as the program that wrote the database
+                    // left them.
                     [obs::DatabaseFault::UnusableRows(_)] => "correct or delete these rows",
                     _ => "make the database again, or use an intact copy of the database",
                 },
@@ -154,13 +156,13 @@ fn texts(faults: &[impl ToString]) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()
 }
 
-/// Returns `true` if an error is one of the operating system.
+/// Returns `true` if an error comes from the operating system.
 fn is_system_error(err: &anyhow::Error) -> bool {
     let own = err.downcast_ref().map(polybook::Error::kind);
     err.is::<io::Error>() || own == Some(ErrorKind::Io)
 }
 
-/// Returns `true` if any game of a PGN has a result. The lines of an opening suite have none.
+/// Returns `true` if a game in a PGN text has a result. The games of an opening suite have none.
 fn has_results(pgn: &str) -> bool {
     let results = ["1-0", "0-1", "1/2-1/2"];
     results
@@ -168,8 +170,9 @@ fn has_results(pgn: &str) -> bool {
         .any(|result| pgn.contains(&format!("[Result \"{result}\"]")))
 }
 
-/// Checks the file `file` as an opening suite. `book` is the path that the user wrote, which differs from `file` for a
-/// pipe. `refusal` is the error that says why the file is no book. It is returned if the file is no suite.
+/// Checks a file as an opening suite, and prints a report. `book` is the path that the user gave, and `file` is the
+/// path to open, which differs for a pipe. `refusal` is the error that says why the file is not a book; it is
+/// returned if the file is not a suite either.
 fn verify_suite(
     args: &Args,
     book: &Path,
@@ -182,7 +185,7 @@ fn verify_suite(
     let text = match input::read_text(file, &Memory::default(), suite_report::ENTRIES) {
         Ok(text) if is_pgn && !has_results(&text) => text,
         Ok(text) if !is_pgn && SuiteFormat::of_text(&text) == SuiteFormat::Epd => text,
-        // The operating system cannot read the file, so its format is not known.
+        // If the operating system cannot read the file, its format is unknown.
         Err(err) if is_system_error(&err) => return Err(err),
         _ => return Err(refusal.into()),
     };
@@ -262,7 +265,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// Checks the file or directory that the argument `book` names, and prints a report. Returns an error if it has faults.
+/// Checks the file or directory `book` and prints a report. If it has faults, returns an error that lists them or,
+/// with `--fix`, writes a repaired copy.
 fn verify(args: &Args, book: &Path, context: Context) -> anyhow::Result<()> {
     let name = input::name(book);
     let begin = |out: &PathBuf| {

@@ -1,4 +1,4 @@
-//! How a book is made: which moves it keeps, what they weigh, and its header.
+//! The options that determine which moves a book contains, what weights they have, and what its header says.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use polybook::{
@@ -7,7 +7,7 @@ use polybook::{
 };
 use shakmaty::Color;
 
-/// The heading, in the help, of the options that select moves and determine their weights.
+/// The heading above the options that select moves and determine their weights in the help of a command.
 pub const MOVES: &str = "Which moves are kept, and their weights";
 
 /// The options that select the moves of a book and determine their weights.
@@ -64,7 +64,7 @@ pub struct WeightingArgs {
     minimax: Option<u8>,
 }
 
-/// Returns a parser for clap that accepts the names in `values` and returns the value for the given name.
+/// Returns a parser for clap that accepts the names in `values` and returns the value that belongs to the given name.
 pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     values: [(&'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
@@ -83,8 +83,8 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Parses a score as a percentage. Returns an error if it is not in the range 0 to 100, or if it is between 0 and 1: such
-/// a low limit leaves out nothing, so a share such as 0.45 was meant.
+/// Parses a score in percent. Returns an error if it is not in the range 0 to 100. A score between 0 and 1 is also an
+/// error: the user probably means a share such as 0.45, because such a low limit would exclude almost no move.
 fn score_percent(text: &str) -> Result<f64, String> {
     let score = percent(text)?;
     match score > 0.0 && score < 1.0 {
@@ -93,13 +93,14 @@ fn score_percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The outputs that options in [`WeightingArgs`] require. The options with one requirement are consecutive in the list
-/// in [`WeightingArgs::given`]. The discriminant is the index of the first of them.
+/// A requirement of options in [`WeightingArgs`]. The list of options in [`WeightingArgs::given`] is sorted by
+/// requirement, in the order of these variants. The discriminant is the index of the first option with the
+/// requirement.
 #[derive(Copy, Clone)]
 pub enum OptionNeeds {
-    /// The games in which the moves were played.
+    /// The games in which the moves were played, which a Polyglot book does not contain.
     Games = 0,
-    /// A book, and not a suite of games.
+    /// A Polyglot book or a database; an opening suite is not enough.
     Book = 1,
     /// An output that contains weights.
     Weights = 4,
@@ -108,9 +109,8 @@ pub enum OptionNeeds {
 }
 
 impl WeightingArgs {
-    /// Returns the name of an option that the user has set and that requires `needs`, or a requirement which
-    /// follows `needs` in the declaration of [`OptionNeeds`]. If the user has set several such options, returns
-    /// the one with the earliest requirement. Returns `None` if the user has set none.
+    /// Returns the name of the first option that the user gave and whose requirement is `needs` or a later variant of
+    /// [`OptionNeeds`]. Returns `None` if the user gave no such option.
     pub fn given(&self, needs: OptionNeeds) -> Option<&'static str> {
         let factors = Factors::default();
         let options = [
@@ -129,18 +129,18 @@ impl WeightingArgs {
         given.map(|option| option.1)
     }
 
-    /// Returns the name `--minimax` if this option is given, otherwise `None`.
+    /// Returns `Some("--minimax")` if the user gave this option, otherwise `None`.
     pub fn minimax(&self) -> Option<&'static str> {
         self.minimax.map(|_| "--minimax")
     }
 
-    /// Returns the value of the option `--min-game`, or `None` if it is not given.
+    /// Returns the value of `--min-game`, or `None` if the user did not give this option.
     pub fn min_game(&self) -> Option<u64> {
         self.min_game
     }
 
-    /// Returns the filter for moves that the options describe. `default` provides the minimum number of games if no
-    /// option gives this number.
+    /// Returns the filter for moves that the options describe. Without `--min-game`, the minimum number of games is
+    /// that of `default`.
     pub fn move_filter(&self, default: &MoveFilter) -> MoveFilter {
         MoveFilter {
             min_game: self.min_game.unwrap_or(default.min_game),
@@ -169,7 +169,7 @@ impl From<&WeightingArgs> for Weights {
     }
 }
 
-/// The options for the header of a book.
+/// The options that determine the header of a book.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Header of the book")]
 pub struct HeaderArgs {
@@ -183,7 +183,7 @@ pub struct HeaderArgs {
 }
 
 impl HeaderArgs {
-    /// Returns the name of the given option about the header, or `None` if no such option is given.
+    /// Returns the name of an option for the header that the user gave, or `None` if the user gave none.
     pub fn given(&self) -> Option<&'static str> {
         match self.no_header {
             true => Some("--no-header"),

@@ -1,4 +1,4 @@
-//! The text that `polybook` prints without arguments: three commands to start with.
+//! The text that `polybook` prints if it is started without arguments. It shows three commands to begin with.
 
 use std::{
     env,
@@ -28,8 +28,8 @@ the Explorer, click into its address, type cmd and press Enter. Then type the co
 If this window was opened for polybook, press Enter to close it.
 ";
 
-/// Prints the text that polybook shows if it is started without arguments. Its examples use `called`, the name by which
-/// the program was called.
+/// Prints a short introduction, for a user who starts polybook without arguments. The examples in the text call the
+/// program `called`.
 pub fn run(called: &OsStr) -> anyhow::Result<()> {
     let has_own_window = has_own_window();
     // A double-clicked program is in the current folder, where `cmd` finds it by its name alone.
@@ -50,11 +50,11 @@ pub fn run(called: &OsStr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns `true` if the console window may close when the program ends, because the program was started by a
-/// double-click on Windows.
+/// Returns `true` if the console window may close when the program ends. On Windows, this happens if the user started
+/// the program with a double-click.
 ///
-/// The shell `cmd` sets the variable PROMPT for the programs that it starts, and Windows Terminal sets WT_SESSION for
-/// its shells. PowerShell in its own window sets neither, so polybook waits for Enter in this case as well.
+/// The shell `cmd` sets the variable PROMPT for the programs that it starts, and Windows Terminal sets WT_SESSION.
+/// PowerShell in a window of its own sets neither, so polybook waits for Enter there, too.
 fn has_own_window() -> bool {
     cfg!(windows)
         && env::var_os("PROMPT").is_none()

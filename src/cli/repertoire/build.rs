@@ -99,14 +99,15 @@ pub struct Args {
     filter: GameFilterArgs,
 }
 
-/// The help text of `--player`, which has a narrower meaning here than in other commands with filters.
+/// The help text of `--player`. Here the option selects only games in which the player has the color of the
+/// repertoire; in other commands, it selects all games of the player.
 const PLAYER: &str = "Keep games in which NAME is part of the name of the player who has the color of the repertoire. If \
                       the option is given several times, games that match any of the names are kept";
 
 impl Args {
-    /// Returns the filter for the games of the sources, or `None` if no option filters games. `--player` becomes a
-    /// condition on the player with the color of the repertoire: in games with the other color, the moves of the
-    /// repertoire's side are those of the player's opponents.
+    /// Returns the filter for the games of the sources, or `None` if the user gave no filter. `--player` selects only
+    /// games in which the player has the color of the repertoire, because in other games the moves of that color are
+    /// those of opponents.
     fn game_filter(&self) -> Result<Option<GameFilter>, Usage> {
         let Some(mut filter) = self.filter.given()? else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! `polybook repertoire check`: finds out which side left the repertoire in each game, and where.
+//! `polybook repertoire check`: reports where each game left the repertoire, and which side left it.
 
 use std::path::{Path, PathBuf};
 
@@ -97,10 +97,10 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// The number of bytes of games that [`has_finished_games`] reads at once.
+/// The number of bytes of PGN that [`has_finished_games`] reads at a time.
 const BATCH: usize = 1 << 16;
 
-/// The default maximum number of games, and of departures from a repertoire, that are listed.
+/// The default maximum number of games in the printed list, and of moves that left the repertoire.
 const LISTED: usize = 20;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -206,9 +206,9 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns an error if the user seems to have swapped the repertoire and the games: if the file `repertoire` contains
-/// finished games, and one of the files in `games` contains none. A repertoire usually contains no finished games.
-/// `color` is the side of the repertoire, which the error message mentions.
+/// Returns an error if the user seems to have swapped the repertoire and the games. This is assumed if `repertoire`
+/// contains finished games and a file in `games` contains none, because the games of a repertoire usually have no
+/// results. `color` is the side of the repertoire; the error message mentions it.
 fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow::Result<()> {
     if has_finished_games(repertoire)? != Some(true) {
         return Ok(());
@@ -226,11 +226,11 @@ fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow:
     Ok(())
 }
 
-/// Returns `Some(true)` if a game in the PGN file `path` has a result other than `*`, in its tags or after its moves.
-/// Returns `Some(false)` if no game in the file has such a result, or if the file is a book or an OOBS database.
+/// Checks whether a file contains a finished game, that is, a game with a result other than `*` in its tags or after
+/// its moves. Returns `Some(false)` for a PGN file without such a game, and for a book or an OOBS database.
 ///
-/// Returns `None` if the answer is unknown: for a file without games, for other kinds of files, and for a pipe, which
-/// could not be read again afterwards.
+/// Returns `None` if the answer is unknown: for a file without games, for other kinds of files, and for a pipe,
+/// because its data can be read only once.
 fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
     if !is_regular_file(path)? || path.metadata()?.len() == 0 {
         return Ok(None);
@@ -262,7 +262,7 @@ fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
     Ok(has_games.then_some(false))
 }
 
-/// Prints the positions in which a repertoire has more than one move for its own side.
+/// Prints the positions in which a repertoire has several moves for its own side.
 fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
     let both = [(Color::White, &args.white), (Color::Black, &args.black)];
     let named = both
@@ -314,8 +314,8 @@ fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(out.commit()?)
 }
 
-/// Returns the repertoire of each side, or `None` for a side without one, and the files with the games to check.
-/// Returns an error if the arguments do not name a repertoire with its side, or name no games.
+/// Returns the path of the repertoire for each side (`None` for a side without one), and the paths of the games to
+/// check. Returns an error if the user named no repertoire, no side of the repertoire, or no games.
 fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), Usage> {
     let usage = |text: &str| Usage(text.to_owned());
     let mut repertoires = ByColor {
@@ -340,7 +340,7 @@ fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), U
     }
 }
 
-/// Returns the line of text that reports where a game left the repertoire.
+/// Formats the result of checking a game as one line: which side left the repertoire, and where.
 fn checked_line(game: &CheckedGame) -> String {
     let mut line = format!(
         "{:>7} {:<7} {} - {}: ",
@@ -369,8 +369,8 @@ fn name_of(side: Side) -> &'static str {
     }
 }
 
-/// Returns the half-move by which a game left the repertoire, with its move number, such as `12. Nf3`. Returns `the
-/// start` if the repertoire has no move in the first position.
+/// Returns the move with which a game left the repertoire, with its move number, such as `12. Nf3`. Returns `the
+/// start` if the repertoire has no move in the game's first position.
 fn numbered(departure: &Departure) -> String {
     match (&departure.number, &departure.mv) {
         (Some(number), Some(mv)) => format!("{number} {mv}"),
@@ -378,8 +378,8 @@ fn numbered(departure: &Departure) -> String {
     }
 }
 
-/// Returns a text that lists the moves of the repertoire in the position where a game left the repertoire. `side` is
-/// the side that left.
+/// Returns a text that lists `moves`, the moves of the repertoire in the position in which `side` left the
+/// repertoire.
 fn known_moves(side: Side, moves: &[String]) -> String {
     match (side, moves) {
         (_, []) => "no move is known".to_owned(),

@@ -170,7 +170,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a copy of the repertoire to `out` with the answers that were found for its gaps.
+/// Writes a copy of the repertoire to `out`, to which the answers in `found` are added.
 fn write(
     args: &Args,
     out: RepertoireFile,
@@ -201,8 +201,9 @@ fn write(
     })
 }
 
-/// Warns if the source has no more games in a position that is reached more often than every gap. Also warns if some of
-/// the first `add` gaps got no answer. A gap is a position in which the repertoire has no answer.
+/// Prints a message if the source has no more games after a line that is likelier than every gap of the repertoire.
+/// Prints another message if some of the first `add` gaps have no answer. A gap is an opponent's move that the
+/// repertoire does not answer.
 fn say_ends(found: &Gaps, add: usize, context: Context) {
     let likeliest = found.gaps.first().map_or(f64::MAX, |gap| gap.one_in);
     if let Some(end) = found
@@ -225,9 +226,9 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
     }
 }
 
-/// Returns the report on the gaps of a repertoire as text. The text states what share of games is still in
-/// the repertoire after each half-move at which the share changes. Then it lists the gaps, which are
-/// opponent's moves without an answer in the repertoire.
+/// Formats the report on the gaps of a repertoire. The report first states the share of games that are still in the
+/// repertoire after each half-move, as far as this share changes. Then it lists the gaps, which are the opponent's
+/// moves without an answer in the repertoire.
 fn text(found: &Gaps) -> String {
     let mut text = String::new();
     let mut last = None;

@@ -63,14 +63,14 @@ enum RepertoireCommand {
     New(new_moves::Args),
 }
 
-/// The rules for choosing the moves of a repertoire, with their names on the command line.
+/// The rules for choosing a repertoire's moves for its own side, with their names on the command line.
 const OWN_MOVE_RULES: [(&str, OwnMoveRule); 3] = [
     ("score", OwnMoveRule::Score),
     ("games", OwnMoveRule::Games),
     ("weight", OwnMoveRule::Weight),
 ];
 
-/// The options that determine where the lines of a repertoire start and end.
+/// The options that determine the start, the length and the moves of the lines of a repertoire.
 #[derive(clap::Args, Debug)]
 struct LineArgs {
     /// End lines after at most N half-moves. The last half-move is a move of the side of the repertoire [default: where
@@ -118,14 +118,14 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// A helper that opens the repertoires and sources that a command names, with the options of the command.
+/// Opens the repertoires and the sources of moves of a command, with the settings of the command.
 pub struct Opener {
     variant: Option<Variant>,
     /// The variant of games without a `Variant` tag.
     pub untagged: Variant,
     memory: Memory,
     threads: usize,
-    /// The temporary directory for the index that is made from a source in PGN.
+    /// A temporary directory for the index of a source that is a PGN file.
     directory: TemporaryDir,
     context: Context,
 }
@@ -157,13 +157,13 @@ impl Opener {
         })
     }
 
-    /// Creates an opener with the default memory budget and all cores, which accepts files of any variant. `untagged`
-    /// sets the variant of games without a `Variant` tag.
+    /// Creates an opener that uses the default memory budget and all cores, and accepts files of every variant.
+    /// `untagged` is the variant of games without a `Variant` tag.
     pub fn with_defaults(untagged: &UntaggedArg, context: Context) -> polybook::Result<Opener> {
         Opener::with_resources((None, untagged), Memory::default(), 0, context)
     }
 
-    /// Opens a repertoire for the side `color`. Prints a warning if it seems to be for the other side.
+    /// Opens a repertoire for the side `color`. Prints a warning if its moves seem to be those of the other side.
     pub fn repertoire(&self, argument: &Path, color: Color) -> anyhow::Result<MoveSource> {
         let known = self.open(argument, None, MoveSource::repertoire)?;
         if let Some(warning) = known.color_warning(color)? {
@@ -172,8 +172,8 @@ impl Opener {
         Ok(known)
     }
 
-    /// Opens one or several files as one source of moves. Several files must be PGN. `filter` selects the games that
-    /// are used.
+    /// Opens files as one source of moves. One file can be of any kind; several files must be PGN. `filter` selects
+    /// the games that are used.
     pub fn sources(
         &self,
         arguments: &[PathBuf],
@@ -188,7 +188,7 @@ impl Opener {
         }
     }
 
-    /// Opens a file as a source of moves. `filter` selects the games that are used.
+    /// Opens a file or directory as a source of moves. `filter` selects the games that are used.
     pub fn source(
         &self,
         argument: &Path,
@@ -199,7 +199,7 @@ impl Opener {
         })
     }
 
-    /// Opens the file or directory `argument` by calling `open_source` with its path and the options for opening.
+    /// Opens the file or directory `argument` by calling `open_source` with its path and the settings of this opener.
     /// `filter` selects the games that are used. Prints warnings about games that could not be read.
     fn open(
         &self,
@@ -208,15 +208,15 @@ impl Opener {
         open_source: impl FnOnce(&Path, &OpenOptions<'_>) -> polybook::Result<MoveSource>,
     ) -> anyhow::Result<MoveSource> {
         let path = match is_directory(argument)? {
-            // A directory of counts is a source too, and `file_or_index` would refuse it.
+            // Directories must not be passed to `file_or_index`, because it rejects directories of counts.
             true => argument.to_owned(),
             false => file_or_index(argument)?,
         };
         self.open_as(filter, |options| open_source(&path, options))
     }
 
-    /// Calls `open_source` with the options for opening a source of moves, and prints warnings about games that could not
-    /// be read. `filter` selects the games that are used.
+    /// Opens a source of moves by calling `open_source` with the settings of this opener. `filter` selects the games
+    /// that are used. Prints warnings about games that could not be read.
     fn open_as(
         &self,
         filter: Option<&GameFilter>,
@@ -241,15 +241,15 @@ impl Opener {
     }
 }
 
-/// Parses the name of a file and a side in the form `FILE:white` or `FILE:black`. Returns an error message if the text
-/// has another form.
+/// Parses the path of a repertoire and its side, in the form `FILE:white` or `FILE:black`. Returns an error message
+/// for any other form.
 pub fn with_side(text: &str) -> Result<(PathBuf, Color), &'static str> {
     let of_side = text.rsplit_once(':');
     let of_side = of_side.and_then(|(path, color)| Some((path.into(), color.parse().ok()?)));
     of_side.ok_or("write the side after the file: my.pgn:white")
 }
 
-/// Parses the value of `--reach`, the number N of "one game in N". Returns an error message if the text is not a number
+/// Parses the value N of `--reach`, which means "one game in N". Returns an error message if the text is not a number
 /// of at least 1.
 fn one_in(text: &str) -> Result<f64, &'static str> {
     match text.parse::<f64>() {
@@ -258,13 +258,13 @@ fn one_in(text: &str) -> Result<f64, &'static str> {
     }
 }
 
-/// Returns the title of a repertoire for the side `color`. It becomes the `Event` tag of games, or the comment of a
-/// book's header.
+/// Returns the title of a repertoire for the side `color`. It is written into the `Event` tag of games, or into the
+/// comment of a book's header.
 fn title_of(color: Color) -> String {
     format!("Repertoire for {color}")
 }
 
-/// Returns an error if the output is standard output, where the command prints its list.
+/// Returns an error if `out` is standard output. The command already prints its list there.
 fn refuse_printed(out: &Path) -> Result<(), Usage> {
     if is_standard_output(out) {
         let usage = "the list and the output of --out would both go to standard output: name a file for --out";
@@ -273,15 +273,15 @@ fn refuse_printed(out: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns a game as an element of a JSON list, with a comma before it unless it is the first. `comma` must be empty
-/// before the first game; the function then sets it to `,`.
+/// Formats a game as an element of a JSON list. `comma` is written before the element and then set to `,`, so it must
+/// be empty for the first element.
 fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
     let game = json::to_string(game).expect("texts and numbers are JSON");
     std::mem::replace(comma, ",").to_owned() + &game
 }
 
-/// Creates an output file for games with comments. Its first line, which readers of PGN skip, will contain the checksum
-/// of the file.
+/// Creates an output for PGN games with comments. If the output is a file, its first line will contain a checksum of
+/// the file; PGN readers skip this line.
 pub fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
     let mut out = Output::create(path, force)?;
     if out.is_sealed() {
@@ -290,7 +290,7 @@ pub fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
     Ok(out)
 }
 
-/// Returns the text of a game followed by a blank line, or nothing if the text is blank.
+/// Returns the text of a game with a blank line after it. Returns an empty text if the game is blank.
 fn pgn_text(text: &[u8]) -> Vec<u8> {
     match text.trim_ascii_end() {
         [] => Vec::new(),

@@ -1,4 +1,4 @@
-//! `polybook repertoire new`: finds the new move of each game.
+//! `polybook repertoire new`: finds the new move of each game, compared with a reference.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use crate::cli::{
     weighting::one_of,
 };
 
-/// The format in which new moves are written.
+/// An output format of `polybook repertoire new`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum NewMovesFormat {
     Text,
@@ -131,7 +131,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     let opener = Opener::new(None, &args.untagged, &args.resources, context)?;
     let known = opener.open(&args.reference, None, |path, opening| {
-        // The moves before an illegal one count.
+        // In a game with an illegal move, the moves before it count.
         MoveSource::source(path, true, opening)
     })?;
     let inputs = pgn_inputs(&args.games, args.untagged.untagged_variant)?;
@@ -193,7 +193,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the line of text that reports the new move of a game.
+/// Formats the new move of a game as one line. A move is new if the reference does not contain the position after it.
 fn new_line(found: &NewMove) -> String {
     let NewMove {
         game, white, black, ..
