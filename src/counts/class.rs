@@ -1,25 +1,25 @@
-//! Counts of half-moves by class: the speed, ratings and month of the games.
+//! Counts of half-moves by class. A class consists of the speed, the rating group and the month of a game.
 //!
 //! A [`ClassRecord`] has 128 bits:
 //!
 //! | bits | meaning |
 //! |---|---|
-//! | 64-127 | key of the position |
+//! | 64-127 | the key of the position, or its identity in variants |
 //! | 48-63 | the move |
 //! | 47 | whether Black is to move |
-//! | 41-46 | speed and rating group |
-//! | 24-40 | month |
-//! | 23 | whether it is for books only |
-//! | 21-22 | the result: 0 a loss, 1 a draw, 2 a win |
+//! | 41-46 | the speed and the rating group |
+//! | 24-40 | the month |
+//! | 23 | whether the half-move counts for books only |
+//! | 21-22 | the result: 0 for a loss, 1 for a draw, 2 for a win |
 //! | 20 | whether the ratings are known |
 //! | 16-19 | the number of games, minus one |
 //! | 0-15 | the sum of the ratings |
 //!
-//! More than 16 games take several records.
+//! More than 16 games are stored in several records.
 //!
-//! Games of variants are counted by identity, a hash that distinguishes positions with equal keys, but books look
-//! positions up by key. A [`KeyedIdentity`] is the record by which a store of `sort` keeps each pair of a key and an
-//! identity once.
+//! Games of variants are counted by identity, a hash that distinguishes positions with equal keys. Books, however,
+//! look positions up by key. Therefore each pair of a key and an identity is also stored once, as a
+//! [`KeyedIdentity`].
 
 use std::{fmt, ops::AddAssign, str::FromStr};
 
@@ -34,41 +34,42 @@ use crate::{
     storage::sort::{Fold, Memory, Once, Record, Sealed, Shards},
 };
 
-/// The number of rating groups, including the group of games without a known rating.
+/// The number of rating groups, including one group for games without a known rating.
 const GROUPS: u8 = 10;
-/// The number of encoded months per year: 12, and 0 for an unknown month.
+/// The number of values that a month can have: 1 to 12, or 0 if it is unknown.
 const MONTHS: u32 = 13;
 
-/// The maximum number of games in one record. It is so small that the sum of the games' ratings, at most 4,000 each,
-/// fits into 16 bits.
+/// The maximum number of games in one record. The ratings of 16 games, at most 4,000 each, add up to less than
+/// 2^16, so a record can store the sum in 16 bits.
 const MOST: u64 = 16;
 
-/// A mask of the bits of a record that hold the position, the move, the class (speed, rating group and month) and the
-/// result. The games of two records can be added up if these bits are equal.
+/// A bit mask for all fields of a record except the number of games and the sum of the ratings. Two records can be
+/// added up if they are equal under this mask.
 const SUMMED: u128 = !0 << 20;
 
-/// The class of a half-move: the speed, rating group and month of its game. Counts can be grouped by some of these
-/// properties; the other properties are 0.
+/// The class of a half-move: the speed, rating group and month of the game in which it was played. If counts are
+/// not grouped by one of these properties, the property is 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct CountClass {
     /// The index of the speed in [`Speed::ALL`](crate::pgn::Speed::ALL).
     pub speed: u8,
-    /// 0 for games without a known rating, else 1 plus the index in
-    /// [`RatingGroup::all`](crate::pgn::RatingGroup::all) of the group of the mean of the known ratings.
+    /// The rating group of the game, plus 1, or 0 if no rating is known. The group is the index in
+    /// [`RatingGroup::all`](crate::pgn::RatingGroup::all) of the group that contains the mean of the known ratings.
     pub group: u8,
-    /// A hundred times the year plus the month; an unknown year or month is 0.
+    /// The year times 100, plus the month. An unknown year or month is 0.
     pub month: u32,
-    /// Whether the half-move counts for books only, because it is in a variation, or because its game played another
-    /// move in the same position later. An explorer counts only the last move of each game in a position.
+    /// Whether the half-move counts for books only: it was played in a variation, or its game reached the same
+    /// position again and played another move there. An explorer counts only the last move of each game in a
+    /// position.
     pub book_only: bool,
 }
 
-/// The sum and the number of the known ratings of the players who played a move.
+/// The sum and the number of known ratings. They are the ratings of the players who played a move.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Ratings {
     /// The sum of the ratings.
     pub sum: u64,
-    /// The number of games in which the rating is known.
+    /// The number of games in which the rating of the player is known.
     pub games: u64,
 }
 
@@ -79,15 +80,15 @@ impl AddAssign for Ratings {
     }
 }
 
-/// A 128-bit record of up to 16 games in which a move was played in a position. All games of a record have the same
-/// result and the same class (speed, rating group and month). Records are ordered by position key, then move, then
-/// class.
+/// A 128-bit record of up to 16 games in which the same move was played in the same position. The games of a record
+/// have the same result and the same class (speed, rating group and month). Records are ordered by position key,
+/// then move, then class.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ClassRecord(u128);
 
 impl ClassRecord {
-    /// Creates the record of one half-move. `key` identifies the position, `turn` is the side to move, and `rating` is
-    /// the rating of the player who moved, or 0 if it is unknown. `winner` is `None` if neither side won.
+    /// Creates a record of one half-move. `key` identifies the position, and `turn` is the side to move. `rating` is
+    /// the rating of the player who moved, or 0 if it is unknown. `winner` is `None` if neither side won the game.
     #[inline]
     pub(crate) fn new(
         key: u64,
@@ -144,8 +145,8 @@ impl ClassRecord {
         }
     }
 
-    /// Returns `true` if both records have the same position, move and class (speed, rating group and month). Their
-    /// results need not be the same.
+    /// Returns `true` if both records count the same move in the same position, in games of the same class (speed,
+    /// rating group and month). The results of the games may differ.
     #[inline]
     pub(crate) fn has_class_of(self, other: ClassRecord) -> bool {
         self.0 >> 23 == other.0 >> 23
@@ -192,18 +193,18 @@ impl Record for ClassRecord {
         self.0
     }
 
-    /// Returns the number by which records are distributed among shards: the position key. Keys are hashes, so the
-    /// shards get about equally many records.
+    /// Returns the position key, by which records are distributed among the shards of a store. Keys are hashes, so all
+    /// shards get about the same number of records.
     fn rank(self) -> u64 {
         self.key()
     }
 }
 
-/// A fold that adds up the numbers of games and the ratings of records with the same position, move, class (speed,
-/// rating group and month) and result.
+/// A [`Fold`] that merges records of the same move, result and class (speed, rating group and month). It adds up
+/// their numbers of games and their ratings.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct AddGames {
-    /// The shared bits of the current records, their number of games and the sum of their ratings.
+    /// The bits that the current records share, the number of their games, and the sum of their ratings.
     open: Option<(u128, u64, u64)>,
 }
 
@@ -225,8 +226,9 @@ impl Fold for AddGames {
         }
     }
 
-    /// Calls `out` with the sum of the added records. One record can count at most 16 games, so the sum is divided into
-    /// several records, in ascending order. The sum of the ratings is divided in proportion to the games.
+    /// Ends the current sum of records and passes it to `out`. A record can count at most 16 games, so a larger sum
+    /// is split into several records, in ascending order. Each record gets a share of the ratings in proportion to
+    /// its games.
     #[inline]
     fn finish(&mut self, out: &mut impl FnMut(ClassRecord)) {
         let Some((shared, games, sum)) = self.open.take() else {
@@ -238,7 +240,7 @@ impl Fold for AddGames {
                 0 => MOST,
                 few => few,
             };
-            // The proportional share of the sum; the last record takes the remainder.
+            // The proportional share of the sum of ratings. The last record gets the remainder.
             let part = rest / left * now + (rest % left * now) / left;
             out(ClassRecord(shared | u128::from((now - 1) << 16 | part)));
             left -= now;
@@ -247,16 +249,17 @@ impl Fold for AddGames {
     }
 }
 
-/// Collects records of half-moves, each with its class (speed, rating group and month of the game), from any number of
-/// threads.
+/// A store to which any number of threads can add records of half-moves. Each record includes the class of the
+/// half-move: the speed, rating group and month of its game.
 #[derive(Debug)]
 pub(crate) struct ClassTally {
     records: Shards<ClassRecord>,
-    /// The position keys of identities, if records are stored by identity.
+    /// The pairs of a position key and an identity, if records are stored by identity.
     keys: Option<Shards<KeyedIdentity>>,
 }
 
-/// The records of a [`ClassTally`], sorted by position, move and class (speed, rating group and month).
+/// The sorted records of a finished [`ClassTally`]. They are ordered by position, move and class (speed, rating
+/// group and month).
 #[derive(Debug)]
 pub(crate) struct ClassCounts {
     pub(crate) records: Sealed<ClassRecord>,
@@ -264,9 +267,9 @@ pub(crate) struct ClassCounts {
 }
 
 impl ClassTally {
-    /// Creates an empty store of records of half-moves, which spills to temporary files. If `with_identities` is
-    /// `true`, it has a second store, for pairs of a position key and an identity (a hash that distinguishes positions
-    /// with equal keys). Each store may use the whole budget of `memory`.
+    /// Creates an empty store for records of half-moves, which spills to temporary files when it exceeds the budget
+    /// `memory`. If `with_identities` is `true`, it also stores pairs of a position key and an identity, a hash that
+    /// distinguishes positions with equal keys. The records and the pairs may each use the whole budget.
     pub(crate) fn new(memory: &Memory, with_identities: bool) -> ClassTally {
         ClassTally {
             records: Shards::new(memory.clone()),
@@ -274,8 +277,9 @@ impl ClassTally {
         }
     }
 
-    /// Adds `records`, the records of half-moves. If identities are stored, also adds `pairs`: the key and the identity
-    /// (two hashes) of each position in `records`. Otherwise ignores `pairs`.
+    /// Adds `records`, each of which counts half-moves. If the store was created with identities, also adds `pairs`,
+    /// which contains the key and the identity (two hashes) of each position in `records`. Otherwise, `pairs` is
+    /// ignored.
     ///
     /// # Errors
     ///
@@ -289,7 +293,7 @@ impl ClassTally {
         self.records.spilled_bytes() + self.keys.as_ref().map_or(0, Shards::spilled_bytes)
     }
 
-    /// Ends counting and sorts the records. Uses all threads of the current rayon pool.
+    /// Ends counting, and returns the sorted records. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -303,7 +307,7 @@ impl ClassTally {
 }
 
 impl ClassCounts {
-    /// Calls `f` with each record of the position with the identity `identity`, in ascending order. The identity is a
+    /// Calls `f` with each record of the position whose identity is `identity`, in ascending order. An identity is a
     /// hash that distinguishes positions with equal keys.
     ///
     /// # Errors
@@ -337,32 +341,33 @@ impl ClassCounts {
     }
 }
 
-/// The properties of games by which the numbers of games are grouped, in addition to position and move. The default
-/// groups by none of them.
+/// The properties of games by which counts are grouped, in addition to the position and the move. By default,
+/// counts are not grouped by any property.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<&'static str>")]
 pub struct Grouping {
     /// Whether counts are grouped by the speed of the games.
     pub speed: bool,
-    /// Whether counts are grouped by rating group, the group of the mean of the known ratings.
+    /// Whether counts are grouped by rating group. A game belongs to the group that contains the mean of its known
+    /// ratings.
     pub rating: bool,
     /// Whether counts are grouped by the month of the games.
     pub month: bool,
 }
 
-/// The error returned when a string does not name the properties of a [`Grouping`].
+/// The error returned if a string is not a list of properties for a [`Grouping`], such as `speed,month`.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("write one or more of speed, rating and month, separated by commas, or none")]
 pub struct UnknownClass;
 
 impl Grouping {
-    /// Returns `true` if counts are grouped by position and move only.
+    /// Returns `true` if counts are grouped by position and move only, and not by any property of the games.
     pub fn is_none(self) -> bool {
         self == Grouping::default()
     }
 
-    /// Returns `true` if `self` includes every property of `other`, so that counts grouped by `other` can be calculated
-    /// from counts grouped by `self`.
+    /// Returns `true` if `self` includes every property of `other`. Counts grouped by `self` can then be summed up to
+    /// counts grouped by `other`.
     pub fn has(self, other: Grouping) -> bool {
         let mine = self.fields();
         other
@@ -372,7 +377,8 @@ impl Grouping {
             .all(|(theirs, mine)| !theirs.1 || mine.1)
     }
 
-    /// Returns a copy of `class` in which each property that is not part of this grouping is 0.
+    /// Returns a copy of `class` in which the speed, the rating group and the month are 0 if counts are not grouped
+    /// by them.
     pub(crate) fn of(self, class: CountClass) -> CountClass {
         CountClass {
             speed: if self.speed { class.speed } else { 0 },
@@ -447,14 +453,14 @@ impl TryFrom<Vec<String>> for Grouping {
     }
 }
 
-/// A pair of a position's key and its identity, which are two hashes. Several positions may have the same key, but each
-/// has a different identity.
+/// A pair of two hashes of a position: its key, by which books find the position, and its identity. Different
+/// positions can have the same key, but they have different identities.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct KeyedIdentity(u128);
 
 impl KeyedIdentity {
-    /// Creates a pair of two hashes of a position: its key and its identity. `key` is 0 if a book cannot contain the
-    /// position.
+    /// Creates a pair of a position's key and its identity, which are two hashes of the position. `key` is 0 if a
+    /// book cannot contain the position.
     pub(crate) fn new(key: u64, identity: u64) -> KeyedIdentity {
         KeyedIdentity(u128::from(key) << 64 | u128::from(identity))
     }
@@ -479,8 +485,8 @@ impl Record for KeyedIdentity {
         self.0
     }
 
-    /// Returns the position key. Keys are uniformly distributed, except for 0, the key of all positions that a book
-    /// cannot contain.
+    /// Returns the position key, by which pairs are distributed among the shards of a store. Keys are uniformly
+    /// distributed, except for 0, which is the key of every position that a book cannot contain.
     fn rank(self) -> u64 {
         self.key()
     }

@@ -1,8 +1,9 @@
-//! Adds up counts by class (speed, rating group and month), from several directories and from the games of a run.
+//! Adds up counts by class (speed, rating group and month), from several directories and from the games of the
+//! current run.
 //!
-//! Each input is sorted by key, move and identity. [`ClassedCounts::for_each_row`] merges the inputs and adds up the
-//! rows of one move by class, so memory holds one batch of each input and the classes of one move. A [`RowSource`]
-//! passes the rows of a run's own counts to the writer, shard by shard, in ascending order.
+//! Each input is sorted by position key, move and identity. [`ClassedCounts::for_each_row`] merges the inputs and
+//! adds up the rows of each move by class. It needs memory only for one batch of each input and for the classes of
+//! one move. A [`RowSource`] passes the counts of the current run to the writer, in ascending order.
 
 use std::{
     cmp::Ordering,
@@ -27,38 +28,38 @@ use crate::{
     storage::sort::{Merge, Sealed},
 };
 
-/// The number of rows of one move that may be buffered before rows of equal class (speed, rating group and month) are
+/// The number of buffered rows of one move at which rows of the same class (speed, rating group and month) are
 /// added up. It bounds the memory for moves with very many rows.
 const MOST_OF_MOVE: usize = 1 << 16;
 
-/// The maximum number of classes (speed, rating group and month) of one move, which bounds the memory. Games from fifty
-/// years have at most a third as many classes, or two thirds if some games are counted for books only, because these
-/// games have classes of their own.
+/// The maximum number of classes of one move, which bounds the memory. A class is a combination of speed, rating
+/// group and month; fifty years of games have fewer than 80,000 classes.
 const MOST_CLASSES: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
-/// The maximum number of rows in a directory of counts that may lack rows for games which end in a position. A larger
-/// directory without such rows is rejected, because it was written by a program that did not count endings. A small
-/// directory may lack them: if a game moves on from its last position earlier in the game, its end gets no row.
+/// The maximum number of rows in a counts directory that has no rows for games which end in a position. A larger
+/// directory without such rows cannot be merged with directories that have them, because the program that wrote it
+/// did not count the ends of games. A small directory may lack such rows by chance.
 const MOST_WITHOUT_ENDS: u64 = 10_000;
 
-/// Several directories of counts, which are tables of the results of moves, merged while they are read. The games of
-/// rows with equal position, move and class (speed, rating group and month) are added up.
+/// Several directories of counts, which are merged while they are read. Counts are the results of moves in
+/// positions. Rows with the same position, move and class (speed, rating group and month) are added up.
 #[derive(Debug)]
 pub(crate) struct ClassedCounts {
-    /// The classes of the sums. Each directory distinguishes at least these classes.
+    /// The properties of games by which the sums are grouped. Each directory is grouped by at least these properties.
     by: Grouping,
-    /// For each directory: its classes, whether a row of games that end in a position was read, and its parts.
+    /// Each directory, the properties by which it is grouped, whether a row for games that end in a position has been
+    /// read from it, and its sorted files.
     directories: Vec<(CountsDirectory, Grouping, AtomicBool, OrderedParts)>,
-    /// Whether the sums contain a row of games that end in a position.
+    /// Whether the sums contain a row for games that end in a position.
     has_ends: AtomicBool,
-    /// The number of games that were read, which is limited so that no sum overflows.
+    /// The number of games read so far. It is limited so that no sum overflows.
     games: AtomicU64,
-    /// The sum of ratings that were read, which is limited so that no sum overflows.
+    /// The sum of the ratings read so far. It is limited so that no sum overflows.
     ratings: AtomicU64,
 }
 
-/// A row in a k-way merge. Rows are ordered by position key, move and identity (a hash that distinguishes positions
-/// with equal keys).
+/// A row of counts in a k-way merge. The merge orders rows by position key, move and identity, which is a hash that
+/// distinguishes positions with equal keys.
 struct MergeRow(ClassRow);
 
 impl PartialEq for MergeRow {
@@ -82,14 +83,14 @@ impl Ord for MergeRow {
 }
 
 impl ClassedCounts {
-    /// Opens counts directories whose rows are to be added up in groups. `by` contains the properties that
-    /// distinguish the groups: any of speed, rating group and month. The rows of each directory must be grouped
-    /// by at least the properties in `by`.
+    /// Opens directories of counts, whose rows will be added up in groups. `by` contains the properties of games that
+    /// distinguish the groups: any of speed, rating group and month. Each directory must be grouped by at least these
+    /// properties.
     ///
     /// # Errors
     ///
-    /// Returns an error if a Parquet file of a directory cannot be read, or if two files of one directory share
-    /// position keys.
+    /// Returns an error if a Parquet file of a directory cannot be read, or if two files of one directory contain the
+    /// same position key.
     pub(crate) fn open(directories: &[CountsDirectory], by: Grouping) -> Result<ClassedCounts> {
         let open = |directory: &CountsDirectory| {
             let (by, parts) = (directory.by()?, directory.classed()?);
@@ -104,8 +105,8 @@ impl ClassedCounts {
         })
     }
 
-    /// Returns `true` if a file of the counts has a column of identities, which are hashes that distinguish positions
-    /// with equal keys. Counts of chess variants have this column.
+    /// Returns `true` if any Parquet file of the counts has a column of identities. An identity is a hash that
+    /// distinguishes positions with equal keys. Only counts of chess variants have this column.
     ///
     /// # Errors
     ///
@@ -123,24 +124,25 @@ impl ClassedCounts {
         Ok(false)
     }
 
-    /// Calls `f` with the sums of all rows whose keys are in `shards`, sorted by key, move, identity (a hash of the
-    /// position) and class (speed, rating group and month). If `own` is given, it contains the counts of games that
-    /// were read in the same run of `make-book`, which are added to the sums.
+    /// Adds up the rows whose position keys are in `shards`, and calls `f` with each sum. There is one sum for each
+    /// position, move and class (speed, rating group and month), in ascending order. If `own` is `Some`, its counts
+    /// are included; they are the counts of games that were read in the same run of `make-book`.
     ///
-    /// A shard is a 256th of the range of keys. Keys are sorted as signed numbers, so `shards` must not include keys of
-    /// both signs.
+    /// A shard is a 256th of the range of keys. `shards` must not contain both keys below 2^63 and keys from 2^63 on,
+    /// because directories are sorted by keys as signed numbers.
     ///
     /// # Errors
     ///
-    /// Returns the error of `f`, or an error if a part cannot be read, contains an invalid row or is not sorted, if
-    /// inputs disagree about a side to move, or if a move has more than [`MOST_CLASSES`] classes.
+    /// Returns the error of `f`, or an error if a file cannot be read, contains an invalid row or is not sorted, if
+    /// inputs disagree about the side to move in a position, or if a move has more than [`MOST_CLASSES`] classes.
     pub(crate) fn for_each_row(
         &self,
         shards: Range<usize>,
         own: Option<&ClassCounts>,
         mut f: impl FnMut(&ClassRow) -> Result<()>,
     ) -> Result<()> {
-        // Counts of standard games without any directory are sorted and added up already.
+        // The own counts of standard games are sorted and added up already, so they need no merge if there is no
+        // directory.
         if let Some(own) = own
             && self.directories.is_empty()
             && own.keys.is_none()
@@ -165,8 +167,8 @@ impl ClassedCounts {
         )
     }
 
-    /// Adds up the rows of each move by class (speed, rating group and month) and calls `f` with the sums. `sorted`
-    /// must yield rows sorted by key, move and identity.
+    /// Adds up the rows of each move by class (speed, rating group and month), and calls `f` with each sum. `sorted`
+    /// must yield the rows in ascending order of key, move and identity.
     fn add_moves(
         &self,
         sorted: impl Iterator<Item = Result<ClassRow>>,
@@ -198,8 +200,8 @@ impl ClassedCounts {
         self.flush_move(&mut rows, &mut f)
     }
 
-    /// Adds up the buffered rows of one move by class (speed, rating group and month), calls `f` with each sum, and
-    /// clears the buffer `rows`.
+    /// Adds up the rows in the buffer `rows`, which belong to one move, by class (speed, rating group and month).
+    /// Calls `f` with each sum, and clears the buffer.
     fn flush_move(
         &self,
         rows: &mut Vec<ClassRow>,
@@ -211,15 +213,15 @@ impl ClassedCounts {
         rows.drain(..).try_for_each(|row| f(&row))
     }
 
-    /// Returns a path for errors that are about all inputs: the path of the first directory, or `counts` if there is no
+    /// Returns a path for errors that concern all inputs: the path of the first directory, or `counts` if there is no
     /// directory.
     fn path(&self) -> &Path {
         let directory = self.directories.first();
         directory.map_or("counts".as_ref(), |(directory, ..)| directory.path())
     }
 
-    /// Returns an error if `classes`, the number of classes (speed, rating group and month) of a move, exceeds
-    /// [`MOST_CLASSES`].
+    /// Checks that a move does not have more than [`MOST_CLASSES`] classes. A class is a combination of speed, rating
+    /// group and month.
     fn check_classes(&self, classes: usize) -> Result<()> {
         if classes <= MOST_CLASSES {
             return Ok(());
@@ -231,12 +233,12 @@ impl ClassedCounts {
         Err(Error::too_large(self.path(), problem))
     }
 
-    /// Returns an iterator over the rows of one directory, which `rows` reads. When the iterator reads a row for games
-    /// that end in a position, it sets `has_ends`.
+    /// Returns an iterator over the rows of one directory, which the reader `rows` provides. The iterator sets
+    /// `has_ends` when it finds a row for games that end in a position.
     fn rows<'a>(&'a self, mut rows: OrderedRows<'a>, has_ends: &'a AtomicBool) -> ClassedRows<'a> {
         let (mut batch, mut at) = (Vec::new(), 0);
         Box::new(std::iter::from_fn(move || {
-            // All rows of a batch may be without games and skipped, so reading goes on until there are rows.
+            // A batch is empty if all of its rows have no games. Therefore batches are read until one contains rows.
             while at == batch.len() {
                 batch.clear();
                 at = 0;
@@ -251,12 +253,12 @@ impl ClassedCounts {
         }))
     }
 
-    /// Reads the next batch of rows of a directory into `batch`. Returns `false` if all rows were read.
+    /// Reads the next batch of rows of a directory into `batch`. Returns `false` if there are no more rows.
     ///
     /// # Errors
     ///
-    /// Returns an error if a part cannot be read or is not sorted, or if the games or ratings read so far exceed
-    /// [`MOST_GAMES`].
+    /// Returns an error if a file cannot be read or is not sorted, or if the total number of games or the total of
+    /// the ratings exceeds [`MOST_GAMES`].
     fn read<'a>(&'a self, rows: &mut OrderedRows<'a>, batch: &mut Vec<ClassRow>) -> Result<bool> {
         let Some(step) = rows.next_classed(batch)? else {
             return Ok(false);
@@ -279,12 +281,12 @@ impl ClassedCounts {
         Ok(true)
     }
 
-    /// Compares the checksum of every file with the one that `counts.json` states for it. Uses all threads of the
-    /// current rayon pool.
+    /// Checks the checksums of all files that are stated in the `counts.json` of their directories. Uses all threads
+    /// of the current rayon pool.
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be read or its checksum differs.
+    /// Returns an error if a file cannot be read, or if its checksum differs.
     pub(crate) fn check_bytes(&self) -> Result<()> {
         let mut parts = self.directories.iter().map(|(.., parts)| parts);
         parts.try_for_each(OrderedParts::check_bytes)
@@ -296,16 +298,16 @@ impl ClassedCounts {
         parts.map(OrderedParts::rows).sum()
     }
 
-    /// Checks that all rows were read exactly once. Resets the counters of games and ratings, so that the rows can be
-    /// read again.
+    /// Checks that each row of the directories was read exactly once. Resets the numbers of games and ratings that
+    /// were read, so that the rows can be read again.
     ///
     /// # Errors
     ///
-    /// Returns an error if the number of rows that were read from a file differs from the number in its metadata or in
-    /// `counts.json`.
+    /// Returns an error if the number of rows that were read from a file differs from the number in its metadata or
+    /// in `counts.json`.
     ///
-    /// Also returns an error if some directories have rows for games that end in a position, and a directory of more
-    /// than 10,000 rows has none. The program that wrote this directory did not count the ends of games.
+    /// Also returns an error if the sums contain rows for games that end in a position, but a directory of more than
+    /// 10,000 rows contains none. The program that wrote this directory did not count the ends of games.
     pub(crate) fn check_read(&self) -> Result<()> {
         self.games.store(0, Relaxed);
         self.ratings.store(0, Relaxed);
@@ -320,7 +322,8 @@ impl ClassedCounts {
     }
 }
 
-/// Sets `has_ends` if `rows` contains a row without a move. Such a row counts games that end in a position.
+/// Sets `has_ends` to `true` if `rows` contains a row without a move. Such a row counts games that end in a
+/// position.
 fn note_ends(rows: &[ClassRow], has_ends: &AtomicBool) {
     let is_end = |row: &ClassRow| row.row.mv == BookMove::NONE;
     if !has_ends.load(Relaxed) && rows.iter().any(is_end) {
@@ -328,7 +331,8 @@ fn note_ends(rows: &[ClassRow], has_ends: &AtomicBool) {
     }
 }
 
-/// Sorts the rows of a move by class (speed, rating group and month). Replaces rows of equal class by their sum.
+/// Sorts the rows of one move by class (speed, rating group and month), and merges all rows of the same class into
+/// one.
 fn add_up(rows: &mut Vec<ClassRow>) {
     if rows.len() < 2 {
         return;
@@ -344,15 +348,15 @@ fn add_up(rows: &mut Vec<ClassRow>) {
     });
 }
 
-/// An iterator over rows of counts by class (speed, rating group and month), sorted by position key, move and identity.
+/// An iterator over rows of counts. The rows are sorted by position key, move and identity, and each row has a
+/// class: a speed, a rating group and a month.
 pub(super) type ClassedRows<'a> = Box<dyn Iterator<Item = Result<ClassRow>> + 'a>;
 
-/// A source of the rows of a counts directory that is about to be written. The rows are held in memory or in temporary
-/// files.
+/// The rows that will be written to a directory of counts. They are held in memory or in temporary files.
 pub(crate) enum RowSource<'a> {
-    /// Counts of standard chess, in which keys identify positions.
+    /// Counts of standard chess, in which the key identifies the position.
     Keys(&'a Counts),
-    /// Counts of variants, which are stored by identity, and the pairs of a key and an identity that belong together.
+    /// Counts of variants, which are stored by identity. `keys` contains the key that belongs to each identity.
     Identities {
         finder: Finder<'a>,
         keys: &'a Sealed<KeyedIdentity>,
@@ -360,14 +364,14 @@ pub(crate) enum RowSource<'a> {
 }
 
 impl RowSource<'_> {
-    /// Returns `true` if the rows contain identities of positions in addition to position keys. Counts of variants
-    /// contain them, because two positions of a variant can have the same key.
+    /// Returns `true` if each row contains an identity in addition to the position key. An identity is a hash that
+    /// distinguishes positions with equal keys. Only counts of variants contain identities.
     pub(super) fn has_identities(&self) -> bool {
         matches!(self, RowSource::Identities { .. })
     }
 
-    /// Calls `f` with the rows of one shard, a 256th of the range of keys. Rows are sorted by key, move and identity (a
-    /// hash that distinguishes positions with equal keys).
+    /// Calls `f` with each row in one shard, sorted by position key, move and identity (a hash that distinguishes
+    /// positions with equal keys). `shard` is the index of the shard, which is a 256th of the range of keys.
     ///
     /// # Errors
     ///
@@ -400,9 +404,9 @@ impl RowSource<'_> {
     }
 }
 
-/// Calls `f` with the rows of `shards`, sorted by position key, move and class (speed, rating group and month). Rows of
-/// a move with equal classes are added up. The counts must be counts of standard chess. A shard is a 256th of the range
-/// of keys.
+/// Calls `f` with one row for each position, move and class (speed, rating group and month) in `shards`, in
+/// ascending order. Adds up all games of such a row. `counts` must be counts of standard chess. A shard is a 256th
+/// of the range of keys.
 ///
 /// # Errors
 ///
@@ -444,8 +448,9 @@ pub(super) fn for_each_class_row(
     open.map_or(Ok(()), |last| f(&row_of(last)))
 }
 
-/// Returns an iterator over the rows of `shards`, sorted by key, move and identity. Several rows of a move may have the
-/// same class (speed, rating group and month). A shard is a 256th of the range of keys.
+/// Returns an iterator over the rows in `shards`, sorted by position key, move and identity. A move may have
+/// several rows of the same class (speed, rating group and month), which are not added up. A shard is a 256th of
+/// the range of keys.
 pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedRows<'_> {
     let Some(keys) = &counts.keys else {
         let records = shards.flat_map(|shard| counts.records.records(shard));
@@ -463,8 +468,8 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
         while let Some(Ok(pair)) =
             pairs.next_if(|next| next.as_ref().is_ok_and(|next| next.key() == key))
         {
-            // A frequent position has very many records but few classes, so neighbouring records of one class are added
-            // up at once.
+            // A frequent position has very many records but few classes, so consecutive records of the same class are
+            // added up at once.
             let mut before = None;
             let read =
                 counts.for_each_of_identity(pair.identity(), |record| match rows.last_mut() {
@@ -491,8 +496,8 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
     }))
 }
 
-/// Converts a record to a row. `key` is the position key, which the record does not contain: its own key is the
-/// identity (another hash) of the position.
+/// Converts a record to a row of the position with the key `key`. The record itself contains the identity of the
+/// position, which is another hash.
 fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     ClassRow {
         row: Row {
@@ -507,10 +512,10 @@ fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     }
 }
 
-/// Calls `f` with the rows of one shard, a 256th of the range of keys, sorted by key, move and identity. Works on
-/// counts of variants, whose moves are stored by the identity of the position. `keys` contains the key of each
-/// identity, and
-/// `finder` finds the moves of an identity.
+/// Calls `f` with each row in one shard of counts of variants, sorted by position key, move and identity. These
+/// counts are stored by identity, a hash of the position. `keys` contains the key that belongs to each identity,
+/// and `finder` finds the moves of an identity. `shard` is the index of the shard, which is a 256th of the range of
+/// keys.
 ///
 /// # Errors
 ///

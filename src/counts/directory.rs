@@ -1,4 +1,4 @@
-//! Opens a directory of counts and reads its parts.
+//! Opens a directory of counts and reads its Parquet files.
 
 use std::{
     fs::{self, File},
@@ -21,8 +21,8 @@ use crate::{
     task,
 };
 
-/// An open directory of counts. It contains Parquet files with the results of moves by position, and optionally
-/// `counts.json`, which describes the counts.
+/// An open directory of counts. Its Parquet files contain the results of each move in each position. It may also
+/// contain the file `counts.json`, which describes the counts.
 #[derive(Clone, Debug)]
 pub struct CountsDirectory {
     path: PathBuf,
@@ -31,35 +31,35 @@ pub struct CountsDirectory {
     starts: Option<Part>,
 }
 
-/// A Parquet file in a directory of counts.
+/// One of the Parquet files in a directory of counts.
 #[derive(Clone, Debug)]
 pub struct Part {
     path: PathBuf,
     /// The directory that contained the file when it was opened.
     directory: Option<FileId>,
     size: u64,
-    /// The sidecar's entry for the file; `None` if the directory has no sidecar.
+    /// The entry of `counts.json` for the file, or `None` if that file does not exist.
     listed: Option<ListedFile>,
 }
 
 impl CountsDirectory {
-    /// Opens a directory of counts that polybook or another program wrote. Reads no rows.
+    /// Opens a directory of counts that was written by polybook or another program. Reads no rows.
     ///
-    /// If the directory contains `counts.json`, checks that it lists exactly the Parquet files that exist, with their
-    /// sizes. Otherwise, all Parquet files in the directory are parts of the counts. Files whose names begin with a dot
-    /// or an underscore are ignored.
+    /// If the directory contains `counts.json`, this file must list exactly the Parquet files that exist, with their
+    /// sizes. Otherwise, all Parquet files in the directory are opened. Files whose names begin with a dot or an
+    /// underscore are ignored.
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory cannot be read or contains no part, if `counts.json` is malformed or of
-    /// another version, or if it lists a missing file or does not list an existing one.
+    /// Returns an error if the directory cannot be read or contains no counts, if `counts.json` is malformed or has
+    /// another version, or if `counts.json` does not list exactly the Parquet files that exist.
     pub fn open(path: impl Into<PathBuf>) -> Result<CountsDirectory> {
         let path = path.into();
         open_again_if_replaced(&path, || CountsDirectory::open_once(&path))
     }
 
-    /// Opens the directory once. [`CountsDirectory::open`] repeats the call if another program replaced the directory
-    /// meanwhile.
+    /// Opens the directory, but does not try again if another program replaces the directory in the meantime.
+    /// [`CountsDirectory::open`] does.
     fn open_once(path: &Path) -> Result<CountsDirectory> {
         let path = path.to_owned();
         let directory = FileId::of(&path).at(&path, "open")?;
@@ -108,14 +108,13 @@ impl CountsDirectory {
         &self.path
     }
 
-    /// Returns the content of `counts.json`, which describes the origin of the counts, or `None` if that file does not
-    /// exist.
+    /// Returns the description of the counts in `counts.json`, or `None` if that file does not exist.
     pub fn about(&self) -> Option<&CountsOrigin> {
         self.about.as_ref()
     }
 
-    /// Returns the properties (speed, rating, month) by which the counts are grouped. They are stated in `counts.json`.
-    /// If `counts.json` does not exist, they follow from the columns of the files.
+    /// Returns the properties of games by which the counts are grouped: any of speed, rating group and month. They
+    /// are read from `counts.json` or, if it does not exist, from the columns of the Parquet files.
     ///
     /// # Errors
     ///
@@ -143,29 +142,29 @@ impl CountsDirectory {
     }
 
     /// Returns the file that lists the positions in which games started, or `None` if the directory does not contain
-    /// it. [`Part::read_starts`] reads the file.
+    /// such a file. Call [`Part::read_starts`] to read it.
     pub fn starts(&self) -> Option<&Part> {
         self.starts.as_ref()
     }
 
-    /// Estimates the memory in bytes that is needed to parse the metadata of one Parquet file of the directory. The
-    /// file with the largest metadata determines the result.
+    /// Estimates how many bytes of memory are needed to parse the metadata of one Parquet file in the directory.
+    /// Returns the largest estimate of all files.
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be read or its metadata are too large.
+    /// Returns an error if a file cannot be read, or if its metadata are too large.
     pub(crate) fn metadata_memory(&self) -> Result<u64> {
         let of_part = |part: &Part| part.named(metadata_memory(&part.open_file()?, part.size));
         let mut parts = self.parts.iter().chain(&self.starts).map(of_part);
         parts.try_fold(0, |most, part| Ok(most.max(part?)))
     }
 
-    /// Checks that every file has a column of identities if `are_wanted` is `true`, and that no file has one if it is
-    /// `false`. Identities are hashes that distinguish positions with equal keys; counts of chess variants have them.
+    /// Checks that all files have a column of identities, or that no file has one if `are_wanted` is `false`. An
+    /// identity is a hash that distinguishes positions with equal keys. Counts of chess variants need this column.
     ///
     /// # Errors
     ///
-    /// Returns an error for the first file that does not comply or cannot be read.
+    /// Returns an error for the first file that fails the check or cannot be read.
     pub(crate) fn check_identities(&self, are_wanted: bool) -> Result<()> {
         for part in &self.parts {
             match (are_wanted, part.has_identities()?) {
@@ -177,15 +176,16 @@ impl CountsDirectory {
         Ok(())
     }
 
-    /// Returns the total size of the parts in bytes, without `counts.json` and the file of starting positions.
+    /// Returns the total size of the files with counts in bytes. The file of starting positions and `counts.json` are
+    /// not included.
     pub fn size(&self) -> u64 {
         self.parts.iter().map(Part::size).sum()
     }
 }
 
-/// Returns the Parquet files in `directory`, sorted by path. Files whose names begin with a dot or an underscore are
-/// left out, because query engines use such names for files of their own. `id` identifies the directory, so that a
-/// later replacement is noticed.
+/// Returns the Parquet files in `directory`, sorted by path. Skips files whose names begin with a dot or an
+/// underscore, because query engines use such names for files of their own. `id` identifies the directory, so that
+/// its later replacement by another program can be detected.
 fn parquet_files(directory: &Path, id: Option<FileId>) -> Result<Vec<Part>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).at(directory, "read")? {
@@ -206,12 +206,12 @@ fn parquet_files(directory: &Path, id: Option<FileId>) -> Result<Vec<Part>> {
 }
 
 impl Part {
-    /// Creates a part from `listed`, an entry of `counts.json`. `id` identifies the directory, so that a later
-    /// replacement is noticed.
+    /// Opens the file that is described by `listed`, an entry of `counts.json`. `id` identifies the directory, so
+    /// that its later replacement by another program can be detected.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file does not exist or its size differs from the entry.
+    /// Returns an error if the file does not exist, or if its size differs from the size in the entry.
     fn listed(directory: &Path, id: Option<FileId>, listed: ListedFile) -> Result<Part> {
         let path = directory.join(&listed.file);
         let size = match file_size(&path) {
@@ -249,7 +249,7 @@ impl Part {
         self.size
     }
 
-    /// Returns the file name.
+    /// Returns the file name, or an empty string if it is not valid UTF-8.
     fn name(&self) -> &str {
         self.path
             .file_name()
@@ -257,7 +257,8 @@ impl Part {
             .unwrap_or_default()
     }
 
-    /// Returns `true` if the file has a column of identities, which distinguish positions with equal keys.
+    /// Returns `true` if the file has a column of identities. An identity is a hash that distinguishes positions with
+    /// equal keys.
     ///
     /// # Errors
     ///
@@ -268,20 +269,20 @@ impl Part {
         Ok(self.named(columns)?.identity.is_some())
     }
 
-    /// Calls `f` with all rows that have a move, in batches of up to a few thousand. Returns the number of half-moves
-    /// that the rows count.
+    /// Calls `f` with the rows of the file, in batches of up to a few thousand rows. Skips rows without a move, which
+    /// count games that end in a position. Returns the number of half-moves that the rows count.
     ///
     /// # Errors
     ///
     /// Returns the error of `f`, an error if the file cannot be read, and a [`CountsError`] if a row is invalid or if
-    /// the file differs from what `counts.json` states.
+    /// the file does not match `counts.json`.
     pub fn read(&self, f: &mut dyn FnMut(&[Row]) -> Result<()>) -> Result<u64> {
         self.read_rows(Grouping::default(), ColumnBatch::row, |row| *row, false, f)
     }
 
-    /// Calls `f` with all rows and their classes (speed, rating group and month), in batches of up to a few thousand.
-    /// Only the properties in `by` are read; the other properties of the classes are 0. Returns the number of
-    /// half-moves that the rows count.
+    /// Calls `f` with the rows of the file and their classes, in batches of up to a few thousand rows. A class
+    /// consists of speed, rating group and month. Only the properties in `by` are read; the others are 0. Returns the
+    /// number of half-moves that the rows count.
     ///
     /// # Errors
     ///
@@ -294,11 +295,12 @@ impl Part {
         self.read_rows(by, ColumnBatch::class_row, |row| row.row, true, f)
     }
 
-    /// Calls `f` with all rows, in batches. `read_row` decodes the row with a given index in a batch of columns. `by`
-    /// says which properties (speed, rating, month) of a row are read. `row_of` returns the results in a decoded row.
+    /// Calls `f` with the rows of the file, in batches. `read_row` decodes the row at an index of a batch, and
+    /// `row_of` returns the results in a decoded row. `by` contains the properties of games (speed, rating group,
+    /// month) to read.
     ///
-    /// If `with_ends` is `false`, rows without a move, for games that end in a position, are left out. Returns the
-    /// number of half-moves that the rows count.
+    /// Rows without a move count games that end in a position. They are skipped if `with_ends` is `false`. Returns
+    /// the number of half-moves that the rows count.
     fn read_rows<R>(
         &self,
         by: Grouping,
@@ -338,7 +340,8 @@ impl Part {
         })
     }
 
-    /// Calls `f` with all positions in which games started, a few at a time. Returns the total number of these games.
+    /// Calls `f` with the positions in which games started, a few at a time. Returns the total number of games that
+    /// started in these positions.
     ///
     /// # Errors
     ///
@@ -348,9 +351,9 @@ impl Part {
         self.read_file(|file| read_starts(file, &mut f))
     }
 
-    /// Checks the checksum of the file and calls `read`, which returns the numbers of rows and games that it has read.
-    /// Compares these numbers with `counts.json`, and returns the number of games. If the inner result of `read` is an
-    /// error, returns this error unchanged.
+    /// Compares the checksum of the file with the one in `counts.json`, and calls `read`, which must return the
+    /// numbers of rows and games in the file. Compares these numbers with `counts.json`, and returns the number of
+    /// games. Returns the inner error of `read` unchanged.
     fn read_file(
         &self,
         read: impl FnOnce(&ParquetFile) -> Result<Result<(u64, u64)>, CountsError>,
@@ -372,14 +375,15 @@ impl Part {
         self.named(caught(|| ParquetFile::open(file)))
     }
 
-    /// Opens the file without parsing it.
+    /// Opens the file without parsing its content.
     fn open_file(&self) -> Result<File> {
         let file = File::open(&self.path).at(&self.path, "open");
         file.map_err(|err| self.unless_replaced(err))
     }
 
-    /// Returns `err`, unless another program has replaced the directory since it was opened. In this case, `err` is
-    /// about a file of the new directory, and [`ErrorKind::Changed`](crate::ErrorKind::Changed) is returned instead.
+    /// Returns `err`, unless another program has replaced the directory since it was opened. In that case, `err`
+    /// concerns a file of the new directory, so an error of the kind [`Changed`](crate::ErrorKind::Changed) is
+    /// returned instead.
     fn unless_replaced(&self, err: Error) -> Error {
         let directory = self.path.parent().unwrap_or(&self.path);
         match FileId::of(directory) {
@@ -392,11 +396,12 @@ impl Part {
         }
     }
 
-    /// Compares the checksum of the file with the one in `counts.json`. Does nothing if `counts.json` states none.
+    /// Compares the checksum of the file with the one in `counts.json`. Does nothing if `counts.json` does not state
+    /// a checksum.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or its checksum differs.
+    /// Returns an error if the file cannot be read, or if its checksum differs.
     pub(super) fn check_bytes(&self) -> Result<()> {
         let Some(expected) = self.listed.as_ref().and_then(|listed| listed.crc32) else {
             return Ok(());
@@ -408,12 +413,12 @@ impl Part {
         self.named(Err(CountsError::Altered))
     }
 
-    /// Compares the number of rows that were read, `rows`, and the sum of their games, `games`, with the numbers in
+    /// Compares `rows` and `games`, the numbers of rows and games that were read from the file, with the numbers in
     /// `counts.json`. Does nothing if `counts.json` does not exist.
     ///
     /// # Errors
     ///
-    /// Returns an error if a number differs.
+    /// Returns an error if one of the numbers differs.
     pub(super) fn check(&self, rows: u64, games: u64) -> Result<()> {
         let Some(listed) = &self.listed else {
             return Ok(());
@@ -434,7 +439,7 @@ impl Part {
         Ok(())
     }
 
-    /// Converts a [`CountsError`] to an [`Error`] that names the path of this file.
+    /// Converts a [`CountsError`] to an [`Error`] that names this file.
     pub(super) fn named<T>(&self, result: Result<T, CountsError>) -> Result<T> {
         result.map_err(|err| {
             self.unless_replaced(match err {

@@ -1,4 +1,4 @@
-//! The errors of counts.
+//! The errors that occur when a directory of counts is read.
 
 use thiserror::Error;
 
@@ -6,7 +6,7 @@ use super::Grouping;
 use super::layout::VERSION;
 use crate::error::reason;
 
-/// An error in a file of counts.
+/// An error in a file of a directory of counts, such as damage, a missing column or an invalid row.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum CountsError {
@@ -16,7 +16,7 @@ pub enum CountsError {
     /// The operating system could not read the file.
     #[error("the file cannot be read: {0}")]
     Io(String),
-    /// A page would take too much memory.
+    /// A page of a Parquet file is so large that reading it would take too much memory.
     #[error(
         "a page of this Parquet file has {bytes} bytes, but at most {most} bytes are allowed: write the file with \
              smaller pages"
@@ -24,29 +24,29 @@ pub enum CountsError {
     Page {
         /// The size of the page in bytes.
         bytes: u64,
-        /// The greatest size that is read, in bytes.
+        /// The maximum allowed size in bytes.
         most: u64,
     },
     #[error(
         "the metadata of this Parquet file have {bytes} bytes, but at most {most} bytes are allowed: write the file \
          with larger row groups"
     )]
-    /// The metadata would take too much memory.
+    /// The metadata of a Parquet file are so large that parsing them would take too much memory.
     Metadata {
         /// The size of the metadata in bytes.
         bytes: u64,
-        /// The greatest size that is read, in bytes.
+        /// The maximum allowed size in bytes.
         most: u64,
     },
-    /// A column uses a compression that is not supported.
+    /// A column is compressed with a method that is not supported. Holds the name of the method.
     #[error(
         "this Parquet file is compressed with {0}: write the file with zstd, snappy, gzip or no compression"
     )]
     Codec(&'static str),
-    /// A required column is missing.
+    /// A required column is missing. Holds the name of the column.
     #[error("this Parquet file has no column \"{0}\"")]
     NoColumn(&'static str),
-    /// Several columns have the same name.
+    /// Several columns have the same name. Holds the name.
     #[error("this Parquet file has several columns named \"{0}\": keep only one of the columns")]
     Columns(&'static str),
     /// A column has the wrong type.
@@ -59,14 +59,14 @@ pub enum CountsError {
         /// The type that the column must have.
         wanted: &'static str,
     },
-    /// A column contains a null.
+    /// A column contains a null value.
     #[error(
         "the column \"{column}\" contains a null in row {row} or soon after: write a value in every row"
     )]
     Null {
         /// The name of the column.
         column: &'static str,
-        /// The number of the first row of the batch that contains the null, counted from 0.
+        /// The number of the first row, counted from 0, in the batch of rows that contains the null.
         row: u64,
     },
     /// A row has an invalid number.
@@ -93,9 +93,9 @@ pub enum CountsError {
         "row {0} is not in the order that the file declares in sorting_columns: sort the rows, or write the file \
          without sorting_columns"
     )]
-    /// A row is out of the order that its file states. Holds the number of the row, counted from 0.
+    /// A row is not in the sort order that its file declares. Holds the number of the row, counted from 0.
     Order(u64),
-    /// Two rows of a position have different sides to move. Holds the number of the second row, counted from 0.
+    /// Two rows of one position have different sides to move. Holds the number of the second row, counted from 0.
     #[error(
         "row {0}: \"black\" differs from the row before, although both rows have the same key: correct one of the \
              two rows"
@@ -104,82 +104,82 @@ pub enum CountsError {
     #[error(
         "the inputs have different values of \"black\" for the key {0}: make the counts with the wrong value again"
     )]
-    /// Several directories have different sides to move for a position. Holds the position's key.
+    /// Several directories contain the same position with different sides to move. Holds the position's key.
     Sides(i64),
     #[error(
         "row {0} is not in order: sort the rows by key, move and identity, and write all rows of a key to one Parquet \
          file"
     )]
-    /// A row of counts by class is out of order, or two parts share keys. Holds the number of the row, counted from 0,
-    /// or 0 if two parts share keys.
+    /// A row of counts by class (speed, rating group and month) is out of order, or two files contain the same key.
+    /// Holds the number of the row, counted from 0, or 0 if two files contain the same key.
     ClassOrder(u64),
     #[error(
         "the columns of this Parquet file are those of --by {found}, but other files have those of --by {expected}: \
          count all games with the same --by"
     )]
-    /// Two parts have columns of different classes.
+    /// Two files are grouped by different properties of games (speed, rating group and month).
     Classes {
-        /// The classes of the part.
+        /// The properties by which the file is grouped.
         found: Grouping,
-        /// The classes of the parts before it.
+        /// The properties by which the files before it are grouped.
         expected: Grouping,
     },
     #[error(
         "the numbers of games add up to more than 2^63, or to more than 2^61 for one move, which is impossible: \
          correct the rows"
     )]
-    /// The number of games exceeds what sums can hold.
+    /// The sum of the numbers of games is too large for 64 bits.
     Overflow,
-    /// The size or a number of the file differs from what the sidecar `counts.json` states.
+    /// The size of the file, or the number of its rows or half-moves, differs from the number in `counts.json`.
     #[error(
         "this file has {found} {what}, but counts.json states {expected}: copy or make the file again"
     )]
     Differs {
-        /// The unit of the numbers that differ: bytes, rows or half-moves.
+        /// The unit of the two numbers: `bytes`, `rows` or `half-moves`.
         what: &'static str,
-        /// The number that the file has.
+        /// The actual number in the file.
         found: u64,
-        /// The number that the sidecar states.
+        /// The number in `counts.json`.
         expected: u64,
     },
-    /// The checksum of the file differs from the one that the sidecar states.
+    /// The checksum of the file differs from the checksum in `counts.json`.
     #[error(
         "the checksum of this file differs from the checksum in counts.json: copy or make the file again"
     )]
     Altered,
-    /// The sidecar lists a file that does not exist.
+    /// A file that `counts.json` lists does not exist.
     #[error(
         "this file is missing, although counts.json lists the file: copy or make the file again"
     )]
     Missing,
-    /// The sidecar does not list a part that exists.
+    /// A Parquet file exists that `counts.json` does not list.
     #[error("counts.json does not list this file: remove the file, or make the counts again")]
     Unlisted,
-    /// The sidecar is malformed or contradicts itself. Holds the reason.
+    /// The file `counts.json` is malformed or contradicts itself. Holds the reason.
     #[error("this file does not describe counts of polybook: {0}")]
     Sidecar(String),
-    /// The sidecar has a version that this polybook does not read. Holds that version.
+    /// The counts have a version of the format that this polybook cannot read. Holds the version.
     #[error("the counts have version {0} of the format, but this polybook reads version {VERSION}: {advice}", advice = other_version(.0))]
     Version(u32),
     #[error(
         "these counts have no rows with the move 0, which mark the ends of games, but other inputs have such rows: \
          keep these rows in all counts, or leave them out of all"
     )]
-    /// The counts lack rows of games that end in a position, and other counts to be added to them have such rows.
+    /// The counts have no rows for games that end in a position, but other inputs have such rows.
     NoEnds,
-    /// A part has a column of identities, as counts of variants do, although no variant was named.
+    /// A file has a column of identities, like all counts of variants, but no variant was named.
     #[error(
         "this Parquet file has a column \"identity\", so its counts are of a variant: name the variant with \
              --variant"
     )]
     Identity,
-    /// A part of the counts of a variant lacks the column of identities, which distinguishes positions with equal keys.
+    /// A file with counts of a variant lacks the column of identities, which distinguish positions with equal keys.
     #[error("this Parquet file has no column \"identity\", which counts of a variant must have")]
     NoIdentity,
 }
 
-/// Returns advice for counts whose layout has the version `version`, which this version of polybook cannot read. The
-/// advice depends on whether the counts are older or newer.
+/// Returns advice for a user whose counts have the format version `version`, which this polybook cannot read: to make
+/// older counts again, or to use a newer polybook for newer counts.
 fn other_version(version: &u32) -> &'static str {
     match *version < VERSION {
         true => "count the games again",
@@ -192,7 +192,7 @@ impl From<std::io::Error> for CountsError {
         let own = err.get_ref().and_then(|own| own.downcast_ref());
         match own {
             Some(own) => CountsError::clone(own),
-            // Only errors of the operating system have a number; the others are of a decoder.
+            // Only errors of the operating system have a number. All others come from a decoder.
             None if err.raw_os_error().is_some() => CountsError::Io(reason(&err)),
             None => CountsError::Damaged(err.to_string()),
         }

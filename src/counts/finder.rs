@@ -1,4 +1,4 @@
-//! Finds positions in counts by their keys, in any order, and records which positions were visited.
+//! Finds positions in counts by their keys, and records which positions have been visited.
 
 use std::{
     borrow::Cow,
@@ -15,49 +15,49 @@ use crate::{
     storage::sort::{Record, SHARDS},
 };
 
-/// The number of low bits of a record that do not select its shard. The highest eight bits of a record select one of
-/// 256 shards.
+/// The number of low bits of a 128-bit record that do not determine its shard. The highest eight bits determine in
+/// which of the 256 shards the record is stored.
 const SHARD_SHIFT: u32 = 120;
 
-/// The intended number of records in one part of a shard that is in memory. A record holds the results of one move in
-/// one position, and a look-up searches one part.
+/// The target number of records in a part, for records in memory. A shard is divided into parts, so that a look-up
+/// searches one part instead of the whole shard.
 const PART_IN_MEMORY: u64 = 4;
 
-/// The intended number of records in one part of a shard that is in a temporary file. A record holds the results of one
-/// move in one position, and a look-up reads one part.
+/// The target number of records in a part, for records in a temporary file. A shard is divided into parts, so that
+/// a look-up reads one part instead of the whole shard.
 const PART_IN_FILE: u64 = 256;
 
-/// A finder of positions in sorted counts. It finds the moves of a position by the position's key.
+/// An index that finds the moves of a position in sorted counts by the position's key.
 ///
-/// Keys are spread evenly, so the leading bits of a key determine the location of its records to within a few records.
-/// The finder has a table with the first record for each combination of these bits.
+/// Keys are uniformly distributed, so the leading bits of a key determine where its records are to within a few
+/// records. The index is a table that contains the first record for each combination of leading bits.
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
     pub(super) counts: &'a Counts,
     pub(super) shards: Cow<'a, [ShardBuckets]>,
 }
 
-/// The results of moves by position, with the tables that are needed to find a position by its key.
+/// The results of moves by position, with an index that finds a position by its key.
 #[derive(Debug)]
 pub(crate) struct FindableCounts {
     counts: Counts,
     shards: Vec<ShardBuckets>,
 }
 
-/// A table that divides the sorted records of one shard into parts. A shard contains a 256th of the range of keys, and
-/// a part contains the records whose keys share some leading bits.
+/// A table that divides the sorted records of one shard into parts. A part contains the records whose keys have the
+/// same leading bits. A shard contains a 256th of the range of keys.
 #[derive(Clone, Debug)]
 pub(super) struct ShardBuckets {
-    /// The number of bits of the key, below those that select the shard, that select the part.
+    /// The number of bits of the key that select the part. They follow the bits that select the shard.
     bits: u32,
-    /// The index of the first record of each part, followed by the total number of records.
+    /// The index of the first record of each part, followed by the total number of records in the shard.
     pub(super) starts: Vec<u32>,
     /// The number of positions in the shard.
     pub(super) positions: u64,
 }
 
-/// A range of the sorted records of one shard in which the records of a position must be, if it has any. A shard
-/// contains a 256th of the range of keys.
+/// A range of the sorted records in one shard. If the position with the given key was counted, all of its records
+/// are in this range. A shard contains a 256th of the range of keys.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct RecordRange {
     key: u64,
@@ -66,25 +66,26 @@ pub(crate) struct RecordRange {
     end: u32,
 }
 
-/// The location of a position's first record: its shard (a 256th of the range of keys) and its index in the shard.
+/// The location of the first record of a position: the index of its shard, and the index of the record in the
+/// shard. A shard contains a 256th of the range of keys.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RecordLocation {
     pub(super) shard: usize,
     pub(super) record: usize,
 }
 
-/// The result of looking up a position in the counts: the moves that were played in it, with their results.
+/// A position that was found in the counts, with the moves that were played in it and their results.
 #[derive(Debug)]
 pub(crate) struct FinderMatch<'a> {
-    /// The index of its first record.
+    /// The location of the first record of the position.
     pub place: RecordLocation,
     /// The side to move.
     pub turn: shakmaty::Color,
-    /// The moves, in ascending order.
+    /// The moves and their results, in ascending order of the moves.
     pub moves: &'a [MoveCount],
 }
 
-/// Buffers for look-ups, which a thread reuses from one look-up to the next.
+/// Buffers for looking up positions. A thread uses the same buffers for all of its look-ups, to save allocations.
 #[derive(Default, Debug)]
 pub(crate) struct LookUpBuffers {
     records: Vec<CountRecord>,
@@ -92,7 +93,8 @@ pub(crate) struct LookUpBuffers {
 }
 
 impl Counts {
-    /// Creates a finder of positions by their keys. Reads all records once, on all threads of the current rayon pool.
+    /// Creates an index that finds positions by their keys. Reads all records once, on all threads of the current
+    /// rayon pool.
     ///
     /// # Errors
     ///
@@ -111,8 +113,8 @@ impl Counts {
 }
 
 impl FindableCounts {
-    /// Prepares counts for finding positions by their keys. Reads all records once, on all threads of the current rayon
-    /// pool.
+    /// Creates an index of `counts`, so that positions can be found by their keys. Reads all records once, on all
+    /// threads of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -124,8 +126,8 @@ impl FindableCounts {
         })
     }
 
-    /// Returns the moves that were counted in a position, in ascending order, like [`Finder::moves`]. The result is
-    /// empty if the position was not counted.
+    /// Returns the moves that were played in a position and their results, in ascending order of the moves. Returns
+    /// an empty vector if the position was not counted.
     ///
     /// # Errors
     ///
@@ -175,16 +177,16 @@ fn part_of(record: u128, bits: u32) -> usize {
 }
 
 impl Finder<'_> {
-    /// Returns the range of records in which the position with the key `key` can be found. If the position was counted,
-    /// all its records are in this range.
+    /// Returns the range of records in which to search for the position with the key `key`. If the position was
+    /// counted, all of its records are in this range.
     #[inline]
     pub fn range_of(&self, key: u64) -> RecordRange {
         self.to_records(self.part_numbers(key))
     }
 
-    /// Returns the part that can contain the records of `key`, as a range of part numbers in a shard. A part contains
-    /// the records whose keys share some leading bits. [`to_records`](Finder::to_records) converts the part numbers to
-    /// indices of records.
+    /// Returns the number of the part that can contain the records of `key`, as a range of one part number. A part
+    /// contains the records of a shard whose keys have the same leading bits. [`to_records`](Finder::to_records)
+    /// converts the part number to a range of records.
     #[inline]
     pub(super) fn part_numbers(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;
@@ -198,7 +200,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Converts a range of part numbers, which [`part_numbers`](Finder::part_numbers) returned, to a range of indices of
+    /// Converts a range of part numbers, as returned by [`part_numbers`](Finder::part_numbers), to a range of
     /// records.
     #[inline]
     pub(super) fn to_records(&self, parts: RecordRange) -> RecordRange {
@@ -210,9 +212,9 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the moves that were counted in a position, in ascending order. The games of all [exact
-    /// identities](Keyed::exact_identities) of the position are added up. The result is empty if the position was not
-    /// counted. The content of `scratch` is overwritten.
+    /// Returns the moves that were played in a position and their results, in ascending order of the moves. Adds up
+    /// the games of all [exact identities](Keyed::exact_identities) of the position. Returns an empty vector if the
+    /// position was not counted. Overwrites the buffers in `scratch`.
     ///
     /// # Errors
     ///
@@ -237,8 +239,9 @@ impl Finder<'_> {
         Ok(moves)
     }
 
-    /// Returns the records of the position for whose key [`range_of`](Finder::range_of) returned the range `part`, or `None` if
-    /// the position was not counted. The content of `scratch` is overwritten.
+    /// Searches `part`, a range of records that [`range_of`](Finder::range_of) returned for the key of a position.
+    /// Returns the moves of the position and their results, or `None` if the position was not counted. Overwrites the
+    /// buffers in `scratch`.
     ///
     /// # Errors
     ///
@@ -277,16 +280,16 @@ impl Finder<'_> {
 }
 
 impl Finder<'_> {
-    /// Returns the number of positions for which there are records.
+    /// Returns the number of positions that were counted.
     pub fn positions(&self) -> u64 {
         self.shards.iter().map(|parts| parts.positions).sum()
     }
 
-    /// Replaces the content of `parts`. For each of `keys`, in their order, `parts` gets the range of records in which
-    /// the key can be found.
+    /// Finds the range of records for each of `keys`, as [`range_of`](Finder::range_of) does. Replaces the content of
+    /// `parts` with these ranges, in the order of the keys.
     ///
-    /// Nearly every look-up waits for memory. The loops are short, so that the processor runs many iterations at once
-    /// and the waits overlap.
+    /// Nearly every look-up waits for memory. Several short loops over all keys are faster than one look-up after
+    /// another, because the waits overlap.
     pub fn parts(&self, keys: impl Iterator<Item = u64>, parts: &mut Vec<RecordRange>) {
         parts.clear();
         parts.extend(keys.map(|key| self.part_numbers(key)));
@@ -299,7 +302,7 @@ impl Finder<'_> {
         black_box(firsts.fold(0, |all, record| all ^ record.key()));
     }
 
-    /// Creates a set of bits, one for each position, that records which positions were visited. No bit is set.
+    /// Creates an empty set of visited positions for these counts.
     pub fn visited_bits(&self) -> VisitedBits {
         let shards = self
             .shards
@@ -315,27 +318,27 @@ impl Finder<'_> {
     }
 }
 
-/// The number of bits in a word.
+/// The number of bits in a word of a bit set.
 const WORD: usize = u64::BITS as usize;
 
-/// A set of bits that records which positions were visited. It has one bit for each record; a position uses the bit of
-/// its first record.
+/// A set of visited positions. It has one bit for each record, and the bit of a position's first record is set if
+/// the position was visited.
 #[derive(Debug)]
 pub(crate) struct VisitedBits {
     shards: Vec<Vec<AtomicU64>>,
 }
 
 impl VisitedBits {
-    /// Loads the bits of the positions in `parts` into the processor's cache, so that [`set`](VisitedBits::set) need
-    /// not wait for memory.
+    /// Loads the bits of the positions in `parts` into the processor's cache, so that [`set`](VisitedBits::set) does
+    /// not have to wait for memory.
     pub fn fetch(&self, parts: &[RecordRange]) {
         let word = |part: &RecordRange| self.shards[part.shard].get(part.start as usize / WORD);
         let words = parts.iter().filter_map(word);
         black_box(words.fold(0, |all, word| all | word.load(Ordering::Relaxed)));
     }
 
-    /// Marks a position as visited. Returns `true` if the position was not visited before. Any number of threads may
-    /// call this function at the same time.
+    /// Marks the position whose first record is at `place` as visited. Returns `true` if the position was not visited
+    /// before. Several threads may call this function at the same time.
     pub fn set(&self, place: RecordLocation) -> bool {
         let word = &self.shards[place.shard][place.record / WORD];
         let bit = 1 << (place.record % WORD);

@@ -1,30 +1,36 @@
-//! The layout of a directory of counts.
+//! The files and columns of a directory of counts.
 //!
 //! | file | content |
 //! |---|---|
-//! | `part-NNN.parquet` | the counts; each part contains a range of keys |
-//! | `starts.parquet` | the positions in which games started, if a `FEN` tag or the variant names them |
-//! | `counts.json` | where the counts come from, and a list of the parts: [`CountsOrigin`](super::CountsOrigin) |
+//! | `part-NNN.parquet` | the counts; each file contains a range of keys |
+//! | `starts.parquet` | the positions in which games started, if a `FEN` tag or the variant determines them |
+//! | `counts.json` | the origin of the counts, and a list of the other files: [`CountsOrigin`](super::CountsOrigin) |
 //!
-//! | column of a part | type | content |
+//! | column of `part-NNN.parquet` | type | content |
 //! |---|---|---|
-//! | `key` | 64-bit integer | the bits of the Polyglot key, as a signed number; 0 for a position that no book can contain |
+//! | `key` | 64-bit integer | the Polyglot key as a signed number; 0 for a position that no book can contain |
 //! | `move` | 32-bit integer | the 16-bit Polyglot move; in counts by class, 0 for games that end in the position |
 //! | `black` | boolean | `true` if Black is to move |
 //! | `wins`, `draws`, `losses` | 64-bit integers | the numbers of games, from the view of the side to move |
 //! | `identity` | 64-bit integer | only in counts of variants: a number that distinguishes positions with equal keys |
 //! | `speed` | 32-bit integer | in counts [by](super::Grouping) speed: 0 (ultra bullet) to 5 (correspondence) |
-//! | `rating_group` | 32-bit integer | in counts by rating: the lower bound of the group that contains the mean of the known ratings, or -1 if no rating is known |
+//! | `rating_group` | 32-bit integer | in counts by rating: the lowest rating of the game's group, or -1 if unknown |
 //! | `month` | 32-bit integer | in counts by month: the year times 100, plus the month; 0 if unknown |
-//! | `book_only` | boolean | in counts by any class: `true` if only [books](super::CountClass::book_only) count the row |
-//! | `rating_sum`, `rated` | 64-bit integers | in counts by any class: the sum of the known ratings of the players who moved, and the number of these ratings |
+//! | `book_only` | boolean | in counts by class: `true` for [books only](super::CountClass::book_only) |
+//! | `rating_sum` | 64-bit integer | in counts by class: the sum of the known ratings of the players who moved |
+//! | `rated` | 64-bit integer | in counts by class: the number of these ratings |
 //!
-//! polybook writes one row for each position, move and class. The rows are sorted by signed key, move, identity, and
-//! the columns of the class. polybook reads rows in any order. Rows of the same position and move add up. Columns may
-//! be nullable but must not contain nulls, and unknown columns are ignored. Counts by class are an exception: their
-//! rows must be sorted by key, move and identity.
+//! The rating group of a game is the group that contains the mean of its known ratings.
 //!
-//! `starts.parquet` has the columns `epd` (a string) and `games` (a 64-bit integer). Rows of the same EPD add up.
+//! polybook writes one row for each position, move and class (speed, rating group and month). The rows are sorted
+//! by signed key, move, identity, and the columns of the class.
+//!
+//! polybook reads rows in any order, and adds up rows of the same position and move. Columns may be nullable but
+//! must not contain nulls. Unknown columns are ignored. Counts by class are an exception: their rows must be sorted
+//! by key, move and identity.
+//!
+//! `starts.parquet` has the columns `epd` (a string) and `games` (a 64-bit integer). Rows with the same EPD are
+//! added up.
 
 use std::{ffi::OsStr, ops::Range};
 
@@ -39,13 +45,13 @@ pub const SIDECAR: &str = kind::SIDECAR;
 /// The name of the file that lists the positions in which games started.
 pub const STARTS: &str = "starts.parquet";
 
-/// The file name extension of the Parquet files of counts, with its dot.
+/// The file name extension of Parquet files, including the dot.
 pub const ENDING: &str = kind::ENDING;
 
-/// The version of the layout of a directory of counts, as `counts.json` states it.
+/// The current version of the layout of a directory of counts, which is written to `counts.json`.
 pub const VERSION: u32 = 2;
 
-/// The name of the format of a directory of counts, as `counts.json` states it.
+/// The name that identifies the format of a directory of counts. It is written to `counts.json`.
 pub const FORMAT: &str = "polybook counts";
 
 pub(super) const KEY: &str = "key";
@@ -64,8 +70,9 @@ pub(super) const RATED: &str = "rated";
 pub(super) const EPD: &str = "epd";
 pub(super) const GAMES: &str = "games";
 
-/// Returns the Parquet schema of a file of counts. If `with_identities` is `true`, the schema has the column of
-/// identities, which distinguish positions with equal keys. It also has a column for each property in `by`.
+/// Returns the Parquet schema of a file of counts. The schema includes a column of identities if `with_identities`
+/// is `true`, and columns for the properties of games in `by`. An identity is a hash that distinguishes positions
+/// with equal keys.
 pub(super) fn part_schema(with_identities: bool, by: Grouping) -> String {
     let mut schema =
         "message counts { required int64 key; required int32 move; required boolean black; \
@@ -91,8 +98,8 @@ pub(super) fn part_schema(with_identities: bool, by: Grouping) -> String {
     schema + " }"
 }
 
-/// Returns an iterator over the values that the column `rating_group` may have: -1 for unknown ratings, then the lowest
-/// rating of each group, ascending.
+/// Returns an iterator over the valid values of the column `rating_group`: -1 for an unknown rating, followed by
+/// the lowest rating of each group in ascending order.
 pub(super) fn rating_groups() -> impl Iterator<Item = i32> {
     let floors = RatingGroup::all().map(|group| group.floor() as i32);
     std::iter::once(-1).chain(floors)
@@ -102,19 +109,19 @@ pub(super) fn rating_groups() -> impl Iterator<Item = i32> {
 pub(super) const STARTS_SCHEMA: &str =
     "message starts { required binary epd (UTF8); required int64 games; }";
 
-/// The target number of rows in a Parquet file of counts. It belongs to the format, because another number would divide
-/// the same counts into other files.
+/// The target number of rows in a Parquet file of counts. It is part of the format, because with another number the
+/// same counts would be divided into other files.
 const ROWS_OF_PART: u64 = 1 << 21;
 
-/// A row of a directory of counts: the results of a move in a position.
+/// A row of a directory of counts, which contains the results of one move in one position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Row {
     /// The key of the position, or 0 if no book can contain it.
     pub key: u64,
     /// A number that distinguishes positions with equal keys. In standard chess it equals the key.
     pub identity: u64,
-    /// The move. [`BookMove::NONE`] occurs only in counts by class, for games that end in the position without a move
-    /// from it.
+    /// The move, or [`BookMove::NONE`] for games that end in the position. Only counts by class contain rows without
+    /// a move.
     pub mv: BookMove,
     /// The side to move.
     pub turn: Color,
@@ -123,8 +130,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the number of half-moves that the row counts. It is the number of games of the row's move, or 0 for a
-    /// row without a move, whose games end in the position.
+    /// Returns the number of half-moves that the row counts. It is the number of games in which the row's move was
+    /// played, or 0 if the row has no move. A row without a move counts games that end in the position.
     pub fn plies(&self) -> u64 {
         match self.mv {
             BookMove::NONE => 0,
@@ -133,8 +140,8 @@ impl Row {
     }
 }
 
-/// A row of counts by class (speed, rating group and month). It contains the results of a move in a position, in the
-/// games of one class.
+/// A row of counts by class, which contains the results of one move in one position in the games of one class. A
+/// class consists of a speed, a rating group and a month.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ClassRow {
     /// The position, the move, and the results.
@@ -146,7 +153,7 @@ pub struct ClassRow {
 }
 
 impl From<Row> for ClassRow {
-    /// Creates a row without a speed, a rating group and a month, for counts that are not grouped by such properties.
+    /// Converts a row of counts that are not grouped by class. The class and the ratings of the new row are 0.
     fn from(row: Row) -> ClassRow {
         ClassRow {
             row,
@@ -157,19 +164,19 @@ impl From<Row> for ClassRow {
 }
 
 impl ClassRow {
-    /// Returns the sort key of a row: the signed position key, the move, and the identity. The identity is a hash that
-    /// distinguishes positions with equal keys.
+    /// Returns the values by which rows are sorted: the position key as a signed number, the move, and the identity.
+    /// The identity is a hash that distinguishes positions with equal keys.
     pub(super) fn sort_key(&self) -> (i64, BookMove, u64) {
         (self.row.key.cast_signed(), self.row.mv, self.row.identity)
     }
 }
 
-/// Returns the file name of the Parquet file of counts with this number.
+/// Returns the name of the Parquet file of counts with the number `number`, such as `part-007.parquet`.
 pub(super) fn part_name(number: usize) -> String {
     format!("part-{number:03}{ENDING}")
 }
 
-/// Returns `true` if `name` is the name of a Parquet file of counts, as [`part_name`] returns it.
+/// Returns `true` if `name` is a name that [`part_name`] could return.
 pub(super) fn is_part_name(name: &OsStr) -> bool {
     let number = name
         .to_str()
@@ -178,26 +185,26 @@ pub(super) fn is_part_name(name: &OsStr) -> bool {
         .is_some_and(|number| number.len() >= 3 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns the number of Parquet files into which this many rows of counts are divided: a power of two, and at most
-/// [`SHARDS`].
+/// Returns the number of Parquet files into which counts with `rows` rows are divided. It is a power of two, and at
+/// most [`SHARDS`].
 pub(super) fn part_count(rows: u64) -> usize {
     let parts = rows.div_ceil(ROWS_OF_PART).max(1).next_power_of_two();
     usize::try_from(parts).map_or(SHARDS, |parts| parts.min(SHARDS))
 }
 
-/// Returns the shards whose rows belong into the Parquet file with the number `number`. Counts consist of `parts`
-/// files. A shard is a 256th of the range of keys.
+/// Returns the indices of the shards that are stored in the Parquet file with the number `number`, if there are
+/// `parts` files. A shard is a 256th of the range of keys.
 ///
-/// The shards are in ascending order of keys as signed numbers. Keys with the highest bit set are negative as signed
-/// numbers, so their shards come first.
+/// The shards are in ascending order of keys as signed numbers. Keys whose highest bit is set are negative as
+/// signed numbers, so their shards come first.
 pub(super) fn shards_of_part(number: usize, parts: usize) -> impl Iterator<Item = usize> {
     let each = SHARDS / parts;
     (number * each..(number + 1) * each).map(|place| (place + SHARDS / 2) % SHARDS)
 }
 
-/// Returns the ranges of shards whose rows belong into the Parquet file with the number `number`. Counts consist of
-/// `parts` files, sorted by keys as signed numbers. A file that contains keys on both sides of zero therefore gets two
-/// ranges of shards.
+/// Returns the shards that are stored in the Parquet file with the number `number`, if there are `parts` files, as
+/// ranges of shard indices. The files are sorted by keys as signed numbers, so a file that contains both negative
+/// and positive keys gets two ranges. A shard is a 256th of the range of keys.
 pub(super) fn ranges_of_part(number: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
     let shards: Vec<usize> = shards_of_part(number, parts).collect();
     let ranges = shards.chunk_by(|a, b| a + 1 == *b);

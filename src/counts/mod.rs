@@ -1,8 +1,9 @@
-//! Counts of wins, draws and losses for each position and move: exact, for any number of games, in bounded memory.
+//! Counts of wins, draws and losses for each move in each position. They are exact, and any number of games can be
+//! counted in bounded memory.
 //!
-//! A count is a 128-bit [record](CountRecord) of a key, a move and three numbers. Records are ordered by key and move.
-//! The stores of the module `sort` collect, sort and add up records, and spill to temporary files what exceeds the
-//! memory budget.
+//! A [record](CountRecord) has 128 bits and contains a position key, a move, and the numbers of wins, draws and
+//! losses. Records are ordered by key and move. The module `sort` collects, sorts and adds up records. It spills
+//! records to temporary files if they exceed the memory budget.
 //!
 //! ```
 //! use polybook::{counts::{Memory, Wdl, Tally}, position::BookMove};
@@ -22,13 +23,13 @@
 //!
 //! # Directories of counts
 //!
-//! Counts are also a file format if the feature `parquet` is on: a directory of Parquet files, which query engines such
-//! as DuckDB and Spark can read and write. A query engine can add up the counts of many machines, and polybook reads the
-//! result like a PGN file. [`layout`] documents the files and columns.
+//! If the feature `parquet` is on, counts can also be stored in a directory of Parquet files. Query engines such as
+//! DuckDB and Spark can read and write such files. For example, a query engine can add up the counts of many
+//! machines, and polybook reads the result like a PGN file. [`layout`] documents the files and their columns.
 //!
-//! `CountsWriter` writes a directory. [`CountsDirectory`] opens one, and [`Part::read`] reads one of its parts.
-//! `OrderedParts` and `ClassedCounts` read sorted parts by ranges of keys, so that several directories can be merged in
-//! bounded memory.
+//! `CountsWriter` writes a directory. [`CountsDirectory`] opens a directory, and [`Part::read`] reads one of its
+//! files. `OrderedParts` and `ClassedCounts` read sorted files by ranges of keys, so that several directories can
+//! be merged in bounded memory.
 //!
 //! ```
 //! use polybook::{MakeBook, counts::CountsDirectory, pgn::Input};

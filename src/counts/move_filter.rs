@@ -1,12 +1,12 @@
-//! Selects moves by how often and with which results they were played.
+//! A filter that selects moves by the number of their games and by their results.
 
 use shakmaty::Color;
 
 use super::wdl::Wdl;
 use crate::provenance::{option_text, valued};
 
-/// A filter that selects moves by the number of their games and by their score. The default filter selects moves that
-/// were played at least 3 times, as the program polyglot does.
+/// A filter that selects moves by the number of games in which they were played and by their score. The default
+/// filter selects moves with at least 3 games, like the program polyglot.
 ///
 /// ```
 /// use polybook::counts::{MoveFilter, Wdl};
@@ -49,7 +49,7 @@ impl MoveFilter {
         }
     }
 
-    /// Returns `true` if the filter selects a move that the side `turn` played with the results `stats`.
+    /// Returns `true` if the filter selects a move that was played by the side `turn` with the results `stats`.
     #[inline]
     pub fn selects(&self, turn: Color, stats: Wdl) -> bool {
         stats.games() >= self.min_game
@@ -57,23 +57,23 @@ impl MoveFilter {
             && (self.min_score <= 0.0 || stats.score() >= self.min_score / 100.0)
     }
 
-    /// Narrows the filter to the moves that both `self` and `other` select. If both filters select the moves of one
-    /// side only, the side of `self` remains selected, whatever the side of `other` is.
+    /// Restricts the filter to moves that both `self` and `other` select. One exception: if each filter selects the
+    /// moves of one side only, the side of `self` is kept.
     pub fn narrowed_by(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.max(other.min_game);
         self.min_score = self.min_score.max(other.min_score);
         self.only = self.only.or(other.only);
     }
 
-    /// Widens the filter so that it selects every move that `self` or `other` selects.
+    /// Extends the filter, so that it selects every move that `self` or `other` selects.
     pub fn widened_by(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.min(other.min_game);
         self.min_score = self.min_score.min(other.min_score);
         self.only = self.only.filter(|_| self.only == other.only);
     }
 
-    /// Returns the filter as command-line options, for example `--min-game 3`, or `None` if the filter selects every
-    /// move.
+    /// Returns the command-line options that set this filter, such as `--min-game 3`, or `None` if the filter selects
+    /// every move.
     pub fn pruning_text(&self) -> Option<String> {
         if *self == MoveFilter::every_move() {
             return None;
@@ -85,8 +85,9 @@ impl MoveFilter {
         })
     }
 
-    /// Returns the settings that differ from the defaults as command-line options; empty for the default filter. Book
-    /// headers and databases store this text, so it is part of their formats.
+    /// Returns the command-line options that set this filter, such as `--min-score 55`. Leaves out options with their
+    /// default values, so the result is empty for the default filter. Books and databases store this text, so it is
+    /// part of their formats.
     pub fn option_text(&self) -> String {
         let MoveFilter {
             min_game,

@@ -1,7 +1,7 @@
-//! Reads sorted parts of a directory of counts by ranges of keys.
+//! Reads the sorted Parquet files of a directory of counts by ranges of keys.
 //!
-//! A part that polybook wrote states in its metadata that its rows are sorted, and the first and the last key of each
-//! row group. Only row groups that overlap a range are read for it. The order of every row is checked.
+//! The metadata of a file that polybook wrote state that its rows are sorted, and the first and the last key of
+//! each row group. Only row groups that overlap the requested range are read. The order of all rows is checked.
 
 use std::{
     collections::VecDeque,
@@ -24,11 +24,12 @@ use super::{
 };
 use crate::{error::Result, storage::sort::SHARDS};
 
-/// The maximum number of rows in a row group (a unit of Parquet files) for reading a file by ranges of keys. Up to one
-/// row group of each directory is in memory, so the limit bounds the memory.
+/// The maximum number of rows in a Parquet row group if a file is to be read by ranges of keys. One row group of
+/// each directory is in memory at a time, so the limit bounds the memory.
 const MOST_OF_GROUP: u64 = 1 << 17;
 
-/// The sorted Parquet files of a directory of counts, in ascending order of keys. No two files share position keys.
+/// The sorted Parquet files of a directory of counts, in ascending order of position keys. No two files contain the
+/// same key.
 #[derive(Debug)]
 pub(crate) struct OrderedParts(Vec<OrderedPart>);
 
@@ -38,14 +39,14 @@ struct OrderedPart {
     part: Part,
     /// The row groups, in the order of the file.
     groups: Vec<Group>,
-    /// The number of rows that were read since the last check.
+    /// The number of rows that have been read since the last check.
     rows_read: AtomicU64,
-    /// The number of half-moves that these rows count.
+    /// The number of half-moves that the rows read since the last check count.
     games_read: AtomicU64,
 }
 
-/// The range of position keys of a Parquet row group and the number of its rows, as the metadata of the file state
-/// them.
+/// A Parquet row group with the range of its position keys and the number of its rows. Both come from the metadata
+/// of the file.
 #[derive(Clone, Debug)]
 struct Group {
     keys: RangeInclusive<i64>,
@@ -53,8 +54,9 @@ struct Group {
 }
 
 impl CountsDirectory {
-    /// Returns the Parquet files in ascending order of keys, for reading by ranges. Returns `None` if the metadata of a
-    /// file do not state that its rows are sorted, or if two files share position keys.
+    /// Returns the Parquet files in ascending order of keys, so that ranges of keys can be read. Returns `None` if
+    /// that is impossible: if the metadata of a file do not state that its rows are sorted, or if two files contain
+    /// the same key.
     ///
     /// # Errors
     ///
@@ -66,13 +68,13 @@ impl CountsDirectory {
         Ok(parts.filter(|parts| parts.first_out_of_order().is_none()))
     }
 
-    /// Returns the Parquet files in ascending order of keys, for reading counts by class (speed, rating group and
-    /// month) in ranges of keys. The rows must be sorted, even if the metadata do not state that they are. The order is
-    /// checked when the rows are read.
+    /// Returns the Parquet files of counts by class (speed, rating group and month) in ascending order of keys, so
+    /// that ranges of keys can be read. The rows must be sorted, even if the metadata do not state it. Their order is
+    /// checked when they are read.
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be read, or if two files share position keys.
+    /// Returns an error if a file cannot be read, or if two files contain the same key.
     pub(super) fn classed(&self) -> Result<OrderedParts> {
         let parts = self.parts().iter().map(OrderedPart::open_classed);
         let parts = OrderedParts::by_keys(parts.collect::<Result<_>>()?);
@@ -84,8 +86,8 @@ impl CountsDirectory {
 }
 
 impl OrderedPart {
-    /// Opens a file of counts. Returns `None` if its metadata do not state that its rows are sorted, if its keys are
-    /// stored as unsigned numbers, or if it has a column of identities.
+    /// Opens a file of counts whose rows are sorted. Returns `None` if its metadata do not state that its rows are
+    /// sorted, if its keys are unsigned, or if it has a column of identities, as counts of variants do.
     fn open(part: &Part) -> Result<Option<OrderedPart>> {
         let file = part.open()?;
         let find = || -> Result<_, CountsError> {
@@ -101,8 +103,8 @@ impl OrderedPart {
         Ok(groups.map(|groups| OrderedPart::new(part, groups)))
     }
 
-    /// Opens a file of counts by class (speed, rating group and month). The rows of the file must be sorted. If the
-    /// metadata of a row group do not state the first and the last key, the group is assumed to contain all keys.
+    /// Opens a file of counts by class (speed, rating group and month), whose rows must be sorted. If the metadata of
+    /// a row group do not state its first and last key, the row group is treated as if it contained any key.
     fn open_classed(part: &Part) -> Result<OrderedPart> {
         let file = part.open()?;
         let groups = part.named(caught(|| {
@@ -128,7 +130,7 @@ impl OrderedPart {
         Ok(OrderedPart::new(part, groups?))
     }
 
-    /// Creates a part whose counters of read rows and games are 0.
+    /// Creates a file whose numbers of read rows and half-moves are 0. `groups` contains its row groups.
     fn new(part: &Part, groups: Vec<Group>) -> OrderedPart {
         OrderedPart {
             part: part.clone(),
@@ -138,7 +140,7 @@ impl OrderedPart {
         }
     }
 
-    /// Adds `rows` and `games` to the numbers of rows and of games that have been read.
+    /// Adds `rows` and `games` to the numbers of rows and games that have been read from the file.
     ///
     /// # Errors
     ///
@@ -159,9 +161,11 @@ impl OrderedPart {
 }
 
 impl Group {
-    /// Reads the range of keys and the number of rows of a row group from its metadata. Returns `None` if the group
-    /// cannot be read by ranges of keys. That is the case if the metadata do not state that the rows are sorted by key
-    /// and move, do not state the first and the last key, or state no rows or more than [`MOST_OF_GROUP`].
+    /// Returns the range of keys and the number of rows that the metadata of a row group state. Returns `None` if the
+    /// row group cannot be read by ranges of keys.
+    ///
+    /// To be readable, the metadata must state that the rows are sorted by key and move, and must contain the first
+    /// and the last key. The number of rows must be from 1 to [`MOST_OF_GROUP`].
     fn find(group: &RowGroupMetaData, columns: &PartColumns) -> Option<Group> {
         let rows = u64::try_from(group.num_rows()).ok()?;
         let [key, mv] = [columns.key, columns.mv].map(|column| column.index());
@@ -175,8 +179,8 @@ impl Group {
         (in_order && (1..=MOST_OF_GROUP).contains(&rows)).then_some(Group { keys, rows })
     }
 
-    /// Returns the first and the last position key of a row group, as the metadata of the group state them. Returns
-    /// `None` if the metadata do not state them. `key` is the index of the column that contains the keys.
+    /// Returns the first and the last position key of a row group, or `None` if its metadata do not state them. `key`
+    /// is the index of the column of keys.
     fn keys(group: &RowGroupMetaData, key: usize) -> Option<RangeInclusive<i64>> {
         let Some(Statistics::Int64(keys)) = group.column(key).statistics() else {
             return None;
@@ -187,14 +191,14 @@ impl Group {
 }
 
 impl OrderedParts {
-    /// Sorts `parts` by their first position keys. Parts without rows come first.
+    /// Sorts `parts` by the first key of each file. Files without rows come first.
     fn by_keys(mut parts: Vec<OrderedPart>) -> OrderedParts {
         parts.sort_by_key(|part| part.groups.first().map(|group| *group.keys.start()));
         OrderedParts(parts)
     }
 
-    /// Returns the first part in which a row group overlaps the row group before it: its first key is less than the
-    /// last key of the previous group. Returns `None` if all row groups are in order.
+    /// Finds the first row group whose first key is less than the last key of the previous row group, and returns its
+    /// file. Returns `None` if all row groups are in order.
     fn first_out_of_order<'a>(&'a self) -> Option<&'a OrderedPart> {
         let of_part =
             |part: &'a OrderedPart| part.groups.iter().map(move |group| (part, &group.keys));
@@ -204,20 +208,23 @@ impl OrderedParts {
         found.map(|(_, (part, _))| part)
     }
 
-    /// Returns the total number of rows in all parts, according to their metadata.
+    /// Returns the total number of rows in all files, according to their metadata.
     pub(crate) fn rows(&self) -> u64 {
         let rows = self.0.iter().map(OrderedPart::rows);
         rows.fold(0, u64::saturating_add)
     }
 
-    /// Returns a reader of the rows whose keys are in `shards`. The rows are read without their classes (speed, rating
-    /// group and month). A shard is a 256th of the range of keys. `shards` must lie in one half of that range.
+    /// Returns a reader of the rows whose position keys are in `shards`. It does not read the columns of the class
+    /// (speed, rating group and month). A shard is a 256th of the range of keys.
+    ///
+    /// `shards` must not contain both keys below 2^63 and keys from 2^63 on, because keys are sorted as signed
+    /// numbers.
     pub(crate) fn rows_of(&self, shards: Range<usize>) -> OrderedRows<'_> {
         self.classed_rows_of(shards, Grouping::default())
     }
 
-    /// Returns a reader of the rows whose keys are in `shards`, like [`rows_of`](OrderedParts::rows_of). The rows are
-    /// read with those properties of their class (speed, rating group, month) that `by` includes.
+    /// Returns a reader of the rows whose position keys are in `shards`, like [`rows_of`](OrderedParts::rows_of). It
+    /// also reads the columns of the properties of games (speed, rating group and month) in `by`.
     pub(super) fn classed_rows_of(&self, shards: Range<usize>, by: Grouping) -> OrderedRows<'_> {
         let first = |shard: usize| (shard as u64) << (u64::BITS - SHARDS.ilog2());
         let keys = first(shards.start).cast_signed()
@@ -242,23 +249,23 @@ impl OrderedParts {
         }
     }
 
-    /// Compares the checksum of every file with the one that `counts.json` states for it. Uses all threads of the
-    /// current rayon pool.
+    /// Compares the checksum of each file with the one in `counts.json`. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be read or its checksum differs.
+    /// Returns an error if a file cannot be read, or if its checksum differs.
     pub(crate) fn check_bytes(&self) -> Result<()> {
         let parts = self.0.par_iter();
         parts.map(|part| part.part.check_bytes()).collect()
     }
 
-    /// Checks that every row of every file was read exactly once since the previous check. Returns the number of
+    /// Checks that each row of each file was read exactly once since the previous call. Returns the number of
     /// half-moves that the rows count.
     ///
     /// # Errors
     ///
-    /// Returns an error if the number of rows or half-moves of a file differs from its metadata or from `counts.json`.
+    /// Returns an error if the number of rows or half-moves that were read from a file differs from the number in its
+    /// metadata or in `counts.json`.
     pub(crate) fn check_read(&self) -> Result<u64> {
         let mut sum = 0;
         for part in &self.0 {
@@ -277,32 +284,33 @@ impl OrderedParts {
     }
 }
 
-/// A reader of the sorted files of a directory of counts. It reads the rows in a range of position keys, in ascending
-/// order.
+/// A reader of the rows of a directory of counts whose position keys are in a range. It reads the sorted files of
+/// the directory in ascending order of keys.
 pub(crate) struct OrderedRows<'a> {
     keys: RangeInclusive<i64>,
     by: Grouping,
-    /// The row groups that were not opened yet: the part, the index in the part, and the number of the first row,
-    /// counted from the beginning of the part.
+    /// The row groups that have not been opened yet: the file, the index of the row group in the file, and the number
+    /// of its first row, counted from the beginning of the file.
     groups: VecDeque<(&'a OrderedPart, usize, u64)>,
     open: Option<OpenGroup<'a>>,
-    /// The batch that was read last.
+    /// The batch that was read last, stored by column.
     rows: ColumnBatch,
-    /// The key, the move and the identity of the last row, and whether Black is to move. The identity is 0 if the part
-    /// has none.
+    /// The key, the move and the identity of the last row, and whether Black is to move. The identity is 0 if the
+    /// file has no column of identities.
     last: Option<((i64, i64, i64), bool)>,
 }
 
-/// The Parquet row group that an [`OrderedRows`] is reading, and its file.
+/// The Parquet row group that an [`OrderedRows`] is reading, and the file that contains it.
 struct OpenGroup<'a> {
     part: &'a OrderedPart,
     file: ParquetFile,
     reader: GroupReader,
 }
 
-/// What one call of [`OrderedRows`] has read: the file, and the numbers of games and bytes.
+/// The result of reading one batch with [`OrderedRows`]: the file, and the numbers of games and bytes that were
+/// read.
 pub(crate) struct ReadProgress<'a> {
-    /// The part that was read.
+    /// The path of the file that was read.
     pub path: &'a Path,
     /// The number of games in the batch.
     pub games: u64,
@@ -311,8 +319,8 @@ pub(crate) struct ReadProgress<'a> {
 }
 
 impl<'a> OrderedRows<'a> {
-    /// Appends the next batch of rows to `batch`, which must be empty. Returns the progress of reading, or `None` at
-    /// the end of the range of keys.
+    /// Reads the next batch of rows into `batch`, which must be empty. Returns what was read, or `None` at the end of
+    /// the range of keys.
     ///
     /// # Errors
     ///
@@ -321,13 +329,13 @@ impl<'a> OrderedRows<'a> {
         self.next_with(|rows, range| rows.push_to(range, batch))
     }
 
-    /// Appends the next batch of rows and their classes (speed, rating group and month) to `out`. Rows without games
-    /// are skipped, so a batch may append nothing. Returns the progress of reading, or `None` at the end of the range
-    /// of keys.
+    /// Reads the next batch of rows with their classes (speed, rating group and month), and appends the rows to
+    /// `out`. Skips rows without games, so a batch may append nothing. Returns what was read, or `None` at the end of
+    /// the range of keys.
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`next`](OrderedRows::next), or if the batch has more than [`MOST_GAMES`]
+    /// Returns an error in the cases of [`next`](OrderedRows::next), or if the batch counts more than [`MOST_GAMES`]
     /// games.
     pub(super) fn next_classed(
         &mut self,
@@ -349,10 +357,9 @@ impl<'a> OrderedRows<'a> {
         })
     }
 
-    /// Reads the next batch of rows that contains rows in the range of keys. Calls `take` with the batch and the
-    /// indices of its rows in the range; `take` must return the number of half-moves that these rows count. Returns the
-    /// progress, or
-    /// `None` at the end of the range.
+    /// Reads batches until one contains rows in the range of keys. Then calls `take` with this batch and the indices
+    /// of the rows in the range; `take` must return the number of half-moves that the rows count. Returns what was
+    /// read, or `None` at the end of the range.
     fn next_with(
         &mut self,
         mut take: impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,
@@ -373,7 +380,7 @@ impl<'a> OrderedRows<'a> {
         }
     }
 
-    /// Opens the next row group that overlaps the range of keys. Returns `false` if all were read.
+    /// Opens the next row group that overlaps the range of keys. Returns `false` if there is none.
     fn open_next(&mut self) -> Result<bool> {
         let Some((part, number, row)) = self.groups.pop_front() else {
             return Ok(false);
@@ -391,9 +398,9 @@ impl<'a> OrderedRows<'a> {
         Ok(true)
     }
 
-    /// Reads a batch of rows from the open row group and checks their order. Calls `take` with the batch and the
-    /// indices of those rows that are in the range of keys; `take` returns the number of half-moves that these rows
-    /// count. Returns the number of these rows, and the number of their half-moves.
+    /// Reads a batch of rows from the open row group, and checks that the rows are in order. Calls `take` with the
+    /// batch and the indices of its rows in the range of keys; `take` must return the number of half-moves that the
+    /// rows count. Returns the number of rows in the range, and the number of their half-moves.
     fn read(
         &mut self,
         take: &mut impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,

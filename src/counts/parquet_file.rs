@@ -1,5 +1,6 @@
-//! Opens a Parquet file, with limits on the memory that its metadata and pages take, and reads its columns as other
-//! programs write them: integers of 32 or 64 bits, and nullable columns without nulls.
+//! Opens Parquet files and reads their columns. Limits the memory that the metadata and the pages of a file can
+//! take. Accepts columns as other programs write them: integers of 32 or 64 bits, and nullable columns without
+//! nulls.
 
 use std::{
     fs::{self, File},
@@ -29,24 +30,26 @@ use crate::{
     storage::positioned::read_exact_at,
 };
 
-/// The maximum size of a Parquet page in bytes, compressed or not. Writers usually make pages of about 1 MiB.
+/// The maximum size of a Parquet page in bytes, both compressed and decompressed. Writers usually make pages of
+/// about 1 MiB.
 const MOST_OF_PAGE: u64 = 4 << 20;
 
-/// The maximum size of a Parquet file's metadata in bytes. The metadata that polybook writes for a million rows take
-/// some 10 KiB.
+/// The maximum size of the metadata of a Parquet file in bytes. The metadata that polybook writes for a million
+/// rows take about 10 KiB.
 const MOST_OF_METADATA: u64 = 16 << 20;
 
-/// The number of bytes after the metadata of a Parquet file: four of their length, and the magic `PAR1`.
+/// The size of the footer of a Parquet file in bytes: a 4-byte length of the metadata, followed by the 4-byte magic
+/// `PAR1`.
 const FOOTER: u64 = 8;
 
-/// The estimated number of bytes of memory for each byte of Parquet metadata that is parsed.
+/// The estimated memory for parsing Parquet metadata, in bytes for each byte of the encoded metadata.
 const PARSED: u64 = 16;
 
-/// Calls `read` and converts a panic to an error, because the crate `parquet` panics on some damaged files.
+/// Calls `read`, and converts a panic to an error. The crate `parquet` panics on some damaged files.
 ///
 /// # Errors
 ///
-/// Returns the error of `read`, or [`CountsError::Damaged`] if it panics.
+/// Returns the error of `read`, or [`CountsError::Damaged`] if `read` panics.
 pub(super) fn caught<T>(read: impl FnOnce() -> Result<T, CountsError>) -> Result<T, CountsError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         Err(CountsError::Damaged(
@@ -59,8 +62,8 @@ pub(super) fn caught<T>(read: impl FnOnce() -> Result<T, CountsError>) -> Result
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be examined or is not a regular file. A pipe is refused because opening it would
-/// wait for its writer.
+/// Returns an error if the size cannot be read, or if `path` is not a regular file. Pipes are rejected because
+/// opening a pipe blocks until a program writes to it.
 pub(super) fn file_size(path: &Path) -> Result<u64> {
     let metadata = fs::metadata(path).at(path, "open")?;
     match metadata.is_file() {
@@ -72,11 +75,12 @@ pub(super) fn file_size(path: &Path) -> Result<u64> {
 /// Estimates how many bytes of memory are needed to parse the metadata of a Parquet file. `size` is the size of the
 /// file in bytes.
 ///
-/// Returns 0 if the file is too short or does not end with the magic `PAR1`. Opening such a file returns the error.
+/// Returns 0 if the file is too short or does not end with the magic `PAR1`. [`ParquetFile::open`] returns an error
+/// for such a file.
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read or the metadata exceed [`MOST_OF_METADATA`].
+/// Returns an error if the file cannot be read, or if its metadata are larger than [`MOST_OF_METADATA`].
 pub(super) fn metadata_memory(file: &File, size: u64) -> Result<u64, CountsError> {
     let Some(footer) = size.checked_sub(FOOTER) else {
         return Ok(0);
@@ -105,12 +109,12 @@ pub(super) struct ParquetFile {
 }
 
 impl ParquetFile {
-    /// Opens a Parquet file and parses its metadata.
+    /// Parses the metadata of an open Parquet file.
     ///
     /// # Errors
     ///
-    /// Returns an error if the metadata are damaged or too large, or if a column uses a compression that is not
-    /// supported.
+    /// Returns an error if the metadata are damaged or too large, or if a column is compressed with a method that is
+    /// not supported.
     pub(super) fn open(file: File) -> Result<ParquetFile, CountsError> {
         let size = file.metadata()?.len();
         metadata_memory(&file, size)?;
@@ -140,28 +144,28 @@ impl ParquetFile {
         self.metadata.file_metadata().schema_descr()
     }
 
-    /// Returns the metadata of each row group.
+    /// Returns the metadata of all row groups, in the order of the file.
     pub(super) fn groups(&self) -> &[RowGroupMetaData] {
         self.metadata.row_groups()
     }
 
-    /// Returns the number of rows in the row group with index `group`.
+    /// Returns the number of rows in the row group with the index `group`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the metadata state a negative number of rows.
+    /// Returns an error if the number in the metadata is negative.
     pub(super) fn rows(&self, group: usize) -> Result<usize, CountsError> {
         usize::try_from(self.groups()[group].num_rows())
             .map_err(|_| CountsError::Damaged("a row group has a negative length".to_owned()))
     }
 
-    /// Returns the number of rows in the whole file, according to its metadata.
+    /// Returns the number of rows in the file, according to its metadata.
     pub(super) fn all_rows(&self) -> i64 {
         self.metadata.file_metadata().num_rows()
     }
 
-    /// Creates a reader for the values of one column in a row group. `group` and `place` are the indices of the row
-    /// group and of the column.
+    /// Creates a reader of the values of one column in one row group. `group` is the index of the row group, and
+    /// `place` is the index of the column.
     ///
     /// # Errors
     ///
@@ -179,7 +183,7 @@ impl ParquetFile {
     }
 }
 
-/// A view of a file through which the crate `parquet` reads pages. Reading fails if a page is too large.
+/// A file from which the crate `parquet` reads pages. Reading fails if a page is larger than [`MOST_OF_PAGE`].
 #[derive(Clone)]
 struct PageBytes {
     file: Arc<File>,
@@ -187,7 +191,7 @@ struct PageBytes {
 }
 
 impl PageBytes {
-    /// Reads `length` bytes at the offset `start`.
+    /// Reads `length` bytes at the offset `start` of the file.
     fn read(&self, start: u64, length: usize) -> io::Result<Bytes> {
         let mut bytes = vec![0; length];
         read_exact_at(&self.file, &mut bytes, start)?;
@@ -219,20 +223,20 @@ impl ChunkReader for PageBytes {
     }
 }
 
-/// A reader for the header of a Parquet page. It checks the decompressed size of the page before the page is
-/// decompressed.
+/// A reader of the header of a Parquet page. It returns an error if the header states a decompressed size that is
+/// too large, so that the page is never decompressed.
 struct PageHeader {
     bytes: PageBytes,
-    /// The offset in the file of the next read.
+    /// The offset of the next read in the file.
     next: u64,
-    /// The bytes that were read but not returned yet.
+    /// The bytes that have been read from the file but not returned yet.
     read: Bytes,
-    /// Whether the decompressed size was checked.
+    /// Whether the decompressed size has been checked.
     is_checked: bool,
 }
 
 impl PageHeader {
-    /// The number of bytes of a page header that are read at once. Most headers have about 50 bytes.
+    /// The number of bytes that are read at a time to get the header of a page. Most headers take about 50 bytes.
     const STEP: u64 = 256;
 }
 
@@ -260,7 +264,7 @@ impl Read for PageHeader {
     }
 }
 
-/// Returns an error if `bytes`, the size of a page, exceeds [`MOST_OF_PAGE`].
+/// Checks that the size of a page, `bytes`, does not exceed [`MOST_OF_PAGE`].
 fn check_page(bytes: u64) -> io::Result<()> {
     if bytes <= MOST_OF_PAGE {
         return Ok(());
@@ -271,10 +275,12 @@ fn check_page(bytes: u64) -> io::Result<()> {
     }))
 }
 
-/// Decodes the decompressed size of a page in bytes: the second field of its header, in Thrift's compact encoding.
-/// Returns `None` if the header does not begin with two non-negative 32-bit integers.
+/// Decodes the decompressed size of a page, in bytes, from the page's header. The size is the second field of the
+/// header, in Thrift's compact encoding. Returns `None` if the header does not begin with two non-negative 32-bit
+/// integers.
 fn unpacked_size(header: &[u8]) -> Option<u64> {
-    /// The Thrift tag of a 32-bit field whose number is one greater than the number of the previous field.
+    /// The field header for a 32-bit integer in Thrift's compact encoding. The field's id must be the previous id
+    /// plus 1.
     const NEXT_I32: u8 = 0x15;
     let mut bytes = header.iter().copied();
     let mut number = || {
@@ -310,12 +316,12 @@ pub(super) enum Holds {
 }
 
 impl Column {
-    /// Finds the column with the name `name`. Returns `None` if the file does not contain this column. `holds` is the
-    /// type that its values must have.
+    /// Finds the column with the name `name`. Returns `None` if the file has no such column. `holds` is the type that
+    /// the values must have.
     ///
     /// # Errors
     ///
-    /// Returns an error if several columns have this name, or if the type of the column does not match `holds`.
+    /// Returns an error if several columns have the name, or if the column has another type.
     pub(super) fn find(
         schema: &SchemaDescriptor,
         name: &'static str,
@@ -354,13 +360,12 @@ impl Column {
         Ok(Some(Column { name, place }))
     }
 
-    /// Finds the column with the name `name`, which must exist. `holds` is the type that the values of the column
-    /// must have.
+    /// Finds the column with the name `name`, which the file must have. `holds` is the type that the values must
+    /// have.
     ///
     /// # Errors
     ///
-    /// Returns an error if no column or several columns have this name, or if the type of the column does not
-    /// match `holds`.
+    /// Returns an error if no column or several columns have the name, or if the column has another type.
     pub(super) fn required(
         schema: &SchemaDescriptor,
         name: &'static str,
@@ -374,7 +379,7 @@ impl Column {
         self.place
     }
 
-    /// Returns `true` if the column's integers are unsigned.
+    /// Returns `true` if the values of the column are unsigned integers.
     pub(super) fn is_unsigned(&self, schema: &SchemaDescriptor) -> bool {
         matches!(
             schema.column(self.place).logical_type_ref(),
@@ -382,7 +387,7 @@ impl Column {
         )
     }
 
-    /// Creates a reader for the column's values in the row group with index `group`.
+    /// Creates a reader of the values of the column in the row group with the index `group`.
     ///
     /// # Errors
     ///
@@ -398,7 +403,8 @@ impl Column {
     }
 }
 
-/// Returns `true` if the column contains integers and not dates, times or decimal numbers stored as integers.
+/// Returns `true` if the column contains plain integers. Dates, times and decimal numbers are also stored as
+/// integers, but are not plain.
 fn is_plain_integer(column: &ColumnDescriptor) -> bool {
     use parquet::basic::ConvertedType;
     let is_integer = matches!(column.physical_type(), Type::INT32 | Type::INT64);
@@ -418,7 +424,7 @@ fn is_plain_integer(column: &ColumnDescriptor) -> bool {
     is_integer && is_plain && !is_other
 }
 
-/// A reader for the values of one column in a row group, in the order of the rows.
+/// A reader of the values of one column in one row group, in the order of the rows.
 pub(super) struct Values {
     column: &'static str,
     reader: ColumnReader,
@@ -431,12 +437,12 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Replaces `values` with the next `rows` integers of the column. `row` is the number of the first of these rows,
-    /// for error messages.
+    /// Replaces the content of `values` with the next `rows` integers of the column. `row` is the number of the first
+    /// of these rows, which error messages name.
     ///
     /// # Errors
     ///
-    /// Returns an error if a value is null, if the column has fewer values left, or if the file is damaged.
+    /// Returns an error if a value is null, if fewer than `rows` values are left, or if the file is damaged.
     pub(super) fn integers(
         &mut self,
         rows: usize,
@@ -462,8 +468,8 @@ impl Values {
         }
     }
 
-    /// Replaces `values` with the next `rows` booleans of the column. `row` is the number of the first of these rows,
-    /// for error messages. Returns an error in the cases of [`integers`](Values::integers).
+    /// Replaces the content of `values` with the next `rows` booleans of the column. `row` is the number of the first
+    /// of these rows, which error messages name. Returns an error in the cases of [`integers`](Values::integers).
     pub(super) fn booleans(
         &mut self,
         rows: usize,
@@ -478,8 +484,8 @@ impl Values {
         }
     }
 
-    /// Replaces `values` with the next `rows` strings of the column. `row` is the number of the first of these rows,
-    /// for error messages. Returns an error in the cases of [`integers`](Values::integers).
+    /// Replaces the content of `values` with the next `rows` strings of the column. `row` is the number of the first
+    /// of these rows, which error messages name. Returns an error in the cases of [`integers`](Values::integers).
     pub(super) fn texts(
         &mut self,
         rows: usize,
@@ -494,18 +500,18 @@ impl Values {
         }
     }
 
-    /// Creates the error for a row group in which the type of the column differs from the type in the schema.
+    /// Creates the error for a row group in which the column has another type than in the schema.
     fn other_type(&self) -> CountsError {
         CountsError::Damaged(format!("the column \"{}\" changes its type", self.column))
     }
 }
 
-/// Replaces `values` with the next `rows` values that `reader` reads from a column, and `levels` with their definition
-/// levels. `column` is the name of the column and `row` the number of the first row, for error messages.
+/// Replaces the content of `values` with the next `rows` values of a column, and the content of `levels` with their
+/// definition levels. Error messages name the column `column` and its first row, `row`.
 ///
 /// # Errors
 ///
-/// Returns an error if a value is null, if the column has fewer values left, or if the file is damaged.
+/// Returns an error if a value is null, if fewer than `rows` values are left, or if the file is damaged.
 fn read<T: DataType>(
     column: &'static str,
     reader: &mut ColumnReaderImpl<T>,

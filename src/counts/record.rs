@@ -1,16 +1,16 @@
-//! A count in 128 bits, and batches of counts on their way to a tally.
+//! A 128-bit record of the results of a move, and batches of such results that are added to a tally.
 //!
 //! | bits | meaning |
 //! |---|---|
-//! | 64-127 | key of the position |
+//! | 64-127 | the key of the position |
 //! | 48-63 | the move |
 //! | 47 | whether Black is to move |
 //! | 32-46 | wins |
 //! | 16-31 | draws |
 //! | 0-15 | losses |
 //!
-//! Numbers that exceed their bits take several records of the same key and move, which add up, so the number of games
-//! is not limited.
+//! Results that do not fit into these bits are split into several records with the same key and move, which are
+//! added up later. The number of games is therefore not limited.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -26,18 +26,19 @@ use crate::{
 const MAX_WINS: u64 = (1 << 15) - 1;
 const MAX_OTHER: u64 = (1 << 16) - 1;
 
-/// A mask of the bits that hold the position, the move and the side to move.
+/// A bit mask for the position key, the move and the side to move.
 const KIND: u128 = !0 << 47;
 
-/// The number of low bits of a record that hold the numbers of wins, draws and losses.
+/// The number of low bits of a record in which the wins, draws and losses are stored.
 const NUMBERS: u32 = 47;
 
-/// The number of low bits of a position key that do not select its shard. The highest bits select one of 256 shards.
+/// The number of low bits of a position key that do not determine its shard. The highest bits determine in which of
+/// the 256 shards the records of the position are stored.
 const KEY_BITS: u32 = u64::BITS - SHARDS.ilog2();
 const KEY_MASK: u128 = (1 << KEY_BITS) - 1;
 
-/// A 128-bit record of the wins, draws and losses of a move in a position. Records are ordered by position key, then by
-/// move.
+/// A 128-bit record of the wins, draws and losses of one move in one position. Records are ordered by position key,
+/// then by move.
 ///
 /// ```
 /// use polybook::{position::BookMove, counts::{CountRecord, Wdl}};
@@ -51,11 +52,10 @@ const KEY_MASK: u128 = (1 << KEY_BITS) - 1;
 pub struct CountRecord(u128);
 
 impl CountRecord {
-    /// Creates a record of at most 32,767 wins, 65,535 draws and 65,535 losses. `key` identifies the position, and
-    /// `turn` is the side to move.
+    /// Creates a record of the results of one move. `key` identifies the position, and `turn` is the side to move.
     ///
-    /// Larger numbers result in a wrong record; [`CountBatch::push`](super::CountBatch::push) accepts numbers of any
-    /// size.
+    /// The results must not exceed 32,767 wins, 65,535 draws and 65,535 losses; larger numbers make the record
+    /// invalid. Use [`CountBatch::push`](super::CountBatch::push) for results of any size.
     #[inline]
     pub fn new(key: u64, mv: BookMove, turn: Color, stats: Wdl) -> CountRecord {
         debug_assert!(fits(stats));
@@ -67,15 +67,15 @@ impl CountRecord {
         CountRecord(u128::from(key) << 64 | u128::from(low))
     }
 
-    /// Returns the number of records that are needed to store `stats`.
+    /// Returns the number of records that are needed to store the results `stats`.
     pub(super) fn records_for(stats: Wdl) -> u64 {
         let wins = stats.wins.div_ceil(MAX_WINS);
         let others = stats.draws.max(stats.losses).div_ceil(MAX_OTHER);
         wins.max(others).max(1)
     }
 
-    /// Appends records to `records` that together contain the games of one move in a position. `turn` is the side to
-    /// move, from whose view the results `stats` are stored.
+    /// Appends the results of one move to `records`, divided into as many records as necessary. `key` identifies the
+    /// position, `turn` is the side to move, and `stats` contains the results from the view of that side.
     pub(super) fn extend(
         records: &mut Vec<CountRecord>,
         key: u64,
@@ -94,7 +94,7 @@ impl CountRecord {
         (self.0 >> 64) as u64
     }
 
-    /// Returns the move whose results this record counts.
+    /// Returns the move that was played.
     #[inline]
     pub fn book_move(self) -> BookMove {
         BookMove((self.0 >> 48) as u16)
@@ -118,13 +118,13 @@ impl CountRecord {
     }
 }
 
-/// Returns `true` if `stats` can be stored in one record.
+/// Returns `true` if the results `stats` can be stored in one record.
 #[inline]
 pub(super) fn fits(stats: Wdl) -> bool {
     stats.wins <= MAX_WINS && stats.draws <= MAX_OTHER && stats.losses <= MAX_OTHER
 }
 
-/// Splits `stats` into parts that can each be stored in one record, and calls `emit` with each part.
+/// Splits the results `stats` into parts, each of which can be stored in one record. Calls `emit` with each part.
 fn split(mut stats: Wdl, mut emit: impl FnMut(Wdl)) {
     loop {
         let part = Wdl {
@@ -155,17 +155,17 @@ impl Record for CountRecord {
         self.0
     }
 
-    /// Returns the number by which records are distributed among shards: the position key. Keys are hashes, so the
-    /// shards get about equally many records.
+    /// Returns the position key, by which records are distributed among the shards of a store. Keys are hashes, so all
+    /// shards get about the same number of records.
     #[inline]
     fn rank(self) -> u64 {
         self.key()
     }
 
-    /// Returns the packed form of a record that counts exactly one game. Returns `None` for any other record.
+    /// Encodes a record of exactly one game in fewer bytes. Returns `None` for any other record.
     ///
-    /// The packed form contains the position key without its first byte, the result, the side to move, and the move.
-    /// The result is 0 for a loss, 1 for a draw and 2 for a win.
+    /// The bytes contain the position key without its first byte, the result, the side to move, and the move. The
+    /// result is 0 for a loss, 1 for a draw and 2 for a win.
     #[inline]
     fn packed(self) -> Option<[u8; PACKED]> {
         let low = self.0 as u64;
@@ -189,17 +189,18 @@ impl Record for CountRecord {
     }
 }
 
-/// A [`Fold`] that merges records with the same key and move into records with the sum of their results.
+/// A [`Fold`] that merges records of the same move in the same position, and adds up their results.
 #[derive(Clone, Default, Debug)]
 pub struct SumUp {
-    /// The common bits of the current records, and the sum of their numbers. `None` before the first record.
+    /// The key, move and side that the current records share, and the sum of their results. `None` before the first
+    /// record.
     open: Option<(u128, Wdl)>,
 }
 
 impl Fold for SumUp {
     type Record = CountRecord;
 
-    // All sorting and merging of counts calls this function, so it must be inlined.
+    // This function is called for every record that is sorted or merged, so it must be inlined.
     #[inline(always)]
     fn take(&mut self, record: CountRecord, out: &mut impl FnMut(CountRecord)) {
         let kind = record.0 & KIND;
@@ -229,16 +230,16 @@ impl Fold for SumUp {
     }
 }
 
-/// The maximum number of records that one call of [`push`](CountBatch::push) adds. Results that would need more records
-/// are stored as plain numbers instead.
+/// The maximum number of records that one call of [`push`](CountBatch::push) adds to a batch. Results that need
+/// more records are stored outside of records.
 const MOST_RECORDS: u64 = 16;
 
-/// The maximum number of moves with more games than 16 records can count. The largest collections have a few thousand
-/// such moves, which are stored in a map.
+/// The maximum number of moves whose results need more than 16 records. Such results are held in memory, in a map.
+/// The largest collections of games have a few thousand such moves.
 const MOST_LARGE: usize = 1 << 18;
 
-/// A batch of results of moves, which is added to a [`Tally`](super::Tally) at once. Its size depends on the number of
-/// different moves, not on the number of games.
+/// A batch of results of moves, which can be added to a [`Tally`](super::Tally) in one call. Its size depends on
+/// the number of moves that were pushed, not on the numbers of their games.
 #[derive(PartialEq, Eq, Default, Debug)]
 pub struct CountBatch {
     pub(super) records: Vec<CountRecord>,
@@ -246,8 +247,8 @@ pub struct CountBatch {
 }
 
 impl CountBatch {
-    /// Adds the results of one move in a position, from the view of the side to move. `key` identifies the position,
-    /// and `turn` is the side to move.
+    /// Adds the results of one move. `key` identifies the position, `turn` is the side to move, and `stats` contains
+    /// the results from the view of that side.
     #[inline]
     pub fn push(&mut self, key: u64, mv: BookMove, turn: Color, stats: Wdl) {
         // Nearly all counts fit into one record.
@@ -264,21 +265,21 @@ impl CountBatch {
             CountRecord::extend(&mut self.records, key, mv, turn, stats);
             return;
         }
-        // An empty record lists the move among the moves of the position.
+        // A record without games stands in for the results, so that the move is among the records of the position.
         let record = CountRecord::new(key, mv, turn, Wdl::default());
         self.records.push(record);
         self.large.push((record, stats));
     }
 }
 
-/// The results of moves with more games than 16 records can count, by position key and move. One record counts some
-/// 32,000 games.
+/// A map of results that need more than 16 records, by position key and move. One record can count about 32,000
+/// games.
 #[derive(Default, Debug)]
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 
 impl LargeCounts {
-    /// Returns an error if the number of moves exceeds [`MOST_LARGE`], which no real collection of games reaches. All
-    /// these moves stay in memory, so their number must be limited. The error names the path `source`.
+    /// Checks that the map does not contain too many moves, because it is held in memory. No real collection of games
+    /// exceeds the limit, [`MOST_LARGE`]. The error names the path `source`.
     pub(super) fn refuse_many(&self, source: &Path) -> Result<()> {
         if self.0.len() <= MOST_LARGE {
             return Ok(());
@@ -293,8 +294,7 @@ impl LargeCounts {
         self.0.is_empty()
     }
 
-    /// Adds the results of moves in `batch` that were stored as plain numbers, because more than 16 records would be
-    /// needed for their games.
+    /// Adds those results in `batch` that would need more than 16 records.
     pub(super) fn extend(&mut self, batch: &CountBatch) {
         for (record, stats) in &batch.large {
             let kind = (record.key(), record.book_move().0);
@@ -302,8 +302,8 @@ impl LargeCounts {
         }
     }
 
-    /// Returns `true` if a move of a position has results in this map. `position` contains all records of the position,
-    /// of which each names a move.
+    /// Returns `true` if the map contains results of a move in a position. `position` contains all records of the
+    /// position, which together list its moves.
     pub(super) fn has_any(&self, position: &[CountRecord]) -> bool {
         let kind = |record: &CountRecord| (record.key(), record.book_move().0);
         !self.is_empty()
@@ -312,8 +312,7 @@ impl LargeCounts {
                 .any(|record| self.0.contains_key(&kind(record)))
     }
 
-    /// Adds the stored results of moves in the position with the key `key` to the elements of `moves` with the same
-    /// moves.
+    /// Adds the results in this map to `moves`, the moves of the position with the key `key`.
     pub(super) fn add_to(&self, key: u64, moves: &mut [MoveCount]) {
         if self.is_empty() {
             return;

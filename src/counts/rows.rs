@@ -1,4 +1,4 @@
-//! Decodes the rows of a part of a directory of counts from its columns, and checks every value.
+//! Decodes the rows of a Parquet file of counts from its columns, and checks every value.
 
 use std::ops::Range;
 
@@ -22,22 +22,23 @@ use crate::{
 /// The number of rows that are decoded in one batch.
 const BATCH: usize = 1 << 11;
 
-/// An upper bound on sums of games. It is less than 2^63, so the sum after adding one more row still fits into 64 bits.
+/// The maximum of a sum of games. It is less than 2^63, so that adding the games of one more row cannot overflow 64
+/// bits.
 pub(super) const MOST_GAMES: u64 = i64::MAX as u64;
 
-/// The maximum number of wins, of draws, and of losses in one row of counts. Three such numbers and a sum of up to
-/// [`MOST_GAMES`] fit into 64 bits.
+/// The maximum number of wins, of draws and of losses in one row of counts. It is small enough that adding all
+/// three to a sum of up to [`MOST_GAMES`] cannot overflow 64 bits.
 pub(super) const MOST_OF_RESULT: u64 = MOST_GAMES / 4;
 
-/// A number that exceeds the wins, draws and losses of nearly all rows. Rows with smaller numbers skip the exact
+/// A limit that the wins, draws and losses of nearly all rows are below. Rows with such small numbers need no exact
 /// checks.
 const SMALL: u64 = 1 << 15;
 
-/// The least integer that is greater than every encoded move, including promotions.
+/// An exclusive upper bound on the encoded moves, including promotions.
 const MOVES_END: u64 = 6 << 12;
 
-/// The columns that every file of counts has, and the optional column of identities, which distinguish positions with
-/// equal keys.
+/// The columns of a Parquet file of counts. Every file has all of them except the column of identities, which
+/// distinguish positions with equal keys.
 #[derive(Copy, Clone)]
 pub(super) struct PartColumns {
     pub key: Column,
@@ -48,11 +49,11 @@ pub(super) struct PartColumns {
     pub identity: Option<Column>,
 }
 
-/// Returns the properties (speed, rating group, month) for which a file of counts has columns.
+/// Returns the properties of games (speed, rating group and month) for which a file of counts has columns.
 ///
 /// # Errors
 ///
-/// Returns an error if the column of a property has the wrong type or exists twice.
+/// Returns an error if such a column has the wrong type or exists twice.
 pub(super) fn classes_of(schema: &SchemaDescriptor) -> Result<Grouping, CountsError> {
     let has = |name| Ok::<_, CountsError>(Column::find(schema, name, Holds::Integers)?.is_some());
     Ok(Grouping {
@@ -63,7 +64,7 @@ pub(super) fn classes_of(schema: &SchemaDescriptor) -> Result<Grouping, CountsEr
 }
 
 impl PartColumns {
-    /// Finds the columns that contain the results of moves in the schema of a Parquet file.
+    /// Finds the columns for the results of moves in the schema of a Parquet file.
     ///
     /// # Errors
     ///
@@ -80,7 +81,7 @@ impl PartColumns {
     }
 }
 
-/// A reader of a Parquet row group of counts. It reads all columns side by side, in batches of rows.
+/// A reader of one Parquet row group of counts. It reads all columns in parallel, in batches of rows.
 pub(super) struct GroupReader {
     key: Values,
     mv: Values,
@@ -88,17 +89,17 @@ pub(super) struct GroupReader {
     games: [Values; 3],
     identity: Option<Values>,
     classes: Option<ClassReader>,
-    /// Whether rows without a move, for games that end in a position, are valid.
+    /// Whether rows without a move are valid. Such rows count games that end in a position.
     has_ends: bool,
-    /// The number of the next row, counted from the beginning of the part.
+    /// The number of the next row, counted from the beginning of the file.
     row: u64,
-    /// The number of rows of the group that were not read yet.
+    /// The number of rows in the row group that have not been read yet.
     pub left: usize,
 }
 
-/// The open columns of classes (speed, rating group, month) and of ratings in a row group.
+/// The columns of a row group that contain classes (speed, rating group and month) and ratings.
 struct ClassReader {
-    /// The columns of speeds, rating groups and months; `None` for those that were not requested.
+    /// The columns of speeds, rating groups and months. A column is `None` if it was not requested.
     narrow: [Option<Values>; 3],
     book_only: Values,
     /// The columns of the sum and the number of ratings.
@@ -106,8 +107,8 @@ struct ClassReader {
 }
 
 impl ClassReader {
-    /// Opens columns of the row group with the index `group`: the columns of the properties in `by`, and those of
-    /// ratings.
+    /// Opens the columns of classes and ratings in the row group with the index `group`. `by` contains the properties
+    /// of games (speed, rating group and month) whose columns are opened.
     ///
     /// # Errors
     ///
@@ -128,11 +129,11 @@ impl ClassReader {
     }
 }
 
-/// A batch of rows of counts, stored by column. Columns that were read have the same length; columns that were not read
-/// are empty.
+/// A batch of rows of counts, stored by column. All columns that were read have the same length, and all others are
+/// empty.
 #[derive(Default)]
 pub(super) struct ColumnBatch {
-    /// The number of the first row, counted from the beginning of the part.
+    /// The number of the first row, counted from the beginning of the file.
     pub first: u64,
     pub keys: Vec<i64>,
     pub moves: Vec<i64>,
@@ -145,13 +146,13 @@ pub(super) struct ColumnBatch {
     book_only: Vec<bool>,
     /// The sums and the numbers of ratings.
     ratings: [Vec<i64>; 2],
-    /// Whether rows without a move are valid.
+    /// Whether rows without a move are valid. Such rows count games that end in a position.
     has_ends: bool,
 }
 
 impl GroupReader {
-    /// Opens the row group with index `group`, whose first row has the number `row` in the file. `by` says by which
-    /// properties of games (speed, rating and month) the file counts, and so which columns it must have.
+    /// Opens the row group with the index `group`. `row` is the number of its first row in the file. `by` contains
+    /// the properties of games (speed, rating group and month) whose columns are read.
     ///
     /// # Errors
     ///
@@ -174,7 +175,7 @@ impl GroupReader {
             classes: (!by.is_none())
                 .then(|| ClassReader::open(file, group, by))
                 .transpose()?,
-            // Counts that are not by class may have a `book_only` column of another program, with any type.
+            // Counts that are not by class may have a column `book_only` that another program added, with any type.
             has_ends: Column::find(file.schema(), BOOK_ONLY, Holds::Booleans)
                 .is_ok_and(|column| column.is_some()),
             row,
@@ -182,8 +183,8 @@ impl GroupReader {
         })
     }
 
-    /// Replaces the content of `out` with the next batch of rows. Returns `false`, and leaves `out` unchanged, if all
-    /// rows of the group were read.
+    /// Replaces the content of `out` with the next batch of rows. Returns `false` if there are no more rows in the
+    /// row group; `out` is then unchanged.
     ///
     /// # Errors
     ///
@@ -224,13 +225,12 @@ impl GroupReader {
 }
 
 impl ColumnBatch {
-    /// Appends the rows with the indices in `range` to `batch`, without identities and classes (speed, rating group and
-    /// month). Rows without a move, for games that end in a position, are skipped. Returns the number of games in the
-    /// appended rows.
+    /// Appends the results in the rows with the indices in `range` to `batch`. Skips rows without a move, which count
+    /// games that end in a position. Returns the number of games in the appended rows.
     ///
     /// # Errors
     ///
-    /// Returns an error if a value is invalid or the games exceed [`MOST_GAMES`].
+    /// Returns an error if a value is invalid, or if the number of games exceeds [`MOST_GAMES`].
     pub(super) fn push_to(
         &self,
         range: Range<usize>,
@@ -244,7 +244,7 @@ impl ColumnBatch {
         let mut sum = 0;
         for (at, (((key, mv), black), ((wins, draws), losses))) in range.zip(rows) {
             let is_move = (*mv as u64) < MOVES_END && (mv >> 6 ^ mv) & 0x3f != 0;
-            // A negative integer becomes a large unsigned one, so it fails the comparison.
+            // A negative number becomes a large unsigned number, so the comparison rejects it.
             let is_usual = *key != 0 && is_move && ((wins | draws | losses) as u64) < SMALL;
             if !is_usual && self.row(at)?.mv == BookMove::NONE {
                 continue;
@@ -264,11 +264,11 @@ impl ColumnBatch {
         Ok(sum)
     }
 
-    /// Decodes the row with index `at` in the batch, without its class (speed, rating group and month).
+    /// Decodes the row with the index `at` in the batch, without its class (speed, rating group and month).
     ///
     /// # Errors
     ///
-    /// Returns an error if one of its values is invalid.
+    /// Returns an error if a value of the row is invalid.
     #[inline]
     pub(super) fn row(&self, at: usize) -> Result<Row, CountsError> {
         let key = self.keys[at].cast_unsigned();
@@ -285,8 +285,8 @@ impl ColumnBatch {
         })
     }
 
-    /// Decodes the row with index `at` in the batch, with its class (speed, rating group and month) and ratings.
-    /// Properties whose columns were not read are 0.
+    /// Decodes the row with the index `at` in the batch, including its class (speed, rating group and month) and its
+    /// ratings. Values whose columns were not read are 0.
     ///
     /// # Errors
     ///
@@ -301,7 +301,7 @@ impl ColumnBatch {
         })
     }
 
-    /// Decodes the class (speed, rating group, month) of the row with index `at` in the batch.
+    /// Decodes the class (speed, rating group and month) of the row with the index `at` in the batch.
     #[inline]
     fn class(&self, at: usize) -> Result<CountClass, CountsError> {
         let [speeds, groups, months] = self
@@ -333,11 +333,13 @@ impl ColumnBatch {
         })
     }
 
-    /// Decodes the ratings of the row with index `at` in the batch, which counts `games` games.
+    /// Decodes the ratings of the row with the index `at` in the batch. `games` is the number of games that the row
+    /// counts.
     ///
     /// # Errors
     ///
-    /// Returns an error if there are more ratings than games, or if their mean is not between 1 and [`HIGHEST_RATING`].
+    /// Returns an error if there are more ratings than games, or if the mean rating is not from 1 to
+    /// [`HIGHEST_RATING`].
     #[inline]
     fn ratings(&self, at: usize, games: u64) -> Result<Ratings, CountsError> {
         let [sum, rated] = self
@@ -356,7 +358,7 @@ impl ColumnBatch {
         }
     }
 
-    /// Creates the error for `value`, an invalid value of the column `column`. `at` is the index of the row in the
+    /// Creates the error for an invalid value, `value`, in the column `column`. `at` is the index of the row in the
     /// batch.
     #[cold]
     fn cannot_be(&self, at: usize, column: &'static str, value: i64) -> CountsError {
@@ -367,7 +369,7 @@ impl ColumnBatch {
         }
     }
 
-    /// Decodes the move of the row with index `at` in the batch.
+    /// Decodes the move of the row with the index `at` in the batch.
     #[inline]
     fn mv(&self, at: usize) -> Result<BookMove, CountsError> {
         let mv = u16::try_from(self.moves[at]).ok().map(BookMove);
@@ -376,7 +378,7 @@ impl ColumnBatch {
             .ok_or_else(|| self.cannot_be(at, MOVE, self.moves[at]))
     }
 
-    /// Decodes the wins, draws and losses of the row with index `at` in the batch.
+    /// Decodes the wins, draws and losses of the row with the index `at` in the batch.
     #[inline]
     fn stats(&self, at: usize) -> Result<Wdl, CountsError> {
         let [wins, draws, losses] = &self.games;

@@ -1,6 +1,6 @@
-//! The files of counts besides the parts: the sidecar `counts.json`, which says where counts come from and lists the
-//! parts, and `starts.parquet`, which contains the positions in which games started. The sidecar decides whether a
-//! directory may be replaced.
+//! The file `counts.json`, which describes the origin of counts and lists their Parquet files, and the file
+//! `starts.parquet`, which contains the positions in which games started. `counts.json` is also needed to decide
+//! whether a directory may be replaced.
 
 use std::{
     collections::BTreeMap,
@@ -28,25 +28,25 @@ use crate::{
     storage::parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
 };
 
-/// The maximum size of `counts.json` in bytes; enough for the names of many thousand inputs.
+/// The maximum size of `counts.json` in bytes. It is enough for the names of many thousands of inputs.
 const LONGEST: u64 = if cfg!(test) { 1 << 12 } else { 4 << 20 };
 
-/// A description of the origin of counts: the inputs, the options, and the report of the run that made the counts. The
-/// file `counts.json` contains this description.
+/// A description of the origin of counts: the inputs, the options, and the report of the run in which the games
+/// were counted. It is stored in the file `counts.json`.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CountsOrigin {
-    /// The file names of the inputs, in their order, without directories.
+    /// The file names of the inputs, in the order of the inputs, without directories.
     pub inputs: Vec<String>,
-    /// The numbers of games that were read, counted and left out; `None` if an input is counts that do not say so.
+    /// The numbers of games that were read, counted and left out. `None` if an input is a directory of counts without
+    /// these numbers.
     pub games: Option<GameCounts>,
-    /// The options that decided what was counted, as on the command line. Options with their default values are left
-    /// out.
+    /// The command-line options that determine what was counted. Options with their default values are left out.
     pub options: String,
-    /// The variant, as the option `--variant` names it.
+    /// The variant, by its name on the command line.
     pub variant: String,
     /// The number of counted half-moves: the sum of all wins, draws and losses.
     pub plies: u64,
-    /// The properties (speed, rating, month) by which the counts are grouped.
+    /// The properties of games (speed, rating group and month) by which the counts are grouped.
     #[serde(default, skip_serializing_if = "is_none")]
     pub by: Grouping,
     /// The positions, rows and half-moves that were pruned, or `None` if pruning was not requested.
@@ -70,7 +70,8 @@ pub struct CountsOrigin {
     /// The number of counted games whose `Result` tag, or whose text after the moves, does not spell a result.
     #[serde(default)]
     pub unreadable_results: u64,
-    /// The number of counted games that neither side won and that are not drawn. The rows count them as draws.
+    /// The number of counted games without a winner that were not drawn, such as unfinished games. They are counted
+    /// as draws.
     #[serde(default)]
     pub unfinished: u64,
     /// The number of games that passed a filter on dates although their year is unknown.
@@ -79,7 +80,7 @@ pub struct CountsOrigin {
     /// The number of games that passed a filter on ratings although a rating is unknown.
     #[serde(default)]
     pub unrated: u64,
-    /// The number of games that each filter rejected, by the name of the filter.
+    /// The number of games that each filter rejected, by the name of the filter's condition.
     #[serde(default)]
     pub filtered_by: BTreeMap<String, u64>,
     /// The number of counted games of each variant, unless only standard chess was requested.
@@ -90,7 +91,8 @@ pub struct CountsOrigin {
     pub rejected: Vec<Rejection>,
 }
 
-/// Returns `true` if counts are not grouped by any property. Serde calls this for `skip_serializing_if`.
+/// Returns `true` if counts are not grouped by any property of games. Serde calls this function for
+/// `skip_serializing_if`.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_none(by: &Grouping) -> bool {
     by.is_none()
@@ -105,16 +107,17 @@ pub(super) struct ListedFile {
     pub rows: u64,
     /// The size in bytes.
     pub bytes: u64,
-    /// The sum of wins, draws and losses; for starts, the number of games.
+    /// The sum of wins, draws and losses, or the number of games in a file of starting positions.
     pub plies: u64,
-    /// The CRC-32 of the file, as used in gzip and PNG; `None` if the sidecar's writer did not calculate it.
+    /// The CRC-32 of the file, as in gzip and PNG. `None` if the program that wrote `counts.json` did not calculate
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crc32: Option<u32>,
 }
 
 impl ListedFile {
-    /// Creates the entry for the file named `file` in `directory`. The file must be complete; its size and checksum are
-    /// read from it.
+    /// Creates the entry for the file named `file` in `directory`, which must be complete. Reads the size and the
+    /// checksum from the file; `rows` and `plies` are its numbers of rows and half-moves.
     ///
     /// # Errors
     ///
@@ -136,7 +139,7 @@ impl ListedFile {
     }
 }
 
-/// Calculates the CRC-32 of the bytes from the current offset of a file to its end.
+/// Calculates the CRC-32 checksum of the bytes from the current offset of a file to its end.
 ///
 /// # Errors
 ///
@@ -154,7 +157,7 @@ pub(super) fn crc32_of(file: &mut File) -> io::Result<u32> {
     }
 }
 
-/// The content of `counts.json`, which describes a directory of counts and lists its files.
+/// The content of `counts.json`, which describes a directory of counts and lists the files in it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct Sidecar {
     pub format: String,
@@ -166,8 +169,8 @@ pub(super) struct Sidecar {
     pub starts: Option<ListedFile>,
 }
 
-/// The lists of files in `counts.json`. They are deserialized separately, because serde would buffer unknown fields of
-/// a flattened structure in memory.
+/// The fields of `counts.json` that list files. They are deserialized separately, because with `flatten` serde
+/// would buffer all unknown fields in memory.
 #[derive(Deserialize)]
 struct Files {
     parts: Vec<ListedFile>,
@@ -175,7 +178,7 @@ struct Files {
     starts: Option<ListedFile>,
 }
 
-/// The fields that `counts.json` has in every version.
+/// The fields of `counts.json` that exist in every version of the format.
 #[derive(Deserialize)]
 struct Versioned {
     format: String,
@@ -183,9 +186,9 @@ struct Versioned {
 }
 
 impl Sidecar {
-    /// Creates the content of `counts.json` in the current version of the layout. `about` describes the games that were
-    /// counted. `parts` lists the Parquet files. `starts` is the file with the starting positions, or `None` if all
-    /// games began in the usual starting position.
+    /// Creates the content of `counts.json` in the current version of the format. `about` describes the games that
+    /// were counted, and `parts` lists the Parquet files. `starts` is the entry of the file with the starting
+    /// positions, or `None` if there is no such file.
     pub(super) fn new(
         about: CountsOrigin,
         parts: Vec<ListedFile>,
@@ -200,18 +203,19 @@ impl Sidecar {
         }
     }
 
-    /// Returns `true` if `counts.json` lists a file with this name.
+    /// Returns `true` if `counts.json` lists a file with the name `name`.
     pub(super) fn lists(&self, name: &OsStr) -> bool {
         let mut listed = self.parts.iter().chain(&self.starts);
         listed.any(|listed| *name == *listed.file)
     }
 
-    /// Writes `counts.json` into `directory`, a temporary directory that will be renamed to `target`. Errors name
-    /// `target`.
+    /// Writes `counts.json` to `directory`, a temporary directory that will be renamed to `target`. Errors name the
+    /// path `target`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text would exceed [`LONGEST`] bytes, or if the file exists already or cannot be written.
+    /// Returns an error if the text would be longer than [`LONGEST`] bytes, if the file exists already, or if it
+    /// cannot be written.
     pub(super) fn write(&self, directory: &Path, target: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).map_err(io::Error::from);
         let mut text = text.at(target, "write")?;
@@ -227,11 +231,12 @@ impl Sidecar {
             .at(target, "write")
     }
 
-    /// Reads `counts.json` in `directory`. Returns `None` if the file does not exist.
+    /// Reads the file `counts.json` in `directory`. Returns `None` if the file does not exist.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, is malformed, contradicts itself, or has another version.
+    /// Returns an error if the file cannot be read, is malformed, contradicts itself, or has another version of the
+    /// format.
     pub(super) fn read(directory: &Path) -> Result<Option<Sidecar>> {
         let path = directory.join(SIDECAR);
         if fs::symlink_metadata(&path).is_err_and(|err| is_absent(&err)) {
@@ -268,8 +273,8 @@ impl Sidecar {
         Ok(sidecar)
     }
 
-    /// Checks the content of `counts.json`: the numbers of rows and games must be consistent, and so small that sums
-    /// over many directories cannot overflow. Each file name must be a name within the directory.
+    /// Checks the content of `counts.json`. Each file name must be a name without directories. The numbers of rows
+    /// and games must be consistent, and small enough that sums over many directories cannot overflow.
     fn check(&self) -> Result<(), CountsError> {
         for listed in self.parts.iter().chain(&self.starts) {
             let is_name = Path::new(&listed.file)
@@ -317,7 +322,7 @@ impl Sidecar {
             .values()
             .chain(self.about.variants.values());
         let most = numbers.iter().chain(by_name).max().copied();
-        // The limit is lower here, so that the numbers of many directories can be added up.
+        // This limit is lower than `MOST_GAMES`, so that the numbers of many directories can be added up.
         if most.unwrap_or_default() > 1 << 50 {
             return Err(CountsError::Overflow);
         }
@@ -333,14 +338,15 @@ impl Sidecar {
     }
 }
 
-/// Checks that new counts may replace what exists at `path`. An empty directory may always be replaced. Counts of
-/// polybook may be replaced only if `force` is `true`. Returns the names of the old files to remove.
+/// Checks that new counts may replace the file or directory at `path`, and returns the names of the old files to
+/// remove. An empty directory may always be replaced. A directory of counts may be replaced only if `force` is
+/// `true`.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Exists`] for counts if `force` is not set, and [`Error::foreign`] for anything else, such as a
-/// directory that contains a file which `counts.json` does not list. Also returns an error if the operating system
-/// cannot read the directory.
+/// Returns [`Error::Exists`] for a directory of counts if `force` is `false`. Returns [`Error::foreign`] for
+/// anything else, such as a directory with a file that `counts.json` does not list. Also returns an error if the
+/// directory cannot be read.
 pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if is_empty_directory(path)? {
         return Ok(Vec::new());
@@ -366,21 +372,22 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
     }
 }
 
-/// Returns `true` if the file `name` in `directory` has a name that polybook gives to files of counts. An interrupted
-/// run may have left such a file.
+/// Returns `true` if polybook may have written the file `name` in `directory`: if the name is one that polybook
+/// gives to files of counts, or if `counts.json` lists it. An interrupted run can leave such a file.
 pub(super) fn is_own_file(directory: &Path, name: &OsStr) -> bool {
     let is_listed = || matches!(Sidecar::read(directory), Ok(Some(sidecar)) if sidecar.lists(name));
     name == SIDECAR || name == STARTS || is_part_name(name) || is_listed()
 }
 
-/// The maximum length of an EPD in bytes. The EPDs of the largest variants have about 100 bytes.
+/// The maximum length of an EPD in bytes. Even in variants with large boards or many pieces, an EPD has about 100
+/// bytes.
 const LONGEST_EPD: usize = 1000;
 
-/// The number of rows of starting positions that are read at once. It is small because one compressed string may be as
-/// long as a Parquet page.
+/// The number of rows of starting positions that are read at a time. It is small because a single string may be as
+/// large as a Parquet page.
 const BATCH: usize = 8;
 
-/// A position in which games started, and the number of these games.
+/// A position in which games started, with the number of these games.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Start {
     /// The position as an EPD.
@@ -389,9 +396,9 @@ pub struct Start {
     pub games: u64,
 }
 
-/// Writes the positions in which games started to a file in `directory`, a temporary directory that will be renamed to
-/// `target`. Returns the entry of the file for `counts.json`. If there are no positions, writes no file and returns
-/// `None`.
+/// Writes the positions in which games started to `starts.parquet` in `directory`, a temporary directory that will
+/// be renamed to `target`. Returns the entry of the file for `counts.json`, or `None` if there are no positions and
+/// no file was written.
 ///
 /// # Errors
 ///
@@ -427,13 +434,13 @@ pub(super) fn write_starts(
     listed.at(target, "read").map(Some)
 }
 
-/// Calls `f` with the positions in which games started, a few at a time. Returns the number of positions in `file`, and
-/// the total number of games that started in them.
+/// Calls `f` with the positions in which games started, a few at a time. Returns the number of rows in `file`, and
+/// the total number of games that started in the positions.
 ///
 /// # Errors
 ///
-/// The outer result is an error if the file is damaged or contains an invalid value. The inner result is the error of
-/// `f`.
+/// The outer result is an error if the file is damaged or contains an invalid value. The inner result is the error
+/// of `f`.
 pub(super) fn read_starts(
     file: &ParquetFile,
     f: &mut dyn FnMut(Vec<Start>) -> Result<()>,
@@ -469,8 +476,8 @@ pub(super) fn read_starts(
     Ok(Ok((row, sum)))
 }
 
-/// Creates a [`Start`], a starting position with the number of its games, from the values of a row. `row` is the number
-/// of the row, for error messages.
+/// Creates a [`Start`] from the values of one row: the EPD of a position and the number of games that started in
+/// it. `row` is the number of the row, which error messages name.
 ///
 /// # Errors
 ///

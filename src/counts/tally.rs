@@ -1,4 +1,4 @@
-//! Collects wins, draws and losses of every position and move. Adds up counts of sources that are sorted already
+//! Collects the wins, draws and losses of every move in every position. Counts that are sorted already can be added
 //! without sorting them again.
 
 use std::{
@@ -25,8 +25,8 @@ use crate::{
     task,
 };
 
-/// A tally: a store that collects the wins, draws and losses of moves from any number of threads, and adds up the
-/// results of equal moves in equal positions.
+/// A store that adds up the wins, draws and losses of each move in each position. Any number of threads can add
+/// results.
 #[derive(Debug)]
 pub struct Tally {
     shards: Shards<CountRecord>,
@@ -34,8 +34,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Creates an empty store that adds up the results of moves. It spills them to temporary files when it exceeds the
-    /// budget `memory`.
+    /// Creates an empty tally. It spills to temporary files when it exceeds the budget `memory`.
     pub fn new(memory: Memory) -> Tally {
         Tally {
             shards: Shards::new(memory),
@@ -43,8 +42,8 @@ impl Tally {
         }
     }
 
-    /// Adds records of counts. This is the fastest way to count. A record can count only some 32,000 games;
-    /// [`add_batch`](Tally::add_batch) accepts any number of games.
+    /// Adds records of the results of moves. This is the fastest way to count. One record can count only about 32,000
+    /// games; use [`add_batch`](Tally::add_batch) for results of any size.
     ///
     /// # Errors
     ///
@@ -53,7 +52,7 @@ impl Tally {
         self.shards.append(records)
     }
 
-    /// Adds a batch of results of moves. One move may have any number of games.
+    /// Adds a batch of results of moves. The number of games of a move is not limited.
     ///
     /// # Errors
     ///
@@ -65,8 +64,8 @@ impl Tally {
         self.add_records(&batch.records)
     }
 
-    /// Adds the results of one move in a position, from the view of the side to move. `key` identifies the position,
-    /// and `turn` is the side to move.
+    /// Adds the results of one move. `key` identifies the position, `turn` is the side to move, and `stats` contains
+    /// the results from the view of that side.
     ///
     /// # Errors
     ///
@@ -77,13 +76,12 @@ impl Tally {
         self.add_batch(&batch)
     }
 
-    /// Checks that the number of moves with very large results is plausible. These results do not fit into records and
-    /// therefore stay in memory.
+    /// Checks that not too many moves have results that are too large for records. Such results are held in memory.
     ///
     /// # Errors
     ///
-    /// Returns an [`Error::File`](crate::Error::File) that names `source` if there are more such moves than any
-    /// collection has.
+    /// Returns an [`Error::File`](crate::Error::File) that names the path `source` if there are more such moves than
+    /// in any real collection of games.
     pub(crate) fn refuse_many_large(&self, source: &Path) -> Result<()> {
         task::lock(&self.large).refuse_many(source)
     }
@@ -93,8 +91,8 @@ impl Tally {
         self.shards.spilled_bytes()
     }
 
-    /// Ends counting: sorts the results, and adds up those of equal moves in equal positions. Uses all threads of the
-    /// current rayon pool.
+    /// Ends counting: sorts the results, and adds up the results of each move in each position. Uses all threads of
+    /// the current rayon pool.
     ///
     /// # Errors
     ///
@@ -108,28 +106,29 @@ impl Tally {
     }
 }
 
-/// A position and the moves that were played in it.
+/// A position, with the moves that were played in it and their results.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PositionCount {
     /// The key of the position.
     pub key: u64,
     /// The side to move.
     pub turn: Color,
-    /// The moves, in ascending order.
+    /// The moves and their results, in ascending order of the moves.
     pub moves: Vec<MoveCount>,
 }
 
-/// The complete counts of a [`Tally`], sorted by position key and move.
+/// The final counts of a [`Tally`]: the results of each move in each position, sorted by position key and move.
 #[derive(Debug)]
 pub struct Counts {
     pub(super) records: Sealed<CountRecord>,
     pub(super) large: LargeCounts,
-    /// The numbers of positions and moves that were dropped because no move of the position was played often enough.
+    /// The numbers of positions and moves that were dropped because none of the position's moves was played often
+    /// enough.
     pub(super) rare: Dropped,
 }
 
 impl Counts {
-    /// Returns an iterator over all positions with their moves, sorted by position key.
+    /// Returns an iterator over all positions and the moves that were played in them, sorted by position key.
     ///
     /// # Errors
     ///
@@ -160,8 +159,8 @@ impl Counts {
         })
     }
 
-    /// Returns the number of positions, and the number of pairs of a position and a move. Both numbers include rare
-    /// positions that [`seal_with`](Tally::seal_with) dropped. Uses all threads of the current rayon pool.
+    /// Returns the number of positions, and the number of pairs of a position and a move. Both numbers include the
+    /// rare positions that [`seal_with`](Tally::seal_with) dropped. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -183,16 +182,17 @@ impl Counts {
             .map(|kept| (kept.0 + rare.0, kept.1 + rare.1))
     }
 
-    /// Returns the number of shards. Shards are consecutive ranges of position keys; together they contain all
+    /// Returns the number of shards. Each shard is a range of position keys, and together the shards contain all
     /// positions.
     pub(crate) fn shard_count(&self) -> usize {
         SHARDS
     }
 
-    /// Calls `f` with each position of a shard (a range of position keys), in ascending order of keys. `f` receives the
-    /// key, the side to move, and the moves in ascending order.
+    /// Calls `f` with each position in a shard, in ascending order of position keys. `f` receives the key, the side
+    /// to move, and the moves with their results, in ascending order of the moves. A shard is a range of position
+    /// keys, and `shard` is its index.
     ///
-    /// Memory is bounded by the number of moves of a position, however many records they take.
+    /// The needed memory depends on the number of moves in one position, but not on the number of their records.
     ///
     /// # Errors
     ///
@@ -202,11 +202,12 @@ impl Counts {
         shard: usize,
         mut f: impl FnMut(u64, Color, &[MoveCount]),
     ) -> Result<()> {
-        // The moves of the current position, without the last one, to which further records may be added.
+        // The moves of the current position, without the last one, to which the results of further records may be
+        // added.
         let mut moves: Vec<MoveCount> = Vec::new();
         let mut open: Option<(CountRecord, MoveCount)> = None;
         let mut end = |of: CountRecord, last: MoveCount, moves: &mut Vec<MoveCount>| {
-            // Most positions have one move, which needs no copy.
+            // Most positions have a single move, which needs no copy.
             if moves.is_empty() && self.large.is_empty() {
                 return f(of.key(), of.turn(), &[last]);
             }
@@ -238,18 +239,18 @@ impl Counts {
         Ok(())
     }
 
-    /// Returns the number of positions that were dropped because each of their moves was rare, and the number of moves
+    /// Returns the number of positions that were dropped because all of their moves are rare, and the number of moves
     /// in these positions.
     pub(crate) fn rare(&self) -> Dropped {
         self.rare
     }
 
-    /// Returns `true` if the results of moves exceeded the memory budget, so that some of them are in temporary files.
+    /// Returns `true` if the counts exceeded the memory budget, so that some of them are in temporary files.
     pub fn is_spilled(&self) -> bool {
         self.records.is_spilled()
     }
 
-    /// Returns the approximate number of bytes that the results of all moves take in memory.
+    /// Returns the approximate number of bytes of memory that the counts take.
     pub(crate) fn bytes_in_memory(&self) -> u64 {
         self.records.bytes_in_memory()
     }
@@ -258,8 +259,8 @@ impl Counts {
         &self.records
     }
 
-    /// Replaces `moves` with the moves of a position. `records` contains all records of the position, in ascending
-    /// order.
+    /// Replaces the content of `moves` with the moves of a position and their results. `records` contains all records
+    /// of the position, in ascending order.
     pub(super) fn move_counts(&self, records: &[CountRecord], moves: &mut Vec<MoveCount>) {
         moves.clear();
         for record in records {
@@ -271,8 +272,8 @@ impl Counts {
     }
 }
 
-/// Adds the results in `record` to `moves`, the moves of one position. The records of a position must arrive in
-/// ascending order, so that records of equal moves are neighbors.
+/// Adds the results in `record` to `moves`, which contains the moves of one position. The function must be called
+/// with the records of the position in ascending order, so that the records of one move follow each other.
 #[inline]
 fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
     let (mv, stats) = (record.book_move(), record.stats());
@@ -282,19 +283,19 @@ fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
     }
 }
 
-/// The number of records (results of one move) that are passed to a merge at a time.
+/// The number of records that are passed to a merge at a time. A record contains the results of one move.
 const AT_ONCE: usize = 1 << 11;
 
-/// A function that reads the next counts of some shards (ranges of position keys), sorted by key and move, into an
-/// empty batch.
+/// A function that reads the next batch of counts, sorted by position key and move, into an empty batch. The counts
+/// belong to a range of shards, which are ranges of position keys.
 ///
-/// The function returns the path of the file that was read, or `None` at the end. The batch may be empty before the
-/// end, because rows without moves are skipped.
+/// The function returns the path of the file that it read, or `None` at the end of the counts. A batch may be empty
+/// before the end, because rows without moves are skipped.
 pub(crate) type OrderedCounts<'a> =
     Box<dyn FnMut(&mut CountBatch) -> Result<Option<&'a Path>> + 'a>;
 
-/// Converts `counts` to a source of records for a merge. Results that are too large for records are added to `large`
-/// instead, and `has_large` is set.
+/// Converts `counts` to a source of records for a merge. Results that are too large for records are added to
+/// `large`, and `has_large` is then set to `true`.
 fn records<'a: 'b, 'b>(
     mut counts: OrderedCounts<'a>,
     large: &'b Mutex<LargeCounts>,
@@ -302,16 +303,16 @@ fn records<'a: 'b, 'b>(
 ) -> Refill<'b, CountRecord> {
     let mut batch = CountBatch::default();
     Box::new(move |out| {
-        // Rows without a move give no records, so reading goes on until there are some.
+        // A batch is empty if none of its rows has a move. Therefore batches are read until one contains records.
         while out.is_empty() {
-            // Swapping lets the rows be decoded straight into `out`, without a copy.
+            // The vectors are swapped so that the rows are decoded directly into `out`, without a copy.
             mem::swap(out, &mut batch.records);
             let read = counts(&mut batch);
             mem::swap(out, &mut batch.records);
             let Some(path) = read? else {
                 break;
             };
-            // A count that takes several records does not have them in order.
+            // The records are not in order if the results of a move take several records.
             out.sort();
             if !batch.large.is_empty() {
                 has_large.store(true, Ordering::Relaxed);
@@ -325,11 +326,11 @@ fn records<'a: 'b, 'b>(
     })
 }
 
-/// Returns `true` if a move of a position was played at least `fewest` times. `position` contains the sorted records of
-/// the position.
+/// Returns `true` if a move of a position may have been played at least `fewest` times. `position` contains the
+/// sorted records of the position.
 ///
-/// A move is assumed to be frequent if it has several records, or if its record has no games. A record without games
-/// marks a move whose results are stored as large numbers.
+/// A move with several records is assumed to be frequent. So is a move whose record has no games, because such a
+/// record represents results that are too large for records.
 fn is_frequent(position: &[CountRecord], fewest: u64) -> bool {
     let is_frequent = |record: &CountRecord| {
         let games = record.stats().games();
@@ -340,14 +341,16 @@ fn is_frequent(position: &[CountRecord], fewest: u64) -> bool {
 }
 
 impl Tally {
-    /// Ends counting, and adds counts of sources that are sorted already. Uses all threads of the current rayon pool.
+    /// Ends counting, and adds counts from sources that are sorted already. Uses all threads of the current rayon
+    /// pool.
     ///
     /// - `memory`: the memory budget of the returned counts
     /// - `ranges`: the number of ranges of equal size into which the shards are divided
-    /// - `fewest`: positions are dropped if none of their moves was played so often; [`Counts::rare`] returns the number of
-    ///   dropped positions
+    /// - `fewest`: a position is dropped if none of its moves was played at least so many times; [`Counts::rare`]
+    ///   returns the number of dropped positions
     /// - `open`: returns the sorted sources for a range of shards
-    /// - `watch`: called from time to time with the number of bytes in temporary files; its errors end the function
+    /// - `watch`: called from time to time with the number of bytes in temporary files; an error of `watch` ends the
+    ///   function
     ///
     /// # Errors
     ///
@@ -380,8 +383,8 @@ impl Tally {
             let others = others.map(|counts| records(counts, &large, &has_large));
             others.chain([own]).collect()
         };
-        // An empty record that represents a large number may have been added to others, so the numbers are looked up
-        // too.
+        // An empty record that represents large results may have been merged with other records of the same move.
+        // Therefore the large results are searched too.
         let is_frequent = |position: &[CountRecord]| {
             is_frequent(position, fewest)
                 || has_large.load(Ordering::Relaxed) && task::lock(&large).has_any(position)

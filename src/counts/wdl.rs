@@ -1,4 +1,4 @@
-//! Wins, draws and losses, and scores calculated from them.
+//! Wins, draws and losses, and the scores that are calculated from them.
 
 use std::ops::{Add, AddAssign};
 
@@ -18,7 +18,7 @@ pub struct Wdl {
     pub losses: u64,
 }
 
-/// A move in a position, and the results of the games in which the move was played.
+/// A move in a position, and the results of the games in which it was played.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveCount {
     /// The move.
@@ -27,11 +27,11 @@ pub struct MoveCount {
     pub stats: Wdl,
 }
 
-/// The quantile of the standard normal distribution for a two-sided confidence interval of 99 percent.
+/// The quantile of the standard normal distribution that belongs to a two-sided 99 percent confidence interval.
 const QUANTILE: f64 = 2.576;
 
 impl Wdl {
-    /// Returns the result of one game from the view of the side `turn`. `winner` is `None` if neither side won.
+    /// Returns the result of a single game from the view of the side `turn`. `winner` is `None` if neither side won.
     #[inline]
     pub fn of_game(winner: Option<Color>, turn: Color) -> Wdl {
         let (wins, draws, losses) = match winner {
@@ -46,7 +46,8 @@ impl Wdl {
         }
     }
 
-    /// Converts results from White's view to the view of `side`, or from the view of `side` to White's view.
+    /// Converts the results from White's view to the view of `side`. The same call converts them back: it swaps wins
+    /// and losses if `side` is Black.
     #[inline]
     #[must_use]
     pub fn turned(self, side: Color) -> Wdl {
@@ -60,16 +61,16 @@ impl Wdl {
         }
     }
 
-    /// Returns the number of games.
+    /// Returns the number of games: the sum of wins, draws and losses.
     #[inline]
     pub fn games(self) -> u64 {
         self.wins + self.draws + self.losses
     }
 
-    /// Returns the score of the side to move as a share of the points, from 0 to 1. A draw is half a point. Returns 0
-    /// if there are no games.
+    /// Returns the score, from 0 to 1: the share of the points that the side to move won. A draw counts as half a
+    /// point. Returns 0 if there are no games.
     ///
-    /// The calculation rounds exactly as Polyglot does, so that a limit such as 60 percent selects the same moves.
+    /// The rounding is the same as in Polyglot, so that a limit such as 60 percent selects the same moves.
     pub fn score(self) -> f64 {
         if self.games() == 0 {
             return 0.0;
@@ -78,8 +79,8 @@ impl Wdl {
         half_points / self.games() as f64 / 2.0
     }
 
-    /// Returns the lower bound of the 99 percent confidence interval of the score, from 0 to 1. Returns 0 if there are
-    /// no games.
+    /// Returns the lower bound of the 99 percent confidence interval of the score, from 0 to 1. Returns 0 if there
+    /// are no games.
     ///
     /// The interval is Wilson's score interval (E. B. Wilson, Probable inference, the law of succession, and
     /// statistical inference, 1927). A draw counts as half a win, which makes the interval wider than necessary.
@@ -93,8 +94,9 @@ impl Wdl {
         (score + square / 2.0 - spread) / (1.0 + square)
     }
 
-    /// Returns the center of the interval whose lower end is [`lower_bound`](Wdl::lower_bound), from 0 to 1. It is close
-    /// to 0.5 for few games and approaches the score for many. Returns 0.5 if there are no games.
+    /// Returns the center of the confidence interval of the score, from 0 to 1. [`lower_bound`](Wdl::lower_bound)
+    /// returns the lower end of the same interval. The center is close to 0.5 for few games, and close to the score
+    /// for many games. Returns 0.5 if there are no games.
     pub(crate) fn interval_center(self) -> f64 {
         let square = QUANTILE * QUANTILE;
         (self.score() * self.games() as f64 + square / 2.0) / (self.games() as f64 + square)

@@ -1,5 +1,5 @@
-//! Writes a directory of counts: prunes positions in which few moves were counted, and writes each part as a Parquet
-//! file of sorted rows.
+//! Writes a directory of counts. Leaves out positions in which too few moves were counted, and writes the sorted
+//! rows to several Parquet files.
 
 use std::{
     fs::File,
@@ -43,23 +43,23 @@ use crate::{
     task,
 };
 
-/// A writer of a directory of counts. It writes to a temporary directory next to the target.
+/// A writer of a directory of counts. It writes to a temporary directory in the parent directory of the target.
 #[derive(Debug)]
 pub(crate) struct CountsWriter {
     directory: AtomicDir,
 }
 
-/// The numbers of rows, files, positions and half-moves that were written to a counts directory.
+/// The numbers of rows, files, positions and half-moves that were written to a directory of counts.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct CountsSummary {
-    /// The number of rows in all parts.
+    /// The number of rows in all files.
     pub rows: u64,
     /// The number of Parquet files.
     pub parts: usize,
-    /// The number of positions, including pruned ones. It is counted only if a minimum number of games is set, or in
-    /// counts by class.
+    /// The number of positions, including pruned ones. It is 0 unless a minimum number of games is set or the counts
+    /// are grouped by class.
     pub positions: u64,
-    /// The number of pairs of position and move, including pruned ones. It is counted in the same cases as `positions`.
+    /// The number of pairs of a position and a move, including pruned ones. It is 0 in the same cases as `positions`.
     pub pairs: u64,
     /// The number of half-moves, including pruned ones.
     pub plies: u64,
@@ -67,28 +67,28 @@ pub struct CountsSummary {
     pub pruned: Option<Pruned>,
 }
 
-/// The content of a directory of counts other than its rows: the starting positions and the description of the games.
-/// Also contains the settings for writing the rows.
+/// The content of a directory of counts except its rows, and the settings for writing the rows. The content
+/// consists of the starting positions and the description of the counts.
 pub(crate) struct CountsContent<S> {
-    /// The approximate number of rows, or of half-moves in counts by class. It decides into how many parts the counts
-    /// are divided.
+    /// The approximate number of rows or, in counts by class, of half-moves. It determines into how many files the
+    /// counts are divided.
     pub size: u64,
-    /// Positions with fewer counted moves are pruned; 0 keeps all positions.
+    /// The minimum number of half-moves that must have been counted in a position. Other positions are pruned; 0
+    /// keeps all positions.
     pub min_game: u64,
     /// The positions in which games started.
     pub starts: S,
-    /// The description of the counts. The writer sets the half-moves and what was pruned.
+    /// The description of the counts. The writer fills in the numbers of half-moves and of pruned rows.
     pub about: CountsOrigin,
 }
 
 impl CountsWriter {
-    /// Creates a temporary directory, in which a counts directory is written before it is placed at `target`. An
-    /// existing counts directory may be replaced only if `force` is `true`.
+    /// Creates a temporary directory in which a directory of counts can be written. It will later be renamed to
+    /// `target`. If `target` is a directory of counts, it may be replaced only if `force` is `true`.
     ///
     /// # Errors
     ///
-    /// Returns an error if something that may not be replaced exists at `target`, or if the temporary directory cannot
-    /// be created.
+    /// Returns an error if `target` exists and may not be replaced, or if the temporary directory cannot be created.
     pub(crate) fn create(target: &Path, force: bool) -> Result<CountsWriter> {
         let may_replace = |old: &Path| check_replaceable(old, force);
         Ok(CountsWriter {
@@ -96,15 +96,15 @@ impl CountsWriter {
         })
     }
 
-    /// Writes the counts of `source` to the temporary directory. Renaming the returned [`Finished`] output moves them
-    /// to their target.
+    /// Writes the rows of `source` and the content of `counts` to the temporary directory. To move the directory to
+    /// its target, rename the returned [`Finished`] output.
     ///
     /// Uses all threads of the current rayon pool. `meter` advances by one for each of the 256 shards.
     ///
     /// # Errors
     ///
-    /// Returns an error if the counts cannot be written, if a temporary file cannot be read, or [`Error::Interrupted`]
-    /// if `stop` is set.
+    /// Returns an error if the counts cannot be written, if a temporary file cannot be read, or
+    /// [`Error::Interrupted`] if `stop` is set.
     pub(crate) fn write(
         self,
         source: &RowSource<'_>,
@@ -134,11 +134,13 @@ impl CountsWriter {
         self.finish(parts, counts)
     }
 
-    /// Writes counts by class (speed, rating group and month): the sums of the counts of input directories (`classed`)
-    /// and of the games that were read in the same run of `make-book` (`own`). `counts` contains the starting positions
-    /// and the description of the counts. If `has_identities` is `true`, as it is for variants, the files get a column
-    /// with the identities (hashes) of the positions. At most `at_once` Parquet files are written at the same time,
-    /// which bounds the memory.
+    /// Writes counts by class (speed, rating group and month) to the temporary directory. The rows are the sums of
+    /// `classed`, the counts of input directories, and `own`, the counts of games that were read in the same run of
+    /// `make-book`.
+    ///
+    /// `counts` contains the starting positions and the description of the counts. The files get a column of
+    /// identities, which variants need, if `has_identities` is `true`. At most `at_once` files are written at the
+    /// same time, which bounds the memory.
     ///
     /// # Errors
     ///
@@ -180,8 +182,8 @@ impl CountsWriter {
         self.finish(written, counts)
     }
 
-    /// Creates the Parquet file with the number `number` in the temporary directory. `has_identities` and `by` choose
-    /// its optional columns. Setting `stop` interrupts writing.
+    /// Creates the Parquet file with the number `number` in the temporary directory. `has_identities` adds a column
+    /// of identities, and `by` adds columns for properties of games. Writing is interrupted when `stop` is set.
     fn create_part<'s>(
         &'s self,
         number: usize,
@@ -195,7 +197,8 @@ impl CountsWriter {
         PartWriter::create(path, part_name(number), target, (has_identities, by), stop)
     }
 
-    /// Writes the file of starting positions and `counts.json`, and returns a summary of all files in `parts`.
+    /// Writes the file of starting positions and `counts.json`. Returns the numbers of rows, files, positions and
+    /// half-moves that were written, and the finished directory.
     fn finish(
         self,
         parts: Vec<(ListedFile, Pruner)>,
@@ -229,8 +232,8 @@ impl CountsWriter {
     }
 }
 
-/// Writes the columns of classes (speed, rating group and month) and of ratings to a Parquet row group. Only the
-/// properties of a class that `by` includes have columns.
+/// Writes the columns of classes and ratings to a Parquet row group. Of the speed, the rating group and the month
+/// of each class, only the properties in `by` are written.
 fn write_classes(
     group: &mut SerializedRowGroupWriter<'_, File>,
     by: Grouping,
@@ -251,9 +254,9 @@ fn write_classes(
     write_column::<Int64Type>(group, ratings().map(|of| of.games.cast_signed()))
 }
 
-/// The number of rows in a Parquet page of counts by class (speed, rating group and month). Merging directories keeps
-/// one page of each column of each directory in memory, so these pages are smaller than those of counts without
-/// classes.
+/// The number of rows in a Parquet page of counts by class (speed, rating group and month). A merge of several
+/// directories keeps one page of each column of each directory in memory, so these pages are smaller than other
+/// pages.
 const ROWS_OF_CLASSED_PAGE: usize = 1 << 13;
 
 /// A writer of one Parquet file of counts. It writes one row group at a time.
@@ -261,14 +264,14 @@ pub(super) struct PartWriter<'a> {
     file: TableWriter<File>,
     directory: &'a Path,
     name: String,
-    /// The path that errors name.
+    /// The path that error messages name.
     target: &'a Path,
     stop: &'a AtomicBool,
     with_identities: bool,
     by: Grouping,
     /// The rows of the current row group.
     rows: Vec<Row>,
-    /// The classes and ratings of `rows`; empty if the counts are not by class.
+    /// The classes and ratings of `rows`. It is empty if the counts are not grouped by class.
     classes: Vec<(CountClass, Ratings)>,
     /// The number of rows in the finished row groups.
     written: u64,
@@ -277,9 +280,9 @@ pub(super) struct PartWriter<'a> {
 }
 
 impl<'a> PartWriter<'a> {
-    /// Creates the Parquet file `name` in `directory`, a temporary directory that will be renamed to `target`. The flag
-    /// `with_identities` adds the column of identities, and `by` adds columns for properties of games, such as the
-    /// speed. Setting `stop` interrupts writing.
+    /// Creates the Parquet file `name` in `directory`, a temporary directory that will be renamed to `target`.
+    /// `with_identities` adds a column of identities, and `by` adds columns for properties of games, such as the
+    /// speed. Writing is interrupted when `stop` is set.
     ///
     /// # Errors
     ///
@@ -299,19 +302,19 @@ impl<'a> PartWriter<'a> {
         };
         // Columns 0 and 1 are the key and the move.
         let mut properties = properties().set_sorting_columns(Some(vec![sorted(0), sorted(1)]));
-        // Readers filter by key. In other columns, each group's minimum and maximum span nearly the whole range and
-        // help no reader.
+        // Readers filter by key. In other columns, the minimum and maximum of each row group span nearly all values,
+        // so they are not useful to readers.
         properties = properties
             .set_statistics_enabled(EnabledStatistics::None)
             .set_column_statistics_enabled(KEY.into(), EnabledStatistics::Page);
-        // Opening a page costs its reader time, so a row group of counts that are not by class has one page per column.
+        // Each page takes time to open, so a row group of counts that are not by class has one page per column.
         let rows_of_page = if by.is_none() {
             ROWS_OF_GROUP
         } else {
             ROWS_OF_CLASSED_PAGE
         };
         properties = properties.set_data_page_row_count_limit(rows_of_page);
-        // Compression makes these encoded columns no smaller, and slower to read.
+        // These columns are encoded. Compression would not make them smaller, but slower to read.
         let packed_already = [
             KEY,
             MOVE,
@@ -325,7 +328,8 @@ impl<'a> PartWriter<'a> {
         for column in packed_already.map(ColumnPath::from) {
             properties = properties.set_column_compression(column, Compression::UNCOMPRESSED);
         }
-        // Rows by class have few games, so a dictionary of results would cost more time than it saves space.
+        // Rows of counts by class have few games, so a dictionary of results would cost more time than the saved
+        // space is worth.
         let results = [WINS, DRAWS, LOSSES].into_iter();
         let results = results.filter(|_| !by.is_none());
         let numbers = [KEY, IDENTITY, SPEED, RATING_SUM, RATED].into_iter();
@@ -350,12 +354,12 @@ impl<'a> PartWriter<'a> {
         })
     }
 
-    /// Appends a row of counts without a class (speed, rating group and month).
+    /// Appends a row that has no class (speed, rating group and month).
     ///
     /// # Errors
     ///
-    /// Returns an error if the results exceed [`MOST_OF_RESULT`], if writing a full row group fails, or
-    /// [`Error::Interrupted`] if `stop` is set.
+    /// Returns an error if the number of wins, draws or losses exceeds [`MOST_OF_RESULT`], if a full row group cannot
+    /// be written, or [`Error::Interrupted`] if `stop` is set.
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
         let Wdl {
             wins,
@@ -373,8 +377,12 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
-    /// Appends a row with its class (speed, rating group and month) and ratings. Returns the errors of
-    /// [`push`](PartWriter::push).
+    /// Appends a row with its class (speed, rating group and month) and its ratings.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the cases of [`push`](PartWriter::push), or if the sum of the ratings exceeds
+    /// [`MOST_GAMES`].
     pub(super) fn push_classed(&mut self, row: &ClassRow) -> Result<()> {
         if row.ratings.sum > MOST_GAMES {
             return Err(Error::format(self.target, CountsError::Overflow));
@@ -383,7 +391,7 @@ impl<'a> PartWriter<'a> {
         self.push(row.row)
     }
 
-    /// Writes the collected rows as one row group and clears them.
+    /// Writes the collected rows as one row group, and removes them from memory.
     ///
     /// # Errors
     ///
@@ -418,11 +426,11 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
-    /// Writes the last row group and the metadata of the file, and returns the file's entry for `counts.json`.
+    /// Writes the last row group and the metadata of the file. Returns the entry of the file for `counts.json`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be written, or cannot be read again for its checksum.
+    /// Returns an error if the file cannot be written, or if it cannot be read again to calculate its checksum.
     pub(super) fn finish(mut self) -> Result<ListedFile> {
         if !self.rows.is_empty() {
             self.write_group()?;
@@ -433,18 +441,19 @@ impl<'a> PartWriter<'a> {
     }
 }
 
-/// The maximum number of buffered rows of one position key, which bounds the memory. A row contains the results of a
-/// move.
+/// The maximum number of rows with the same position key that are buffered, which bounds the memory. A row contains
+/// the results of one move.
 const MOST_WAITING: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
 
-/// A filter that keeps the rows of a position if its moves were played in at least `min_game` games altogether.
+/// A filter that drops the rows of positions in which fewer than `min_game` half-moves were counted.
 ///
-/// Rows must arrive sorted by key. The rows of a key are buffered until it is known whether they are kept.
+/// Rows must arrive sorted by position key. The rows of a position are buffered until it is known whether they are
+/// kept.
 pub(super) struct Pruner {
-    /// The path that errors name.
+    /// The path that error messages name.
     target: PathBuf,
-    /// Whether several positions may share a key. The rows of such positions are interleaved, so all rows of a key are
-    /// buffered.
+    /// Whether several positions may have the same key. The rows of such positions are interleaved, so all rows of a
+    /// key are buffered.
     has_identities: bool,
     /// The current key.
     key: Option<u64>,
@@ -454,22 +463,22 @@ pub(super) struct Pruner {
     plies: u64,
     /// Whether a row of the current key has a move.
     has_moves: bool,
-    /// Whether the current key's position has enough moves, so that further rows are passed on at once.
+    /// Whether the current position has enough half-moves, so that its further rows are passed on immediately.
     is_kept: bool,
     /// The numbers of positions, rows and half-moves that have been dropped so far.
     pub pruned: Pruned,
     /// The number of positions with moves, including dropped ones.
     pub positions: u64,
-    /// The number of pairs of position and move, including dropped ones.
+    /// The number of pairs of a position and a move, including dropped ones.
     pub pairs: u64,
     /// The sort key of the last row.
     place: Option<(i64, BookMove, u64)>,
 }
 
 impl Pruner {
-    /// Creates a filter that keeps the positions in which at least `min_game` half-moves were counted. If `min_game` is
-    /// 0, all positions are kept. If `has_identities` is `true`, several positions may share a key. Errors name
-    /// `target`.
+    /// Creates a filter that keeps the positions in which at least `min_game` half-moves were counted. If `min_game`
+    /// is 0, it keeps all positions. `has_identities` is `true` for variants, in which several positions may have the
+    /// same key. Error messages name the path `target`.
     pub(super) fn new(min_game: u64, has_identities: bool, target: &Path) -> Pruner {
         Pruner {
             target: target.to_owned(),
@@ -489,8 +498,9 @@ impl Pruner {
         }
     }
 
-    /// Adds the next row of a sorted sequence. Buffers the rows of a position until their games add up to the required
-    /// minimum. Then calls `out` with the buffered rows and with each further row of the position.
+    /// Passes the next row to the filter. Rows must arrive sorted by position key. The filter buffers the rows of a
+    /// position until they count the required number of half-moves. Then it calls `out` with the buffered rows and
+    /// with all further rows of the position.
     ///
     /// # Errors
     ///
@@ -530,8 +540,8 @@ impl Pruner {
         out(row)
     }
 
-    /// Decides which buffered rows of the current position key are kept, and calls `out` with each of them. The caller
-    /// must call this after the last row.
+    /// Ends the current position key. Calls `out` with the buffered rows that are kept, and drops the others. Must
+    /// also be called after the last row.
     ///
     /// # Errors
     ///
