@@ -1,7 +1,7 @@
-//! A pool of connections to one file, for any number of threads.
+//! A pool of SQLite connections to one database file, which any number of threads can use.
 //!
-//! SQLite opens files by name. While a database is read, its name may come to lead to another file. So the pool keeps
-//! its connections, and opens further ones only while the name still leads to the first file.
+//! SQLite opens files by path, and another file may replace the database while it is being read. The pool
+//! therefore keeps its connections open, and opens further ones only as long as the path leads to the same file.
 
 use std::{
     fs::File,
@@ -23,30 +23,33 @@ use crate::{
     task,
 };
 
-/// The greatest size in bytes of a value or row that SQLite may return. No valid row is larger.
+/// The maximum size in bytes of a value or row that SQLite may return. Every valid row is smaller.
 const LONGEST_ROW: i32 = 1 << 20;
 
-/// The least size in bytes of SQLite's page cache while a query sorts rows. A smaller cache is slow. [`MOST_CACHE`] is
-/// the greatest size; a larger cache is not faster.
+/// The minimum size in bytes of SQLite's page cache while a query sorts rows. Sorting with a smaller cache is
+/// slow.
 const LEAST_CACHE: usize = 1 << 16;
+/// The maximum size in bytes of SQLite's page cache while a query sorts rows. A larger cache makes sorting no
+/// faster.
 const MOST_CACHE: usize = 1 << 24;
 
 /// A pool of SQLite connections to one database file.
 #[derive(Debug)]
 pub(super) struct Connections {
     path: PathBuf,
-    /// The identity of the file that was opened first.
+    /// The identity of the file when the pool was created. If the path leads to a file with another identity, the
+    /// database was replaced.
     file: FileId,
-    /// The states of the file and its write-ahead log when they were opened.
+    /// The states of the file and of its write-ahead log when the pool was created.
     states: [Option<FileState>; 2],
-    /// The [address](immutable_uri) by which the file is read without locks. `None` if SQLite's locks are used.
+    /// The [URI](immutable_uri) with which the file is read without locks, or `None` if SQLite uses locks.
     immutable: Option<String>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
 impl Connections {
-    /// Opens a database file with two connections, so that short queries can run during a long read. Starts over if
-    /// another file replaces the database before both connections are open.
+    /// Opens a database file with two connections, so that short queries can run during a long read. If another file
+    /// replaces the database before both connections are open, starts again with the new file.
     pub(super) fn open(path: &Path) -> Result<Connections> {
         open_again_if_replaced(path, || Connections::open_two(path))
     }
@@ -70,8 +73,8 @@ impl Connections {
         &self.path
     }
 
-    /// Checks that no program has written to the database since it was opened. The connections have the old file open,
-    /// so a new file under the same path does not matter to them and is not an error.
+    /// Checks that no program has written to the database since it was opened. A new file that replaced the database
+    /// under the same path is not an error, because the connections still read the old file.
     ///
     /// # Errors
     ///
@@ -86,7 +89,7 @@ impl Connections {
         Err(Error::changed(path, problem))
     }
 
-    /// Takes an idle connection from the pool, or opens a new one.
+    /// Takes an idle connection from the pool, or opens a new connection if none is idle.
     pub(super) fn lend(&self) -> Result<Lent> {
         let idle = task::lock(&self.idle).pop();
         let db = match idle {
@@ -99,8 +102,8 @@ impl Connections {
         })
     }
 
-    /// Takes a connection from the pool for a long read. If no idle connection is left for short queries, tries to open
-    /// another connection, and ignores a failure to open it.
+    /// Takes a connection from the pool for a long read. If no idle connection is left for short queries, also tries
+    /// to add a new one to the pool; a failure to do so is ignored.
     pub(super) fn lend_long(&self) -> Result<Lent> {
         let lent = self.lend()?;
         let is_last = task::lock(&self.idle).is_empty();
@@ -126,7 +129,7 @@ impl Connections {
         if FileId::of(path).at(path, "open")? != Some(self.file) {
             return Err(ObsError::Replaced.at(path));
         }
-        // The file is data: no code in its schema may run.
+        // The file comes from an unknown source, so no code in its schema may run.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)
             .and_then(|_| db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false))
             .and_then(|_| db.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_ROW))
@@ -135,8 +138,8 @@ impl Connections {
     }
 }
 
-/// Returns the states (such as size and modification time) of the database file `path` and of its write-ahead log. The
-/// state of a missing file is `None`.
+/// Returns the states (such as size and modification time) of the database file `path` and of its write-ahead
+/// log, in this order. The state of a missing file is `None`.
 fn states_of(path: &Path) -> Result<[Option<FileState>; 2]> {
     // SQLite resolves symbolic links before it appends to the name.
     let database = path.canonicalize().at(path, "open")?;
@@ -145,12 +148,12 @@ fn states_of(path: &Path) -> Result<[Option<FileState>; 2]> {
     Ok(states.map(|state| state.map(FileState::renamed)))
 }
 
-/// Opens a database read-only, without locks and without creating files next to it. No other program may have the
-/// database open.
+/// Opens a database read-only, without locks and without creating files next to it. The caller must make sure
+/// that no other program has the database open, because changes during the reading would go unnoticed.
 #[cfg(unix)]
 pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    // A question mark begins the parameters of the address, so special bytes of the path are escaped.
+    // A question mark begins the parameters of the URI, so special bytes of the path are escaped.
     let mut address = b"file:".to_vec();
     for byte in path.as_os_str().as_bytes() {
         match byte {
@@ -166,28 +169,27 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(PathBuf::from(std::ffi::OsString::from_vec(address)), flags)
 }
 
-/// Opens a database read-only and without locks. The caller must make sure that no other program has the database open,
-/// because changes during the reading would not be noticed.
+/// Opens a database read-only and without locks. The caller must make sure that no other program has the database
+/// open, because changes during the reading would go unnoticed.
 #[cfg(windows)]
 pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags)
 }
 
-/// Returns the URI with which SQLite reads the database without locks and without creating files next to it. Returns
+/// Returns the URI with which SQLite reads the database without locks and without creating files next to it, or
 /// `None` if SQLite must use locks.
 ///
-/// To read a database in WAL mode, SQLite creates a write-ahead log and its index next to the database, and leaves them
-/// there. If these files do not exist, the database is complete and no other program has it open, so it can be read
-/// without them.
+/// To read a database in WAL mode, SQLite creates a write-ahead log (`-wal`) and an index of this log (`-shm`)
+/// next to the database. If neither file exists, no other program has the database open and all changes are in
+/// the database file, so SQLite can read it without them.
 ///
 /// # Errors
 ///
-/// Returns an error if a log without its index exists: another program ended before it moved all changes from the log
-/// into the database.
+/// Returns an error if a log with changes exists without its index, because another program then ended before it
+/// moved the changes into the database.
 fn immutable_uri(path: &Path) -> Result<Option<String>> {
-    /// The offset of the byte in an SQLite header that states how the database is read, and the value of this byte for
-    /// WAL mode.
+    /// The offset of the read version in the header of an SQLite file, and the value of this byte in WAL mode.
     const READ_VERSION: (usize, u8) = (19, 2);
     let mut header = Vec::new();
     File::open(path)
@@ -196,7 +198,7 @@ fn immutable_uri(path: &Path) -> Result<Option<String>> {
                 .read_to_end(&mut header)
         })
         .at(path, "read")?;
-    // Addresses have another form on Windows, and there is no need for them.
+    // URIs have another form on Windows, where SQLite's locks are used instead.
     if header.get(READ_VERSION.0) != Some(&READ_VERSION.1) || cfg!(windows) {
         return Ok(None);
     }
@@ -230,7 +232,7 @@ fn immutable_uri(path: &Path) -> Result<Option<String>> {
     Ok(Some(uri + "?immutable=1"))
 }
 
-/// A connection taken from a pool. It returns to the pool when it is dropped.
+/// A connection taken from a pool. Dropping it returns the connection to the pool.
 #[derive(Debug)]
 pub(super) struct Lent {
     db: Option<Connection>,
@@ -238,8 +240,13 @@ pub(super) struct Lent {
 }
 
 impl Lent {
-    /// Limits the memory that queries of this connection use for sorting to `memory`. SQLite writes further rows to
-    /// temporary files in the directory of `memory`.
+    /// Limits the memory that SQLite uses for sorting the rows of this connection's queries to `memory.bytes`,
+    /// clamped to the range from [`LEAST_CACHE`] to [`MOST_CACHE`]. SQLite writes further rows to temporary files in
+    /// `memory.temp_dir`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `memory.temp_dir` is not a directory or its path is not valid UTF-8.
     pub(super) fn sort_in(&self, memory: &Memory) -> Result<()> {
         let dir = &memory.temp_dir;
         let Some(name) = dir.to_str() else {
@@ -251,7 +258,8 @@ impl Lent {
             return Err(Error::file(dir, problem));
         }
         let kibibytes = memory.bytes.clamp(LEAST_CACHE, MOST_CACHE) >> 10;
-        // SQLite has one directory for all its connections. Sorting works in whichever directory was set last.
+        // The directory is a global setting of SQLite, shared by all connections. Sorting works in whichever directory
+        // was set last.
         self.pragma_update(None, "temp_store_directory", name)
             .and_then(|()| self.pragma_update(None, "cache_size", -(kibibytes as i64)))
             .sql(dir, "make a temporary file in")

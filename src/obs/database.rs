@@ -1,4 +1,4 @@
-//! Reads and verifies databases, including those of other programs.
+//! Reads and verifies OOBS databases, including databases written by other programs.
 
 use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
@@ -26,9 +26,9 @@ use crate::{
 
 /// An open database in the format of the Open Opening Book Standard (OOBS): an opening book in an SQLite file.
 ///
-/// Databases of other programs can have additional columns or a separate table of positions, and may lack an SQL index.
-/// Several threads can use one `Obs` at the same time. If the file is replaced on disk, the `Obs` still reads the file
-/// that it opened.
+/// Databases written by other programs may have additional columns, may keep positions in a separate table, and
+/// may lack an SQL index. Several threads can use one `Obs` at the same time. If another file replaces the
+/// database on disk, the `Obs` still reads the file that it opened.
 #[derive(Debug)]
 pub struct Obs {
     connections: Connections,
@@ -38,12 +38,12 @@ pub struct Obs {
 
 /// Returns `true` if the file at `path` is an OOBS database.
 ///
-/// No other program may have the file open, because it is read without locks. With locks, SQLite would create files
-/// next to a database in WAL mode.
+/// Reads the file without locks, because with locks SQLite would create files next to a database in WAL mode. The
+/// caller must therefore make sure that no other program has the file open.
 ///
 /// # Errors
 ///
-/// Returns an error if the system or SQLite cannot read the file.
+/// Returns an error if the operating system or SQLite cannot read the file.
 pub(super) fn is_database(path: &Path) -> Result<bool> {
     if FileKind::of(path)? != FileKind::Sqlite {
         return Ok(false);
@@ -57,7 +57,7 @@ pub(super) fn is_database(path: &Path) -> Result<bool> {
 }
 
 impl Obs {
-    /// Opens an OOBS database. Its checksum is not verified; use [`open_verified`](Obs::open_verified) for that.
+    /// Opens an OOBS database without verifying its checksum. Use [`open_verified`](Obs::open_verified) to verify it.
     ///
     /// # Errors
     ///
@@ -79,8 +79,8 @@ impl Obs {
         })
     }
 
-    /// Opens an OOBS database and verifies its checksum, which means reading all rows. A database of another program
-    /// usually has no checksum, and is opened without verification.
+    /// Opens an OOBS database and verifies its checksum, which requires reading all rows. A database without a
+    /// checksum is opened without verification; databases of other programs usually have none.
     ///
     /// # Errors
     ///
@@ -102,8 +102,8 @@ impl Obs {
         self.connections.path()
     }
 
-    /// Checks that no program has changed the database since it was opened. Each lookup reads the current content, so
-    /// if the database changes, several lookups may return a mixture of old and new rows.
+    /// Checks that no program has changed the database since it was opened. Call this after a series of lookups: each
+    /// lookup reads the current content of the file, so a change during the series mixes old and new rows.
     ///
     /// # Errors
     ///
@@ -121,16 +121,16 @@ impl Obs {
         &self.queries.select
     }
 
-    /// Returns the description of the database: its variant, its origin and the filter of its moves.
+    /// Returns the description of the database: its variant, its origin, and the filter that selected its moves.
     pub fn info(&self) -> &Info {
         &self.info
     }
 
-    /// Returns the moves of a position, including inactive moves, which must not be played. The moves are sorted by
-    /// number of games in descending order.
+    /// Returns the moves of a position, sorted by number of games in descending order. The result includes inactive
+    /// moves, which must not be played.
     ///
-    /// A database may contain one position under several EPDs, because programs write some fields differently. The
-    /// games of all of them are added up, and the returned rows have the EPD that
+    /// Programs write some fields of an EPD differently, so a database may contain one position under several EPDs.
+    /// The rows of all these EPDs are added up, and the returned rows contain the EPD that
     /// [`write_epd`](crate::position::write_epd) writes.
     ///
     /// # Errors
@@ -139,7 +139,8 @@ impl Obs {
     pub fn moves<P: Rules>(&self, pos: &P) -> Result<Vec<ObsRow>> {
         let wanted = epd_of(pos);
         let fields = wanted.split(' ').count();
-        // All programs write the board in the same way, so the rows are found by it and then compared in full.
+        // All programs write the board, which begins an EPD, in the same way. The query selects all rows with this
+        // board, and the loop then compares their whole EPDs.
         let board = wanted.split([' ', '[']).next().unwrap_or_default();
         let Queries {
             select, order, epd, ..
@@ -150,10 +151,10 @@ impl Obs {
         let (path, doing) = (self.path(), "read");
         let db = self.connections.lend()?;
         let mut statement = db.prepare_cached(&query).sql(path, doing)?;
-        // All characters of an EPD are less than this one.
+        // The characters of an EPD are less than `\x7f`, so `end` sorts after all EPDs that begin with the board.
         let end = format!("{board}\x7f");
         let mut found = statement.query([board, &end]).sql(path, doing)?;
-        // The rows, by the text of their move.
+        // The rows of the position, keyed by the text of their move.
         let mut rows: BTreeMap<String, ObsRow> = BTreeMap::new();
         while let Some(row) = found.next().sql(path, doing)? {
             let row = read_row(row).sql(path, doing)?;
@@ -180,8 +181,9 @@ impl Obs {
         Ok(rows)
     }
 
-    /// Returns the largest unscaled weight of all active moves, as calculated from their results with `factors`. Reads
-    /// all rows.
+    /// Returns the largest weight of all active moves, before weights are scaled to the range of a book. The weight
+    /// of a move is the sum of its wins, draws and losses, each multiplied by its factor in `factors`. Reads all
+    /// rows.
     ///
     /// # Errors
     ///
@@ -200,8 +202,8 @@ impl Obs {
         Ok(u64::try_from(largest).unwrap_or(0))
     }
 
-    /// Returns the largest row number, which is about the number of rows. It is an estimate for progress meters, and 0
-    /// if it cannot be read.
+    /// Returns an estimate of the number of rows, for progress meters. The estimate is the largest row number, or 0
+    /// if the database cannot be read.
     pub(crate) fn about_rows(&self) -> u64 {
         let largest = |db: &rusqlite::Connection| -> rusqlite::Result<Option<i64>> {
             db.query_row("SELECT max(ROWID) FROM Book", [], |row| row.get(0))
@@ -211,13 +213,14 @@ impl Obs {
         found.and_then(|rows| u64::try_from(rows).ok()).unwrap_or(0)
     }
 
-    /// Returns an iterator over all rows, in the order in which the database stores them.
+    /// Returns an iterator over all rows, in the order in which the database stores them. A separate thread reads the
+    /// rows ahead.
     ///
     /// # Errors
     ///
-    /// Returns an error if a thread cannot be started. The iterator returns an error if the database cannot be read or
-    /// a row has an impossible number of games. If the checksum does not match, the iterator returns an error after the
-    /// last row.
+    /// Returns an error if the thread cannot be started. The iterator returns an error if the database cannot be read,
+    /// or if a row has a negative or too large number of games. If the checksum does not match, the iterator returns an
+    /// error after the last row.
     ///
     /// ```
     /// # use polybook::{MakeBook, obs::Obs, pgn::Input};
@@ -242,18 +245,20 @@ impl Obs {
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`rows`](Obs::rows), or if the directory for temporary files cannot be used.
+    /// Returns an error in the same cases as [`rows`](Obs::rows), or if the directory for temporary files cannot be
+    /// used.
     pub fn rows_by_epd(&self, memory: &Memory) -> Result<Rows> {
         self.sorted(self.connections.lend_long()?, memory)
     }
 
-    /// Returns an iterator over all rows, sorted by EPD and then by move, with all EPDs and moves in polybook's spelling.
-    /// An EPD or a move that cannot be read stays as it is. SQLite sorts within the memory budget `memory`.
+    /// Returns an iterator over all rows, sorted by EPD and then by move, with EPDs and moves converted to polybook's
+    /// spelling. Leaves EPDs that cannot be read and illegal moves unchanged. SQLite sorts the rows within the memory
+    /// budget `memory`.
     pub(super) fn rows_by_own_epd(&self, memory: &Memory) -> Result<Rows> {
         let db = self.connections.lend()?;
         let path = self.path();
         let variant = self.info.variant.parse();
-        // polybook writes checksums, so a database with one has polybook's own spelling.
+        // polybook writes a checksum to each database, so a database with a checksum already has polybook's spelling.
         let is_foreign = ChecksumCheck::of(&db).sql(path, "read")?.is_none();
         let (true, Ok(variant)) = (is_foreign, variant) else {
             return self.sorted(db, memory);
@@ -272,14 +277,14 @@ impl Obs {
     }
 }
 
-/// Returns `true` if an EPD has pieces in hand, as in Crazyhouse: a list of pieces in brackets after the board that is
-/// not empty.
+/// Returns `true` if an EPD lists pieces in hand, as in Crazyhouse: the board is followed by brackets that are
+/// not empty, such as `[QNp]`.
 fn holds_pieces(epd: &str) -> bool {
     epd.contains('[') && !epd.contains("[]")
 }
 
-/// Adds up rows whose texts describe the same legal move in `pos`. For example, castling may be written as `e1g1` and
-/// as `e1h1`. Active rows, whose moves may be played, and inactive rows are added up separately.
+/// Adds up the results of rows whose texts describe the same legal move in `pos`. For example, castling may be
+/// written as `e1g1` or as `e1h1`. Active rows, whose moves may be played, are kept separate from inactive rows.
 fn added_up<P: Rules>(pos: &P, rows: impl Iterator<Item = ObsRow>) -> Vec<ObsRow> {
     let mut places = HashMap::new();
     let mut sums: Vec<ObsRow> = Vec::new();
@@ -300,14 +305,14 @@ fn added_up<P: Rules>(pos: &P, rows: impl Iterator<Item = ObsRow>) -> Vec<ObsRow
     sums
 }
 
-/// The result of [`verify`]: the faults that were found in an OOBS database, and the number of its rows.
+/// The result of [`verify`]: the faults found in an OOBS database, and its number of rows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VerifiedDatabase {
     /// All faults that were found.
     pub faults: Vec<DatabaseFault>,
     /// The number of rows of the table `Book`.
     pub rows: u64,
-    /// `true` if the table `Info` has a checksum. Without one, changed rows cannot be detected.
+    /// Whether the table `Info` contains a checksum. Without a checksum, changes to the rows cannot be detected.
     pub has_checksum: bool,
 }
 
@@ -315,7 +320,7 @@ pub struct VerifiedDatabase {
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
 pub enum DatabaseFault {
-    /// SQLite's integrity check found a problem, which this describes.
+    /// SQLite's integrity check found a problem. The string is SQLite's description of it.
     #[error("the check of SQLite failed: {0}")]
     Sqlite(String),
     /// The checksum does not match the rows.
@@ -323,14 +328,15 @@ pub enum DatabaseFault {
         "the checksum in the table Info does not match the rows: the database is damaged, or another program changed it"
     )]
     Checksum,
-    /// Rows have values that cannot be used: an EPD that is no position, a move that is not legal, or a number that is
-    /// not one of games.
+    /// Some rows cannot be used, because the EPD is not a position, the move is not legal, or a number of games is
+    /// not valid.
     #[error("{} cannot be used; the first of these rows is {}", counted(.0.rows, "row"), .0.example.as_deref().unwrap_or_default())]
     UnusableRows(SkippedRows),
 }
 
-/// Checks an OOBS database: runs SQLite's integrity check, compares the checksum with the rows if the database has
-/// one, and checks that each row has a position, a legal move and numbers of games. Reads the file twice.
+/// Checks an OOBS database in three ways: runs SQLite's integrity check, compares the checksum (if there is one)
+/// with the rows, and checks that each row contains a valid position, a legal move and valid numbers of games.
+/// Reads the file twice.
 ///
 /// # Errors
 ///
@@ -391,8 +397,8 @@ pub fn verify(path: impl AsRef<Path>) -> Result<VerifiedDatabase> {
     })
 }
 
-/// Returns `true` if `problem`, a finding of SQLite's integrity check, says that the operating system could not read a
-/// page. The finding ends with an extended error code of SQLite, whose low byte is the kind of the error.
+/// Returns `true` if `problem`, a message of SQLite's integrity check, says that the operating system could not
+/// read a page. Such a message ends with an extended error code of SQLite, whose low byte is the kind of error.
 fn is_system_error(problem: &str) -> bool {
     let code = problem.rsplit_once("error code=");
     let code = code.and_then(|(_, code)| code.trim().parse::<i32>().ok());
@@ -404,7 +410,8 @@ mod tests {
     use super::*;
     use crate::position::Variant;
 
-    /// Looks up a position in a database that has it and other positions under various EPDs.
+    /// Checks that a lookup of the position `fen` finds the rows with the EPDs `named`, and not the rows with the
+    /// EPDs `others`.
     #[track_caller]
     fn check(variant: Variant, fen: &str, named: &[&str], others: &[&str]) {
         let dir = tempfile::tempdir().unwrap();

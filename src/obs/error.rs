@@ -1,4 +1,4 @@
-//! The errors of databases.
+//! The errors of OOBS databases.
 
 use std::{io, path::Path};
 
@@ -10,25 +10,25 @@ use crate::{
     storage::output::side_file,
 };
 
-/// The name of the row of the table `Info` that contains the checksum. The checksum covers all other rows of `Info`,
-/// and all rows of the table `Book`.
+/// The name of the row in the table `Info` that contains the checksum of the database. The checksum covers all
+/// other rows of `Info` and all rows of the table `Book`.
 pub(super) const CHECKSUM: &str = "Checksum";
 
 /// A problem with an OOBS database. It is the source of an [`Error::Format`].
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
 pub enum ObsError {
-    /// The file does not begin as SQLite files do.
+    /// The file is not an SQLite database, because it does not begin with SQLite's header.
     #[error(
         "this file is not an OOBS database, because it is not an SQLite database: name an OOBS database"
     )]
     NotSqlite,
-    /// There is no table `Book`, or it lacks a column.
+    /// The table `Book` does not exist, or it lacks the named column.
     #[error(
         "this file is not an OOBS database, because it has no table Book with a column {0}: name an OOBS database"
     )]
     MissingColumn(&'static str),
-    /// The table `Info` has a value that polybook cannot read.
+    /// The table `Info` contains a value that polybook cannot read.
     #[error("the table Info contains the unknown value {name} = \"{value}\": correct this row")]
     UnknownInfo {
         /// The name of the row.
@@ -36,7 +36,7 @@ pub enum ObsError {
         /// The value of the row.
         value: String,
     },
-    /// A row has a number of games that is negative or too large.
+    /// A row contains a number of games that is negative or too large.
     #[error(
         "the row of \"{epd}\" \"{mv}\" has {games} games, which is impossible: correct or delete the row"
     )]
@@ -48,7 +48,7 @@ pub enum ObsError {
         /// The number of games.
         games: i64,
     },
-    /// A row to be written would have more games of one result than readers accept.
+    /// A row to be written contains more wins, draws or losses than readers accept.
     #[error(
         "the row of \"{epd}\" \"{mv}\" would have {games} games with one result, but a database holds at most {most}: \
          write counts with --counts, or databases of fewer games"
@@ -60,10 +60,10 @@ pub enum ObsError {
         mv: String,
         /// The number of games.
         games: u64,
-        /// The maximum number of games of one result.
+        /// The maximum number of wins, of draws, and of losses in one row.
         most: u64,
     },
-    /// A cell of a row does not fit its column.
+    /// A row contains a value that does not fit its column. The string describes the row and the problem.
     #[error("the database has a bad row: {0}; correct or delete the row")]
     MalformedRow(String),
     /// The checksum does not match the rows.
@@ -73,21 +73,21 @@ pub enum ObsError {
         CHECKSUM
     )]
     Checksum,
-    /// A database to merge is for another variant than the ones before it.
+    /// The databases to merge do not all have the same variant.
     #[error(
         "this database is for {variant}, but the other databases are for {others}: merge only databases of one \
              variant"
     )]
     OtherVariant {
-        /// The variant of the database.
+        /// The variant of the database that differs.
         variant: String,
-        /// The variant of the databases before it.
+        /// The variant of the previous databases.
         others: String,
     },
     /// There are no databases to merge.
     #[error("no database is named: name the databases to merge")]
     NoInput,
-    /// The name leads to another file now, and all connections to the first file are in use.
+    /// Another file has replaced the database, so no further connection to the first file can be opened.
     #[error("another file has replaced this database while it was open: open the database again")]
     Replaced,
 }
@@ -99,8 +99,10 @@ impl ObsError {
     }
 }
 
-/// An extension of SQLite results that converts their errors to errors of the library.
+/// An extension trait of SQLite results, which converts SQLite errors to the library's [`Error`].
 pub(super) trait Sql<T> {
+    /// Converts an SQLite error to an [`Error::Io`] about the file `path`. `doing` is the verb of the message, such
+    /// as `read`.
     fn sql(self, path: &Path, doing: &'static str) -> Result<T>;
 }
 
@@ -108,7 +110,7 @@ impl<T> Sql<T> for rusqlite::Result<T> {
     fn sql(self, path: &Path, doing: &'static str) -> Result<T> {
         self.map_err(|err| {
             let (doing, source) = match err.sqlite_error_code() {
-                // A query that sorts writes temporary files.
+                // Only a query that sorts writes temporary files, so the disk for temporary files is full.
                 Some(ErrorCode::DiskFull) if doing == "read" => {
                     let problem = "the disk for temporary files is full: free some space, or name another directory \
                                    for temporary files";
@@ -126,8 +128,8 @@ impl<T> Sql<T> for rusqlite::Result<T> {
     }
 }
 
-/// Converts an SQLite error about the database at `path` to an I/O error with the corresponding kind and a message for
-/// users.
+/// Converts an SQLite error about the database at `path` to an I/O error of the corresponding kind, with a
+/// message for the user.
 fn io_error(err: rusqlite::Error, path: &Path) -> io::Error {
     if let Some(problem) = unfinished(&err, path) {
         return io::Error::other(problem);
@@ -145,7 +147,7 @@ fn io_error(err: rusqlite::Error, path: &Path) -> io::Error {
             io::ErrorKind::ResourceBusy,
             "another program is writing the database: wait until it has finished",
         ),
-        // SQLite's message names the unfinished file, which the user does not know.
+        // SQLite's message contains the name of the temporary output file, which the user does not know.
         Some(ErrorCode::CannotOpen) => io::Error::other("SQLite cannot open it"),
         // `err.to_string()` already contains the message of the source.
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
@@ -155,8 +157,8 @@ fn io_error(err: rusqlite::Error, path: &Path) -> io::Error {
     }
 }
 
-/// Returns a message if the error means that another program has begun to change the database and has not finished. In
-/// this state, SQLite must repair the database before it can read it, and a read-only connection cannot repair it.
+/// Returns a message for the user if the error means that another program has begun but not finished a change to
+/// the database. SQLite must repair such a database before reading it, which a read-only connection cannot do.
 /// Returns `None` for any other error.
 fn unfinished(err: &rusqlite::Error, path: &Path) -> Option<String> {
     use ffi::{
@@ -218,7 +220,7 @@ mod tests {
             let busy = said(extended);
             assert!(busy.contains("wait until it has finished"), "{busy}");
         }
-        // A database that may not be written is not one that was left unfinished.
+        // A write-protected database is not reported as unfinished.
         assert!(!said(ffi::SQLITE_READONLY).contains("exists: another program"));
     }
 

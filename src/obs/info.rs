@@ -1,4 +1,4 @@
-//! The table `Info`, which describes a database.
+//! The table `Info` of an OOBS database, which describes the database.
 
 use std::path::Path;
 
@@ -14,16 +14,17 @@ use crate::{
     storage::checksum::Checksum,
 };
 
-/// The version of the OOBS standard that is written to databases. The standard's own tool writes the same version.
+/// The version of the OOBS standard that polybook writes to databases. The standard's own tool writes the same
+/// version.
 const VERSION: &str = "0.1";
 
-/// The name of standard chess in an OOBS database.
+/// The name of standard chess in the table `Info`.
 const STANDARD: &str = "standard";
 
-/// The beginning of the generator's name in databases that polybook writes. The version of polybook follows.
+/// The beginning of the value `Generator` in databases that polybook writes. The version of polybook follows.
 const GENERATOR: &str = "polybook ";
 
-/// The separator between the move filters of several merged databases, in the description of the merged database.
+/// The separator between the move filters of merged databases, in the value `Dropped` of the resulting database.
 const FILTER_SEPARATOR: &str = " | ";
 
 /// The names of the rows of the table `Info` that polybook reads.
@@ -40,11 +41,12 @@ const READ: [&str; 10] = [
     CHECKSUM,
 ];
 
-/// The maximum length in bytes of a value in a database's table `Info`. The rest of a longer value is not read.
+/// The maximum number of bytes that are read of a value in the table `Info`. The rest of a longer value is
+/// ignored.
 const LONGEST_VALUE: usize = 1 << 16;
 
-/// The maximum length, in bytes, of the list of input names and of the option text, each a value in the table `Info`.
-/// It is less than [`LONGEST_VALUE`] to leave space for the number of inputs that the list leaves out.
+/// The maximum length in bytes of a text that polybook writes to the table `Info`, such as the list of inputs. It
+/// is less than [`LONGEST_VALUE`], because a shortened list ends with the number of inputs that it leaves out.
 const ROOM: usize = LONGEST_VALUE - 64;
 
 /// The description of an OOBS database, stored in its table `Info`.
@@ -52,18 +54,19 @@ const ROOM: usize = LONGEST_VALUE - 64;
 /// The Open Opening Book Standard defines the rows `Version`, `Variant` and `ItemCount`. polybook adds rows that
 /// describe the origin of the database:
 ///
-/// - `Input`, `Games` and `Options`, as in the header of a book;
-/// - `MinGame`, `MinScore` and `Only`, the filter that selected the moves: the minimum number of games, the minimum score
-///   in percent, and the side whose moves were kept;
-/// - `Dropped`, a text with the filters of the databases from which this one was merged, if their filters differ;
-/// - `Checksum`, which [`verify`](crate::obs::verify) compares with the rows.
+/// - `Input`, `Games` and `Options`: the input files, the number of games and the options, as in the header of a
+///   book;
+/// - `MinGame`, `MinScore` and `Only`: the filter that selected the moves (minimum number of games, minimum score
+///   in percent, and the side whose moves were kept);
+/// - `Dropped`: a text with the filters of merged databases, if these filters differ;
+/// - `Checksum`: a checksum of the rows, which [`verify`](crate::obs::verify) checks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Info {
     /// The variant of chess; `standard` for standard chess.
     pub variant: String,
-    /// The origin of the counts.
+    /// The origin of the results: input files, number of games, and options.
     pub provenance: Provenance,
-    /// The filter that every row passes.
+    /// The filter that selected the moves; every row passes it.
     pub move_filter: MoveFilter,
     /// The filters of merged databases as text, if `move_filter` does not describe them all.
     pub(crate) dropped: Option<String>,
@@ -83,21 +86,21 @@ impl Info {
         }
     }
 
-    /// Returns `true` if the database contains positions of `variant`. A database whose variant has an unknown name
-    /// counts as one of standard chess.
+    /// Returns `true` if the database contains positions of `variant`, or of a variant with the same legal moves. If
+    /// the variant of the database has an unknown name, the database is treated as one of standard chess.
     pub fn is_for(&self, variant: Variant) -> bool {
         variant.is_played_like(self.variant.parse().unwrap_or_default())
     }
 
-    /// Returns the options by which moves were left out of the database, such as a minimum number of games. Returns
-    /// `None` if no moves were left out.
+    /// Returns the options by which moves were left out of the database, such as a minimum number of games, or `None`
+    /// if no moves were left out.
     pub fn dropped(&self) -> Option<String> {
         let dropped = self.dropped.clone();
         dropped.or_else(|| self.move_filter.pruning_text())
     }
 
-    /// Writes the description to the table `Info`. `rows` is the number of rows of the table `Book`, and `checksum` is
-    /// the checksum of these rows. The rows of `Info` are added to the checksum before it is written.
+    /// Writes the description to the table `Info`. `rows` is the number of rows in the table `Book`, and `checksum`
+    /// is the checksum of these rows. Adds the rows of `Info` to the checksum before writing it.
     pub(super) fn write(
         &self,
         db: &Connection,
@@ -137,11 +140,11 @@ impl Info {
         Ok(())
     }
 
-    /// Reads the description from the table `Info`. A database without this table gets a default description. `path` is
-    /// the path of the database.
+    /// Reads the description from the table `Info` of the database at `path`. Returns a default description if the
+    /// table does not exist.
     ///
-    /// Values other than the variant are used only if polybook wrote the database; other programs may give them another
-    /// meaning.
+    /// Uses values other than the variant only if polybook wrote the database, because other programs may give them
+    /// another meaning.
     ///
     /// # Errors
     ///
@@ -175,7 +178,7 @@ impl Info {
         own().map_err(|err| err.at(path))
     }
 
-    /// Combines the description with `other`, so that it describes a database that contains the games of both
+    /// Combines the description with `other`. The result describes a database that contains the games of both
     /// databases.
     pub(super) fn join(&mut self, other: &Info) {
         let theirs = &other.provenance;
@@ -188,7 +191,8 @@ impl Info {
         if ours.options != theirs.options && ours.options.len() <= ROOM {
             ours.options = format!("{} | {}", ours.options, theirs.options);
         }
-        // A filter of one database leaves out moves whose games the other may have, so both filters are listed.
+        // A filter left out moves of one database only, and the other database may contain games with these moves. So
+        // the description lists both filters.
         let mut dropped = self.dropped().unwrap_or_default();
         for filter in other
             .dropped()
@@ -209,7 +213,7 @@ impl Info {
     }
 }
 
-/// The names and values of those rows of the table `Info` that polybook knows.
+/// The rows of the table `Info` whose names polybook knows, as pairs of a name and a value.
 struct InfoValues(Vec<(String, String)>);
 
 impl InfoValues {
@@ -228,7 +232,7 @@ impl InfoValues {
         while let Some(row) = found.next()? {
             let name: String = row.get(0)?;
             if rows.get(&name).is_none() {
-                // The bindings return an empty blob as NULL.
+                // rusqlite returns an empty blob as NULL.
                 let value = row.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default();
                 let value = String::from_utf8_lossy(value).into_owned();
                 rows.0.push((name, value));
@@ -243,7 +247,7 @@ impl InfoValues {
         row.map(|(_, value)| value.as_str())
     }
 
-    /// Returns the value of the row `name`, converted by `read`. Returns `None` if the row does not exist.
+    /// Returns the value of the row `name`, converted by `read`, or `None` if the row does not exist.
     ///
     /// # Errors
     ///
@@ -265,7 +269,7 @@ impl InfoValues {
         }
     }
 
-    /// Returns the origin of the results in the database: input files, number of games, and options.
+    /// Returns the origin of the results: input files, number of games, and options.
     fn provenance(&self) -> Result<Provenance, ObsError> {
         let inputs = self.get("Input").map(|names| names.split(INPUT_SEPARATOR));
         Ok(Provenance {
@@ -275,7 +279,7 @@ impl InfoValues {
         })
     }
 
-    /// Returns the filter by which the moves of the database were selected.
+    /// Returns the filter that selected the moves of the database.
     fn move_filter(&self) -> Result<MoveFilter, ObsError> {
         let mut move_filter = MoveFilter::every_move();
         if let Some(min_game) = self.parsed("MinGame", |text| text.parse().ok())? {
@@ -297,7 +301,7 @@ impl InfoValues {
 /// database.
 #[derive(Default)]
 pub(super) struct ChecksumCheck {
-    /// The checksum in the table `Info`.
+    /// The checksum stored in the table `Info`.
     recorded: String,
     sum: Checksum,
     text: Vec<u8>,
@@ -305,7 +309,7 @@ pub(super) struct ChecksumCheck {
 
 impl ChecksumCheck {
     /// Starts a comparison: reads the stored checksum, and begins the calculated checksum with the rows of the table
-    /// `Info`. Returns `None` if the database stores no checksum.
+    /// `Info`. Returns `None` if the database does not contain a checksum.
     pub(super) fn of(db: &Connection) -> rusqlite::Result<Option<ChecksumCheck>> {
         let Some(recorded) = InfoValues::of(db)?.get(CHECKSUM).map(str::to_owned) else {
             return Ok(None);
@@ -323,7 +327,7 @@ impl ChecksumCheck {
         Ok(Some(check))
     }
 
-    /// Adds a row to the calculated checksum. The row is added as text, with its fields separated by tabs.
+    /// Adds a row to the calculated checksum, as a text in which tabs separate the fields.
     pub(super) fn add(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<()> {
         let text = &mut self.text;
         text.clear();
@@ -364,7 +368,7 @@ mod tests {
         Info::new(Variant::Standard, provenance, &MoveFilter::every_move())
     }
 
-    /// Writes an `Info`, and reads it back.
+    /// Writes an `Info` to a database in memory, and reads it again.
     fn round_trip(info: &Info) -> Info {
         let db = Connection::open_in_memory().unwrap();
         db.execute_batch(TABLES).unwrap();
@@ -390,7 +394,7 @@ mod tests {
             names + more
         };
         assert_eq!(named(&many), 100_000);
-        // Merging keeps within the limit, and keeps the number of inputs that are not named.
+        // Merging respects the maximum length, and does not lose the number of inputs that are not named.
         let mut merged = many.clone();
         merged.join(&info(0..7, "--eco B"));
         merged.join(&many);

@@ -1,4 +1,4 @@
-//! Merges databases.
+//! Merges several OOBS databases into one.
 
 use std::{
     cmp, iter, mem,
@@ -21,35 +21,37 @@ use crate::{
     task,
 };
 
-/// The number of bytes of rows of one position that are held in memory. Further rows are spilled to a temporary file.
-/// Real positions need less than a hundredth of this memory.
+/// The maximum size in bytes of the rows of one position that are held in memory. Further rows are spilled to a
+/// temporary file. Real positions need less than a hundredth of this memory.
 const MOST_BYTES: usize = 1 << 23;
 
-/// The greatest number of databases that are open at the same time. Each takes two open files, and up to two more if
-/// SQLite sorts its rows. More databases are merged in groups, and the results of all groups are then merged.
+/// The maximum number of databases that are open at the same time. Each database needs two open files, and up to
+/// two more if SQLite sorts its rows. If there are more inputs, groups of inputs are merged first, and then the
+/// results of the groups.
 const MOST_OPEN: usize = 48;
 
-/// The result of [`merge_databases`]: the number of rows written, and facts about the inputs.
+/// The result of [`merge_databases`]: the number of rows written, and information about the inputs.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ObsMergeSummary {
     /// The number of rows of the new database.
     pub rows: u64,
-    /// The inputs with rows that could not be read, and the number of these rows.
+    /// The inputs that contain rows that could not be read, each with the number of these rows.
     pub passed_over: Vec<(PathBuf, SkippedRows)>,
-    /// Inputs that are the same file as an earlier input. Their games count twice.
+    /// The inputs that are the same file as an earlier input. Their games are counted again.
     pub repeated: Vec<PathBuf>,
-    /// Inputs without rare moves, and the options by which these were left out, as [`Info::dropped`] returns them.
+    /// The inputs from which moves were left out, each with the options that left them out, as [`Info::dropped`]
+    /// returns them.
     pub dropped: Vec<(PathBuf, String)>,
 }
 
 /// Merges several OOBS databases into a new one, which is written to `out`.
 ///
-/// The games of each move of a position are added up. The column `Active` comes from the first input that contains the
-/// move, and the comment from the first input that has a comment on it. Inputs without an index of their EPDs are
-/// sorted within the memory budget `memory`.
+/// The results of equal moves of a position are added up. The value of the column `Active` comes from the first
+/// input that contains the move, and the comment from the first input that contains a comment on the move. SQLite
+/// sorts inputs within the memory budget `memory`.
 ///
-/// Returns a summary and the finished output, which still has to be renamed to its target. If no input lacks a move
-/// (see [`Info::dropped`]), the result equals a database made from all the games.
+/// Returns a summary and the finished output, which the caller still has to rename to its target. If no moves
+/// were left out of the inputs (see [`Info::dropped`]), the result equals a database made from all the games.
 ///
 /// # Errors
 ///
@@ -123,12 +125,12 @@ fn merge(
     Ok((merged, finished))
 }
 
-/// Adds the descriptions of `databases` to `joined`, the description of the merged database. `joined` is `None` before
-/// the first description is added.
+/// Adds the descriptions of `databases` to `joined`, the description of the merged database. `joined` is `None`
+/// until the first description is added.
 ///
 /// # Errors
 ///
-/// Returns an error if the variant of a database differs from that of the previous ones.
+/// Returns an error if a database has another variant than the previous ones.
 fn join_info(joined: &mut Option<Info>, databases: &[Obs]) -> Result<()> {
     for database in databases {
         let info = database.info();
@@ -147,8 +149,9 @@ fn join_info(joined: &mut Option<Info>, databases: &[Obs]) -> Result<()> {
     Ok(())
 }
 
-/// Merges the rows of `databases` and calls `write` with each merged row, in the order of position and move. Returns
-/// the databases with rows that were skipped because they cannot be read.
+/// Merges the rows of `databases`, and calls `write` with each merged row, sorted by EPD and then by move.
+/// Returns the paths of the databases in which rows were skipped because they cannot be read, each with the
+/// number of these rows.
 fn merge_databases_into(
     write: impl FnMut(ObsRow) -> Result<()>,
     databases: Vec<Obs>,
@@ -175,8 +178,8 @@ fn merge_databases_into(
         .collect())
 }
 
-/// Merges several sources of rows, each sorted by position and move. Adds up the rows of each move, and calls `write`
-/// with the sum.
+/// Merges several sources of rows, each sorted by EPD and then by move. Adds up the rows that have the same EPD
+/// and move, and calls `write` with each sum in the same order.
 fn merge_rows(
     sources: impl Iterator<Item = impl Iterator<Item = Result<ObsRow>>>,
     mut write: impl FnMut(ObsRow) -> Result<()>,
@@ -199,13 +202,13 @@ fn merge_rows(
     open.map_or(Ok(()), write)
 }
 
-/// Encodes a row, including the EPD of its position, for a temporary file.
+/// Encodes a row, including its EPD, for a temporary file that [`rows_of_run`] reads.
 fn with_epd(row: &ObsRow) -> Vec<u8> {
     [row.epd.as_bytes(), &[0], &sortable(row)].concat()
 }
 
-/// Returns an iterator over the rows that [`with_epd`] encoded, in the order in which they were written to the
-/// temporary file `run`. If `stop` is set, the next item is [`Error::Interrupted`].
+/// Returns an iterator over the rows in the temporary file `run`, in the order in which they were written. The
+/// rows must have been encoded by [`with_epd`]. If `stop` is set, the next item is [`Error::Interrupted`].
 fn rows_of_run<'a>(
     run: &'a ByteRun,
     stop: &'a AtomicBool,
@@ -236,7 +239,7 @@ fn rows_of_run<'a>(
     })
 }
 
-/// A row that is compared by its EPD and then by its move, for merging.
+/// A wrapper that orders rows by EPD and then by move, for merging sorted sources.
 struct ByMove(ObsRow);
 
 impl ByMove {
@@ -267,9 +270,10 @@ impl PartialEq for ByMove {
 
 impl Eq for ByMove {}
 
-/// Collects the rows of one position, and passes them to a writer, sorted by number of games in descending order.
+/// A buffer for the rows of one position. It passes them to a [`Gatherer`], sorted by number of games in
+/// descending order.
 struct PositionRows {
-    /// All rows but the last one.
+    /// The rows of the position except `last`.
     rows: TextSorter,
     last: Option<ObsRow>,
     memory: Memory,
@@ -288,8 +292,8 @@ impl PositionRows {
         }
     }
 
-    /// Adds a row. If the row belongs to another position than the buffered rows, first passes the buffered rows to
-    /// `gatherer`, which writes them.
+    /// Adds a row to the buffer. If the buffered rows belong to another position, first passes them to `gatherer`,
+    /// which writes them.
     fn take(&mut self, row: ObsRow, gatherer: &mut Gatherer<'_>) -> Result<()> {
         match &self.last {
             Some(last) if last.epd == row.epd => self.rows.push(&sortable(last))?,
@@ -303,7 +307,7 @@ impl PositionRows {
         let Some(last) = self.last.take() else {
             return Ok(());
         };
-        // Nearly every position has one row, which needs no sorting.
+        // Nearly every position has only one row, which needs no sorting.
         if self.rows.size() == 0 {
             let comment = last.comment.as_deref();
             return gatherer.take(&last.epd, &last.mv, last.active, last.stats, comment);
@@ -324,8 +328,8 @@ impl PositionRows {
     }
 }
 
-/// Encodes a row without its EPD. If the rows of a position are sorted by their encodings, their numbers of games are
-/// in descending order, and their moves are in ascending order.
+/// Encodes a row without its EPD. Encoded rows of a position sort by number of games in descending order, and
+/// then by move.
 fn sortable(row: &ObsRow) -> Vec<u8> {
     let mut text = (u64::MAX - row.stats.games()).to_be_bytes().to_vec();
     text.extend_from_slice(row.mv.as_bytes());
@@ -345,8 +349,8 @@ fn sortable(row: &ObsRow) -> Vec<u8> {
     text
 }
 
-/// Decodes a row that [`sortable`] encoded. Returns the text of its move, four numbers, and its comment. The numbers
-/// are the value of the column `Active`, wins, draws and losses.
+/// Decodes a row that [`sortable`] encoded. Returns the text of the move, four numbers, and the comment. The
+/// numbers are the value of the column `Active`, the wins, the draws and the losses.
 fn parts(text: &[u8]) -> (&str, [u64; 4], Option<&str>) {
     let string = |text| str::from_utf8(text).expect("it was text");
     let text = &text[size_of::<u64>()..];

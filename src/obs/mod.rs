@@ -1,10 +1,10 @@
-//! OOBS, the [Open Opening Book Standard](https://github.com/nguyenpham/oobs): books as SQLite databases with wins,
-//! draws and losses.
+//! OOBS, the [Open Opening Book Standard](https://github.com/nguyenpham/oobs): opening books as SQLite databases
+//! with wins, draws and losses.
 //!
-//! A row of the table `Book` is a move of a position. It has the EPD of the position, the move in coordinates (`e2e4`,
-//! `e1g1`, `e7e8q`), and how many games were won, drawn and lost *by the side to move* after the move was played. A
-//! move may be played only if the lowest bit of its column `Active` is set. The table `Info` describes the database: it
-//! has the variant and the number of rows.
+//! A row of the table `Book` describes one move in one position. It contains the EPD of the position, the move in
+//! coordinate notation (`e2e4`, `e1g1`, `e7e8q`), and the numbers of games that the side to move won, drew and
+//! lost after playing the move. A move may be played only if the lowest bit of its column `Active` is set. The
+//! table `Info` describes the database; it contains the variant and the number of rows.
 //!
 //! ```
 //! use polybook::{MakeBook, obs::Obs, pgn::Input, position::from_text};
@@ -45,13 +45,13 @@ use crate::{
     storage::output::check_not_in_use,
 };
 
-/// Checks whether a new OOBS database may replace the file at `path`. An empty file may always be replaced. An OOBS
-/// database may be replaced only if `force` is `true`.
+/// Checks whether a new OOBS database may replace the file at `path`. An empty file may always be replaced; an
+/// OOBS database may be replaced only if `force` is `true`.
 ///
 /// # Errors
 ///
-/// Returns an error if the file may not be replaced: if it is another kind of file, if another program has it open, or
-/// if it is a database and `force` is `false`.
+/// Returns an error if the file must not be replaced: if it is another kind of file, if another program has it
+/// open, or if it is a database and `force` is `false`.
 fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     let metadata = path.metadata().at(path, "open")?;
     if metadata.is_file() && metadata.len() == 0 {

@@ -1,5 +1,5 @@
-//! The rows of the table `Book`: [`ObsRow`], the [`Queries`] that find the columns of a database and read its cells,
-//! and the iterator [`Rows`], which reads ahead in a thread.
+//! The rows of the table `Book`: the type [`ObsRow`], the SQL [`Queries`] that read rows from databases with
+//! different columns, and the iterator [`Rows`], which reads ahead in a thread.
 
 use std::{
     cmp::Ordering,
@@ -32,25 +32,25 @@ use crate::{
 pub struct ObsRow {
     /// The EPD of the position.
     pub epd: String,
-    /// The move in coordinates.
+    /// The move in coordinate notation, such as `e2e4`.
     pub mv: String,
     /// The bits of the column `Active`. The standard gives a meaning only to the lowest bit; the others are preserved.
     pub active: i64,
-    /// The games in which the move was played, from the view of the side to move.
+    /// The results of the games in which the move was played, from the point of view of the side to move.
     pub stats: Wdl,
     /// A comment on the move.
     pub comment: Option<String>,
 }
 
 impl ObsRow {
-    /// Compares two rows of one position. Rows are ordered by their number of games in descending order, then by the
-    /// text of the move.
+    /// Compares two rows of one position. Rows with more games come first; rows with equal numbers of games are
+    /// ordered by the text of the move.
     pub fn by_games(a: &ObsRow, b: &ObsRow) -> Ordering {
         let games = b.stats.games().cmp(&a.stats.games());
         games.then_with(|| a.mv.cmp(&b.mv))
     }
 
-    /// The default value of the column `Active`. Its lowest bit says that the move may be played.
+    /// The default value of the column `Active`. Its lowest bit is set, which means that the move may be played.
     pub const ACTIVE: i64 = 1;
 
     /// Returns `true` if the move may be played.
@@ -58,42 +58,43 @@ impl ObsRow {
         self.active & 1 == 1
     }
 
-    /// Returns the approximate number of bytes that the row takes in memory.
+    /// Returns the approximate memory usage of the row in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let comment = self.comment.as_ref().map_or(0, String::len);
         size_of::<ObsRow>() + self.epd.len() + self.mv.len() + comment
     }
 
-    /// Adds the games of `other`, a row with the same position and move. The comment of `other` is used only if `self`
-    /// has no comment.
+    /// Adds the games of `other`, which must be a row with the same position and move. Takes the comment of `other`
+    /// only if this row has no comment.
     pub(super) fn join(&mut self, other: ObsRow) {
         self.stats += other.stats;
         self.comment = self.comment.take().or(other.comment);
     }
 }
 
-/// The number of rows that a reader skipped, with an example. A row is skipped if it is malformed or if its move is
-/// illegal.
+/// The number of rows that a reader skipped because they are malformed or their move is illegal, with a
+/// description of the first one.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct SkippedRows {
-    /// The number of rows.
+    /// The number of skipped rows.
     pub rows: u64,
-    /// A description of the first of them.
+    /// A description of the first skipped row, or `None` if no row was skipped.
     pub example: Option<String>,
 }
 
-/// The reason why a row is skipped whose move is not legal.
+/// The reason given for skipping a row with an illegal move.
 pub(crate) const NOT_LEGAL: &str = "this is not a legal move in the position";
 
 impl SkippedRows {
-    /// Counts a row that is skipped because of `reason`.
+    /// Counts `row`, which is skipped because of `reason`. The first skipped row becomes the example.
     pub(crate) fn row(&mut self, row: &ObsRow, reason: &str) {
         self.rows += 1;
         self.example
             .get_or_insert_with(|| format!("\"{}\" \"{}\": {reason}", row.epd, row.mv));
     }
 
-    /// Counts a row that is skipped because it cannot be read. `problem` describes why.
+    /// Counts a row that is skipped because it cannot be read. `problem` describes the row and becomes the example if
+    /// it is the first one.
     pub(super) fn problem(&mut self, problem: String) {
         self.rows += 1;
         self.example.get_or_insert(problem);
@@ -108,7 +109,7 @@ impl SkippedRows {
         ))
     }
 
-    /// Adds the number of rows that another reader skipped.
+    /// Adds the rows that another reader skipped. Keeps the example of `self` if there is one.
     pub(crate) fn add(&mut self, other: SkippedRows) {
         self.rows += other.rows;
         self.example = self.example.take().or(other.example);
@@ -124,27 +125,28 @@ pub fn legal_move<P: Rules>(pos: &P, text: &str) -> Option<BookMove> {
         .map(BookMove::from)
 }
 
-/// The greatest number of wins, of draws, and of losses in one row of the table `Book`. It is larger than the number of
-/// games in any collection, but sums of these numbers cannot overflow.
+/// The maximum number of wins, of draws, and of losses in one row of the table `Book`. It is larger than any
+/// collection of games, and small enough that sums of these numbers cannot overflow.
 pub(super) const MOST_GAMES: i64 = 1 << 36;
 
-/// The greatest number of characters of an EPD, including counters and operations. No valid EPD is longer.
+/// The maximum length of an EPD in characters, including counters and operations. Every valid EPD is shorter.
 const LONGEST_EPD: usize = 1 << 10;
 
-/// The greatest number of characters of a move. No valid move is longer.
+/// The maximum length of a move in characters. Every valid move is shorter.
 const LONGEST_MOVE: usize = 1 << 6;
 
-/// The SQL queries that read [`ObsRow`]s from one database. They depend on the tables and columns of the database.
+/// The SQL queries that read [`ObsRow`]s from one database. Their text depends on the tables and columns of the
+/// database.
 #[derive(Debug)]
 pub(super) struct Queries {
-    /// Selects the columns of an [`ObsRow`] from all rows, in the order of the table.
+    /// The query that returns all rows, in the order of the table, with the columns of an [`ObsRow`].
     pub select: String,
-    /// The clause that sorts rows by EPD, then by move, both in byte order, then in the order of the table.
+    /// The clause that sorts rows by EPD and then by move, both in byte order, and then in the order of the table.
     pub order: String,
-    /// Selects the columns of an [`ObsRow`] in this order, with EPDs and moves converted by the functions that
-    /// [`add_spelling`] defines.
+    /// The query that returns all rows, sorted in this order, with the columns of an [`ObsRow`]. The functions that
+    /// [`add_spelling`] defines convert EPDs and moves.
     pub respelled: String,
-    /// The expression of the EPD, for conditions.
+    /// The SQL expression of the EPD, for use in conditions.
     pub epd: &'static str,
 }
 
@@ -195,14 +197,17 @@ impl Queries {
     }
 }
 
-/// The name of the SQL function that converts an EPD to polybook's spelling, or returns NULL if the EPD cannot be read.
+/// The name of the SQL function that converts an EPD to polybook's spelling. The function returns NULL if the EPD
+/// cannot be read.
 const SPELLING: &str = "polybook_epd";
 
-/// The name of the SQL function that returns polybook's spelling of the move of an EPD, or NULL if the move is not legal.
+/// The name of the SQL function that converts a move to polybook's spelling. The function takes the EPD of the
+/// position and the move, and returns NULL if the move is not legal.
 const MOVE_SPELLING: &str = "polybook_move";
 
-/// Defines two SQL functions that spell EPDs of `variant` and moves as polybook does. Other programs may write an en
-/// passant square that no move uses, or castling as a move of the king to the rook.
+/// Defines two SQL functions on the connection `db`, which convert EPDs and moves of `variant` to polybook's
+/// spelling. Other programs may write an en passant square on which no pawn can capture, or castling as a king
+/// move to the rook's square.
 pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
@@ -222,11 +227,12 @@ pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Resul
     })
 }
 
-/// Parses the EPDs of rows. An EPD is parsed once if all rows with it are adjacent.
+/// A parser for the EPDs of rows. It remembers the last EPD, so adjacent rows of one position are parsed only
+/// once.
 pub(super) struct PositionCheck {
     variant: Variant,
     epd: String,
-    /// The position, or the reason why `epd` cannot be read.
+    /// The position of `epd`, or the reason why `epd` cannot be read.
     read: Result<VariantPosition, String>,
 }
 
@@ -239,11 +245,11 @@ impl PositionCheck {
         }
     }
 
-    /// Returns the position of `epd`.
+    /// Parses `epd`, or returns the remembered position if `epd` equals the previous EPD.
     ///
     /// # Errors
     ///
-    /// Returns the reason if the EPD cannot be read.
+    /// Returns a text with the reason if `epd` cannot be read.
     pub(super) fn position(&mut self, epd: &str) -> Result<&VariantPosition, &str> {
         if self.epd != epd {
             let read = self.variant.parse_position(epd);
@@ -254,10 +260,10 @@ impl PositionCheck {
     }
 }
 
-/// Converts an EPD to the spelling that polybook writes. Returns `None` if the EPD cannot be read.
+/// Converts an EPD of `variant` to the spelling that polybook writes. Returns `None` if the EPD cannot be read.
 ///
-/// Other programs write castling rights in another order, or an en passant square after every double step. Some add
-/// counters and operations, or empty brackets if no piece is in hand.
+/// Other programs may write castling rights in another order, or an en passant square after every double step.
+/// Some add counters and operations, or empty brackets if no piece is in hand.
 pub(super) fn respelled(variant: Variant, epd: &str) -> Option<String> {
     let pos = variant.parse_position(epd).ok()?;
     Some(epd_of(&pos))
@@ -269,8 +275,8 @@ fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     names.collect()
 }
 
-/// Converts a result row of [`Queries::select`] to an [`ObsRow`]. The outer result is an error if SQLite fails. The
-/// inner result is an error if a value of the row is malformed.
+/// Converts a result row of [`Queries::select`] to an [`ObsRow`]. The outer result is an error if SQLite fails;
+/// the inner result is an error if a value of the row is malformed.
 pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRow, ObsError>> {
     let epd = match text(row.get_ref(0)?, LONGEST_EPD) {
         Ok(epd) => epd,
@@ -323,11 +329,11 @@ fn malformed(problem: String) -> Result<ObsRow, ObsError> {
     Err(ObsError::MalformedRow(problem))
 }
 
-/// Returns the text in a cell. It must be printable ASCII of 1 to `longest` characters.
+/// Returns the text in a cell of a row. The text must consist of 1 to `longest` printable ASCII characters.
 ///
 /// # Errors
 ///
-/// Returns a predicate that describes the problem, such as "is too long".
+/// Returns a phrase for an error message, such as "is too long", if the cell contains anything else.
 fn text(value: ValueRef<'_>, longest: usize) -> Result<&str, &'static str> {
     match value {
         ValueRef::Text([]) => Err("is empty"),
@@ -341,7 +347,7 @@ fn text(value: ValueRef<'_>, longest: usize) -> Result<&str, &'static str> {
     }
 }
 
-/// Returns the text in a column of an SQLite row, or `None` if the column does not contain text.
+/// Returns the comment in a cell of a row, or `None` if the cell does not contain text.
 fn comment(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
@@ -349,8 +355,8 @@ fn comment(value: ValueRef<'_>) -> Option<String> {
     }
 }
 
-/// Returns the integer in a cell. SQLite may store it as an integer, a floating-point number or a text. Returns `empty`
-/// for NULL, and `None` for any other content.
+/// Returns the integer in a cell of a row. SQLite may store the integer as an integer, a floating-point number or
+/// a text. Returns `empty` if the cell is NULL, and `None` if it contains anything else.
 fn integer(value: ValueRef<'_>, empty: i64) -> Option<i64> {
     match value {
         ValueRef::Null => Some(empty),
@@ -361,21 +367,23 @@ fn integer(value: ValueRef<'_>, empty: i64) -> Option<i64> {
     }
 }
 
-/// The number of rows at which a chunk of rows is full. [`CHUNK_BYTES`] limits its size in bytes.
+/// The number of rows at which a [`Chunk`] is full. A chunk is also full if it reaches [`CHUNK_BYTES`].
 const CHUNK_ROWS: usize = 1 << 10;
+/// The size in bytes at which a [`Chunk`] is full.
 const CHUNK_BYTES: usize = 1 << 17;
 
-/// The greatest number of chunks of rows that are read ahead.
+/// The maximum number of chunks that are read ahead.
 const AHEAD: usize = 2;
 
 /// An iterator over the rows of an OOBS database.
 ///
-/// A thread with its own connection reads rows ahead, and ends when the iterator is dropped. The iterator ends after
-/// its first error. If the checksum of the database does not match, it returns an error after the last row.
+/// A thread with its own connection reads the rows ahead; it ends when the iterator is dropped. The iterator ends
+/// after its first error. If the checksum of the database does not match, the iterator returns an error after the
+/// last row.
 pub struct Rows {
     ready: vec::IntoIter<ObsRow>,
     passed_over: SkippedRows,
-    /// The chunks from the thread. `None` at the end.
+    /// The chunks that the thread sends, or `None` at the end.
     chunks: Option<Feed<Chunk>>,
     reader: Option<JoinHandle<()>>,
     interrupt: InterruptHandle,
@@ -404,8 +412,8 @@ impl Chunk {
 }
 
 impl Rows {
-    /// Starts a thread that runs `query` with the connection `db` and reads the resulting rows. Errors name the
-    /// database file `path`.
+    /// Starts a thread that runs the SQL query `query` on the connection `db`, and returns an iterator over the
+    /// resulting rows. Error messages name the database file `path`.
     ///
     /// # Errors
     ///
@@ -428,7 +436,8 @@ impl Rows {
         })
     }
 
-    /// Returns the number of rows skipped so far, because their EPD, their move or a number is malformed.
+    /// Returns the number of rows skipped so far, with a description of the first one. A row is skipped if its EPD,
+    /// its move or a number is malformed.
     pub fn passed_over(&self) -> &SkippedRows {
         &self.passed_over
     }
@@ -459,12 +468,13 @@ impl Rows {
         let Some(reader) = self.reader.take() else {
             return;
         };
-        // Sorting takes long. An interrupt before the query begins has no effect, so it is repeated.
+        // SQLite may be sorting, which takes long, so the query is interrupted. An interrupt before the query begins
+        // has no effect, so it is repeated.
         while !reader.is_finished() {
             self.interrupt.interrupt();
             thread::sleep(Duration::from_millis(1));
         }
-        // The thread already sent its result.
+        // The thread has already sent its result.
         let _ = reader.join();
         self.db = None;
     }
@@ -498,13 +508,12 @@ impl Drop for Rows {
     }
 }
 
-/// Reads all rows that `query` selects and sends them to `chunks`. `path` is the path of the database, which errors
-/// name.
+/// Reads all rows that `query` selects and sends them to `chunks`. Error messages name the database file `path`.
 ///
 /// # Errors
 ///
-/// Returns an error if the database cannot be read, or if the receiver is dropped. Returns an error after sending the
-/// last row if the checksum of the database does not match.
+/// Returns an error if the database cannot be read, or if the receiver has been dropped. Returns an error after
+/// sending the last row if the checksum of the database does not match.
 fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
     let mut check = ChecksumCheck::of(db).sql(path, "read")?;
     let mut statement = db.prepare(query).sql(path, "read")?;

@@ -1,9 +1,9 @@
-//! Finds the positions of counted keys.
+//! Finds the positions whose keys were counted.
 //!
-//! Counts store only the key of a position, and a position cannot be computed from its key. But every counted position
-//! was reached by counted moves from the starting position of some game. So a walk plays the counted moves from all
-//! starting positions, and plays the moves of each position once. This finds all counted positions, and needs no memory
-//! while games are read.
+//! Counts store only the key of a position, and a position cannot be computed from its key. But every counted
+//! position was reached by counted moves from the starting position of some game. So a walk begins in all
+//! starting positions and plays the counted moves of each position once. The walk finds all counted positions, so
+//! they need not be kept in memory while games are read.
 
 use std::{
     iter::Fuse,
@@ -23,19 +23,20 @@ use crate::{
     task::{self, Failure},
 };
 
-/// The maximum number of positions on the stack of a task. If the stack becomes longer, the task hands `SHARED / 2`
+/// The maximum number of positions on the stack of a task. A task with a longer stack hands `SHARED / 2`
 /// positions to a new task.
 const SHARED: usize = 64;
 
-/// The number of lines (sequences of moves) that a task follows at the same time. The memory accesses of their lookups
-/// then overlap.
+/// The number of lines (sequences of moves) that a task follows at the same time, so that the memory accesses of
+/// their lookups overlap.
 const TOGETHER: usize = 32;
 
-/// The number of starting positions that a task takes at a time.
+/// The number of starting positions that a task takes from the iterator at a time.
 const STARTS: usize = SHARED;
 
-/// A function that a walk calls with each position and the moves that were counted in it. Any thread may call the
-/// function. Its first argument is a value of the running task, which only this task uses.
+/// A function that a walk calls once for each position, with the legal moves that were counted there. Several
+/// threads call it at the same time. Its first argument is a value that belongs to the calling task alone, such
+/// as a buffer.
 pub(super) trait Visit<P, D>: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync {}
 
 impl<P, D, F: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync> Visit<P, D> for F {}
@@ -47,16 +48,17 @@ pub(super) struct LegalCount {
     pub stats: Wdl,
 }
 
-/// Plays the moves in `counts` from all starting positions `starts`. Calls `visit` once with each position reached, in
-/// arbitrary order. Uses all threads of the current rayon pool.
+/// Walks through the positions of `counts`: begins in the positions `starts`, and plays the counted moves of each
+/// position. Calls `visit` once for each position, in arbitrary order. Uses all threads of the current rayon
+/// pool.
 ///
-/// Returns the number of positions in `counts`, plus the number of moves in `counts`, that the walk did not reach. The
-/// number is 0 unless two positions have the same hash key.
+/// Returns the number of positions and moves in `counts` that the walk did not reach. If `starts` contains the
+/// starting positions of all games, this number is 0 unless two positions have the same hash key.
 ///
 /// # Errors
 ///
-/// Returns an error if `starts` or `visit` does, or if a temporary file cannot be read. Returns [`Error::Interrupted`]
-/// if `stop` is set.
+/// Returns an error if `starts` or `visit` returns one, or if a temporary file cannot be read. Returns
+/// [`Error::Interrupted`] if `stop` is set.
 pub(super) fn walk<P, D, F>(
     counts: &Counts,
     starts: impl Iterator<Item = Result<Keyed<P>>> + Send,
@@ -87,7 +89,7 @@ where
 
 struct CountWalk<'a, F> {
     finder: Finder<'a>,
-    /// A bit for each position that was visited.
+    /// One bit for each position, which is set when the position is visited.
     marks: VisitedBits,
     visit: F,
     visited: AtomicU64,
@@ -103,13 +105,13 @@ struct Follower<P, D> {
     parts: Vec<RecordRange>,
     scratch: LookUpBuffers,
     legal: Vec<LegalCount>,
-    /// The value that is passed to the task's visits.
+    /// The value that the task passes to the visit function.
     own: D,
 }
 
 impl<F> CountWalk<'_, F> {
-    /// Takes some starting positions and walks from them. A new task takes further starting positions. The task runs
-    /// only when a thread has nothing else to do, so that few positions are in memory at a time.
+    /// Takes [`STARTS`] positions from `starts` and walks from them, after spawning a task that takes the next ones.
+    /// The spawned task runs only when a thread has no other work, so that few positions are in memory at a time.
     fn take_starts<'scope, P, D, I>(
         &'scope self,
         scope: &Scope<'scope>,
@@ -135,8 +137,8 @@ impl<F> CountWalk<'_, F> {
         });
     }
 
-    /// Walks from all positions on `stack`. The walk is depth first, which keeps the stack small. If the stack becomes
-    /// large nevertheless, hands a part of it to a new task.
+    /// Walks depth first from all positions on `stack`, which keeps the stack small. If the stack nevertheless
+    /// exceeds [`SHARED`] positions, hands a part of it to a new task.
     fn go<'scope, P, D>(&'scope self, scope: &Scope<'scope>, mut stack: Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules + 'scope,
@@ -168,9 +170,9 @@ impl<F> CountWalk<'_, F> {
         }
     }
 
-    /// Advances each of the lines that `thread` follows by one move. Visits the current position of a line, and
-    /// plays the position's first move. Pushes the positions after the remaining moves onto `stack`. Removes a
-    /// line if its position has no moves or was visited before.
+    /// Advances each line of `thread` by one half-move: visits the current position of the line, plays its first
+    /// move, and pushes the positions after its other moves onto `stack`. Removes a line if its position has no moves
+    /// or was visited before.
     fn follow<P, D>(&self, thread: &mut Follower<P, D>, stack: &mut Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules,
@@ -186,17 +188,19 @@ impl<F> CountWalk<'_, F> {
         let (mut visited, mut illegal) = (0, 0);
         self.finder.parts(lines.iter().map(Keyed::identity), parts);
         self.marks.fetch(parts);
-        // The order is descending, because `swap_remove` puts the last line into the place of one that ends.
+        // Iterates in descending order, because `swap_remove` replaces a removed line by the last line, which has been
+        // advanced already.
         for (number, part) in parts.iter().enumerate().rev() {
             let line = &mut lines[number];
             legal.clear();
             let mut is_new = None;
-            // Adds the moves of one exact identity. Returns `false` if the position was visited before.
+            // Adds the moves that were counted under one identity of the position. Returns `false` if the position was
+            // visited before.
             let mut add = |part| -> Result<bool> {
                 let Some(found) = self.finder.find(part, scratch)? else {
                     return Ok(true);
                 };
-                // The bit of the first identity that was counted stands for the position.
+                // The bit of the first identity with counted moves represents the position.
                 if !*is_new.get_or_insert_with(|| self.marks.set(found.place)) {
                     return Ok(false);
                 }
@@ -231,8 +235,8 @@ impl<F> CountWalk<'_, F> {
     }
 }
 
-/// Appends those of `moves` that are legal in `pos` to `legal`, adding up results of equal moves. Returns the number of
-/// illegal moves, which belong to another position with the same hash key.
+/// Appends the moves that are legal in `pos` to `legal`, and adds up the results of moves that `legal` already
+/// contains. Returns the number of illegal moves, which belong to another position with the same hash key.
 fn add_legal<P: Rules>(moves: &[MoveCount], pos: &P, legal: &mut Vec<LegalCount>) -> u64 {
     let known = legal.len();
     let mut illegal = 0;
@@ -273,7 +277,8 @@ mod tests {
         String::from_utf8(text).unwrap()
     }
 
-    /// Returns the counts of some games, and the moves of each position that a walk must find.
+    /// Counts the games `lines` with `bytes` bytes of memory. Returns the counts, and for each position the moves
+    /// that a walk must find.
     fn counted(lines: &[&str], bytes: usize) -> (Counts, BTreeMap<String, BTreeSet<String>>) {
         let tally = Tally::new(Memory {
             bytes,

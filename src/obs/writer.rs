@@ -1,11 +1,11 @@
-//! Writes databases: collects packed positions, sorts them by EPD, creates the tables of a new database, and fills the
-//! table `Book`.
+//! Writes OOBS databases: collects encoded positions, sorts them by EPD, creates the tables of a new database,
+//! and fills the table `Book`.
 //!
-//! A [walk](super::walk) finds positions in arbitrary order, each with all its rows. Each thread collects them in a
-//! sorter of its own, and the sorters are merged.
+//! A [walk](super::walk) finds positions in arbitrary order, each with all its rows. Each thread collects them in
+//! its own sorter, and the sorters are merged.
 //!
-//! A packed position is its EPD, a null byte, and for each row the length of the move, the move, and three numbers in a
-//! variable-length encoding with seven bits per byte.
+//! An encoded position consists of its EPD, a null byte, and its rows. Each row consists of the length of the
+//! move, the move, and three numbers in a variable-length encoding with seven bits per byte.
 
 use std::{
     fs::File,
@@ -42,41 +42,44 @@ use crate::{
     task::{self, Failure, Feeder},
 };
 
-/// The expected size in bytes from which a database is written with large pages. Large pages are faster to write, but
-/// mostly unused in a small database.
+/// The expected size in bytes from which a database is written with large pages. Large pages can be written
+/// faster, but would be mostly empty in a small database.
 const LARGE: u64 = 1 << 24;
 
 /// The interval at which written bytes are flushed to the disk.
 const FLUSH_EVERY: Duration = Duration::from_millis(200);
 
-/// The number of positions after which the progress meter is advanced.
+/// The number of positions between two updates of the progress meter.
 const METERED: u64 = 256;
 
-/// The greatest number of blocks of rows that wait to be inserted.
+/// The maximum number of blocks of rows that wait to be inserted.
 const AHEAD: usize = 4;
 
-/// A writer of a new OOBS database, which replaces its target when it is complete.
+/// A writer of a new OOBS database. The complete database replaces the file at the target path.
 #[derive(Debug)]
 pub struct ObsWriter {
     file: AtomicFile,
 }
 
-/// The result of writing an OOBS database: the number of its rows, and of the moves left out.
+/// The result of writing an OOBS database: the number of its rows, and the numbers of moves and positions left
+/// out.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct ObsSummary {
-    /// Rows of the table `Book`.
+    /// The number of rows of the table `Book`.
     pub rows: u64,
-    /// The number of moves that were left out because they were played fewer times than the filter's minimum.
+    /// The number of moves that were left out because they have fewer games than the filter's minimum.
     pub rare: u64,
-    /// The number of positions and moves that are missing because two positions share a key. Almost always 0.
+    /// The number of positions and moves that are missing because two positions have the same hash key. It is almost
+    /// always 0.
     pub strays: u64,
 }
 
 impl ObsWriter {
-    /// Begins a new OOBS database at `path`. An existing database may be replaced only if `force` is `true`.
+    /// Creates a writer for a new OOBS database at `path`. An existing database may be replaced only if `force` is
+    /// `true`.
     ///
-    /// If `path` is standard output, a pipe or a device, the database is created in a temporary file and copied when it
-    /// is complete.
+    /// If `path` is standard output, a pipe or a device, the database is created in a temporary file and copied to
+    /// `path` when it is complete.
     ///
     /// # Errors
     ///
@@ -89,18 +92,18 @@ impl ObsWriter {
         Ok(ObsWriter { file })
     }
 
-    /// Returns the path at which the database will be placed.
+    /// Returns the path at which the complete database will be placed.
     pub fn target(&self) -> &Path {
         self.file.target()
     }
 
-    /// Writes the database. It contains all positions that are reached from `starts` by moves in `counts`, with those
-    /// moves that the filter of `info` [selects](crate::counts::MoveFilter::selects). Rows are sorted by EPD, then by
-    /// number of games in descending order.
+    /// Writes the database. It contains the positions that moves in `counts` reach from the positions `starts`. Each
+    /// position gets one row for each move that the filter of `info` [selects](crate::counts::MoveFilter::selects).
+    /// Rows are sorted by EPD, then by number of games in descending order.
     ///
     /// Sorts within the memory budget `memory`, and uses all threads of the current rayon pool. The caller sets the
-    /// total of `meter`; half of it is used for finding the positions, and half for writing the rows. Returns a summary
-    /// and the finished output, which still has to be renamed to its target.
+    /// total of `meter`: finding the positions counts as the first half, and writing the rows as the second half.
+    /// Returns a summary and the finished output, which the caller still has to rename to its target.
     ///
     /// # Errors
     ///
@@ -161,9 +164,9 @@ impl ObsWriter {
         Ok((ObsSummary { rows, rare, strays }, finished))
     }
 
-    /// Creates the database that `made` describes, calls `gather`, and inserts the rows that `gather` passes to its
-    /// [`Gatherer`], in that order. Setting `stop` cancels the insertion. Returns the number of rows and the finished
-    /// output.
+    /// Creates the database that `made` describes. Calls `gather`, and inserts the rows that `gather` passes to its
+    /// [`Gatherer`] in the same order. Returns the number of rows and the finished output. Setting `stop` cancels the
+    /// insertion.
     pub(super) fn insert_all(
         mut self,
         made: DatabaseProperties<'_>,
@@ -176,8 +179,9 @@ impl ObsWriter {
             let rows = made.fill(db, self.file.file(), &target, stop, gather)?;
             return Ok((rows, self.file.finish()?));
         }
-        // SQLite writes at any offset, so the database is created in a temporary file. Its name is removed at once where the
-        // system allows that, so that the file is removed however the program ends. On other systems it is removed at the end.
+        // The target cannot be written at any offset, as SQLite needs, so the database is created in a temporary file.
+        // The name of the temporary file is removed at once if the system allows this, so that no file remains however
+        // the program ends. Otherwise the name is removed at the end.
         let dir = made.temp_dir;
         let temporary = tempfile::NamedTempFile::new_in(dir).at(dir, "make a temporary file in")?;
         let db = open(temporary.path()).sql(dir, "write a temporary file in")?;
@@ -193,16 +197,16 @@ impl ObsWriter {
 /// The properties of a database that is about to be written.
 pub(super) struct DatabaseProperties<'a> {
     pub info: &'a Info,
-    /// The approximate size in bytes.
+    /// The approximate size of the database in bytes.
     pub size: u64,
     /// The directory in which the database is created if its target cannot be written at any offset.
     pub temp_dir: &'a Path,
 }
 
 impl DatabaseProperties<'_> {
-    /// Creates the tables of the empty database `db`, calls `gather`, and inserts the rows that `gather` passes to its
-    /// [`Gatherer`]. `file` is the file of the database, and setting `stop` cancels the insertion. Returns the number
-    /// of rows. Errors name `path`.
+    /// Creates the tables of the empty database `db`. Calls `gather`, and inserts the rows that `gather` passes to
+    /// its [`Gatherer`]. Meanwhile flushes `file`, the file of the database, to the disk. Returns the number of rows.
+    /// Setting `stop` cancels the insertion, and error messages name `path`.
     fn fill(
         &self,
         db: Connection,
@@ -234,7 +238,7 @@ impl DatabaseProperties<'_> {
             gather(&mut gatherer)?;
             gatherer.hand_over()
         };
-        // One thread collects the rows, which are scattered over memory, while another inserts them.
+        // One thread collects the rows, which are scattered over memory, while another thread inserts them.
         let insert = || {
             thread::scope(|scope| {
                 let mut blocks = task::start_in(scope, "gather", AHEAD, gather)?;
@@ -245,8 +249,8 @@ impl DatabaseProperties<'_> {
                 Ok(())
             })
         };
-        // Writing to the disk takes as long as inserting, so it is not left to the end. The result must be checked, because the
-        // system reports lost bytes only once.
+        // Writing to the disk takes as long as inserting, so the file is flushed while rows are inserted. The result
+        // must be checked, because the system reports a failed write only once.
         let flush = || {
             task::fault("flush");
             file.sync_data().at(path, doing)
@@ -265,8 +269,8 @@ impl DatabaseProperties<'_> {
     }
 }
 
-/// Opens a database file that only this run writes. SQLite takes no lock on Unix, because on NFS its lock would
-/// conflict with the lock that this process already holds on the file.
+/// Opens a database file for writing; no other process may write it. On Unix, SQLite takes no lock, because on
+/// NFS its lock would conflict with the lock that this process already holds on the file.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if cfg!(unix) {
@@ -275,7 +279,8 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// Copies the complete database in `file` to `out`. Errors name `dir`, the directory that contains `file`.
+/// Copies the complete database in `file` to `out`. Errors about `file` name `dir`, the directory that contains
+/// it. Setting `stop` cancels the copying.
 fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) -> Result<()> {
     let reading = "read a temporary file in";
     file.rewind().at(dir, reading)?;
@@ -293,8 +298,8 @@ fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) ->
     }
 }
 
-/// Encodes the position `pos` with those of its moves that the filter of `info` selects. Returns `None` if the filter
-/// selects no move.
+/// Encodes the position `pos` with the moves in `moves` that the filter of `info` selects. Returns `None` if the
+/// filter selects no move.
 fn pack<'a, P: Rules>(
     packer: &'a mut Packer,
     pos: &P,
@@ -317,8 +322,8 @@ fn text(bytes: &[u8]) -> &str {
     str::from_utf8(bytes).expect("EPDs and moves are ASCII")
 }
 
-/// The SQL statements that create the tables of a database, as the OOBS standard's tool does. The index does not have
-/// the name that the standard's document suggests, so the document's own `CREATE INDEX` still works.
+/// The SQL statements that create the same tables as the OOBS standard's tool. The index has another name than in
+/// the standard's document, so that the document's own `CREATE INDEX` statement still works.
 pub(super) const TABLES: &str = "
     CREATE TABLE Book (
         ID INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -333,35 +338,35 @@ pub(super) const TABLES: &str = "
     CREATE TABLE Info (Name TEXT UNIQUE NOT NULL, Value TEXT);
     CREATE INDEX BookByEPD ON Book (EPD);";
 
-/// The SQLite settings for writing a new database. No journal is needed, because the file gets its name only when it is
-/// complete. A small cache suffices, because rows and index entries are appended in order.
+/// The SQLite settings for writing a new database. No journal is needed, because an incomplete file never
+/// replaces the target. A small cache suffices, because rows and index entries are appended in order.
 pub(super) const SETTINGS: &str = "
     PRAGMA cache_size = -16384;
     PRAGMA journal_mode = OFF;
     PRAGMA synchronous = OFF;
     PRAGMA locking_mode = EXCLUSIVE;";
 
-/// The number of rows that one SQL statement inserts. With one row for each statement, `AUTOINCREMENT` alone would take
-/// half of the time.
+/// The number of rows that one SQL statement inserts. If each statement inserted only one row, `AUTOINCREMENT`
+/// alone would take half of the time.
 const AT_ONCE: usize = 40;
 
-/// The columns of the table `Book` that are written. Nearly all rows have the default values in the last two, `Active`
-/// and `Comment`.
+/// The columns of the table `Book` that are written. In nearly all rows, the last two columns, `Active` and
+/// `Comment`, contain their default values.
 const COLUMNS: [&str; 7] = ["EPD", "Move", "Win", "Draw", "Loss", "Active", "Comment"];
 
 /// The size in bytes at which a block of rows is sent to the thread that inserts rows.
 pub(super) const BLOCK: usize = 1 << 20;
 
-/// A block of rows that are about to be inserted into a database. All texts of the rows are in one string.
+/// A block of rows that are about to be inserted into a database. One string contains all texts of the rows.
 ///
-/// Inserting rows is the slowest step, so another thread prepares blocks in advance.
+/// Inserting rows is the slowest step of writing, so another thread prepares blocks in advance.
 #[derive(Default)]
 pub(super) struct RowBlock {
     text: String,
     rows: Vec<NewRow>,
 }
 
-/// A row of the table `Book`. Each text of the row is a byte range of the string of its [`RowBlock`].
+/// A row of the table `Book`. Its texts are byte ranges in the string of a [`RowBlock`].
 struct NewRow {
     epd: Range<usize>,
     mv: Range<usize>,
@@ -377,7 +382,7 @@ impl RowBlock {
         start..self.text.len()
     }
 
-    /// Replaces the content of `text` by the fields of a row, as they are added to the checksum. The fields are in the
+    /// Replaces the content of `text` with the fields of a row in the form that is added to the checksum: in the
     /// order of the table, separated by tabs.
     fn write_fields(&self, row: &NewRow, text: &mut Vec<u8>) {
         let mut number = itoa::Buffer::new();
@@ -397,8 +402,8 @@ impl RowBlock {
         }
     }
 
-    /// Returns the names of the columns that must be inserted for this block. The columns `Active` and `Comment` are
-    /// left out if every row of the block has their default values, because that is faster.
+    /// Returns the names of the columns that must be inserted for this block. Leaves out `Active` and `Comment` if
+    /// every row of the block contains their default values, because inserting fewer columns is faster.
     fn columns(&self) -> &'static [&'static str] {
         let is_plain = |row: &NewRow| row.active == ObsRow::ACTIVE && row.comment.is_none();
         match self.rows.iter().all(is_plain) {
@@ -407,7 +412,8 @@ impl RowBlock {
         }
     }
 
-    /// Inserts `rows` with a prepared statement that takes exactly this number of rows, each with `columns` columns.
+    /// Inserts `rows` with `statement`, which must be prepared for this number of rows and for `columns` columns in
+    /// each row.
     fn insert(
         &self,
         rows: &[NewRow],
@@ -434,7 +440,7 @@ impl RowBlock {
     }
 }
 
-/// Collects rows of a database, and sends them in blocks to the thread that inserts rows.
+/// A collector of rows, which sends them in blocks to the thread that inserts rows.
 pub(super) struct Gatherer<'a> {
     pub blocks: &'a Feeder<RowBlock>,
     pub block: RowBlock,
@@ -443,13 +449,13 @@ pub(super) struct Gatherer<'a> {
 }
 
 impl Gatherer<'_> {
-    /// Adds a row: the results `stats` of the move `mv`, in UCI notation, in the position `epd`. `active` is the value
-    /// of the column `Active`, which is 1 for moves that a book may play. Rows are inserted in the order in which they
-    /// are added.
+    /// Adds a row with the results `stats` of the move `mv`, in UCI notation, in the position `epd`. `active` is the
+    /// value of the column `Active`, which is 1 for moves that a book may play. Rows are inserted in the order in
+    /// which they are added.
     ///
     /// # Errors
     ///
-    /// Returns an error if the row has more games with one result than an OOBS database may have.
+    /// Returns an error if the number of wins, draws or losses is greater than an OOBS database may contain.
     pub(super) fn take(
         &mut self,
         epd: &str,
@@ -493,17 +499,18 @@ impl Gatherer<'_> {
     }
 }
 
-/// The table `Book` of a database that is being written, with the number and the checksum of its rows.
+/// The table `Book` of a database that is being written, with the number and the checksum of the rows inserted so
+/// far.
 pub(super) struct BookTable<'a> {
     pub db: &'a Connection,
-    /// The number of rows that were inserted.
+    /// The number of rows inserted so far.
     pub rows: u64,
-    /// The checksum of the rows that were inserted.
+    /// The checksum of the rows inserted so far.
     pub checksum: Checksum,
 }
 
 impl BookTable<'_> {
-    /// Inserts the rows of a block and adds them to the checksum.
+    /// Inserts the rows of `block`, and adds them to the checksum.
     pub(super) fn insert(&mut self, block: &RowBlock) -> rusqlite::Result<()> {
         let columns = block.columns();
         let mut statement = self.db.prepare_cached(&insertion(columns, AT_ONCE))?;
@@ -525,8 +532,9 @@ impl BookTable<'_> {
     }
 }
 
-/// Returns an SQL statement that inserts `rows` rows with the columns `columns`. The statement contains `OR ROLLBACK`,
-/// so that SQLite needs no statement journal. A failure discards the whole file.
+/// Returns an SQL statement that inserts `rows` rows with the columns `columns`. The statement contains `OR
+/// ROLLBACK`, so that SQLite needs no statement journal. This is safe because the whole file is discarded after a
+/// failure.
 fn insertion(columns: &[&str], rows: usize) -> String {
     let row = format!("({})", vec!["?"; columns.len()].join(","));
     let rows = vec![row; rows].join(",");
@@ -534,20 +542,19 @@ fn insertion(columns: &[&str], rows: usize) -> String {
     format!("INSERT OR ROLLBACK INTO Book ({names}) VALUES {rows}")
 }
 
-/// A set of sorters for encoded positions. Any thread may add positions to any sorter; a mutex protects each sorter.
-/// Threads rarely wait, because the set has one sorter for each thread of the run.
+/// A set of sorters for encoded positions, each protected by a mutex. Any thread may add positions to any sorter.
+/// Threads rarely wait, because there is one sorter for each thread of the run.
 #[derive(Debug)]
 pub(super) struct Piles(Vec<Mutex<TextSorter>>);
 
 impl Piles {
-    /// Creates one sorter of encoded positions for each of `threads` threads. The sorters share the memory budget
-    /// `memory`.
+    /// Creates one sorter for each of `threads` threads. The sorters share the memory budget `memory`.
     pub(super) fn new(threads: usize, memory: &Memory) -> Piles {
         let pile = |_| Mutex::new(TextSorter::new(memory.share(threads), None));
         Piles((0..threads).map(pile).collect())
     }
 
-    /// Adds a position, with its moves and results, that [`Packer`] encoded.
+    /// Adds a position that [`Packer`] encoded. Usually adds it to the sorter of the current thread.
     pub(super) fn push(&self, packed: &[u8]) -> Result<()> {
         let pile = rayon::current_thread_index().unwrap_or(0) % self.0.len();
         let mut pile = task::lock(&self.0[pile]);
@@ -555,7 +562,7 @@ impl Piles {
         pile.push(packed)
     }
 
-    /// Ends collecting, and sorts the positions that are in memory. Returns all positions.
+    /// Sorts the positions that are still in memory, and returns all collected positions.
     pub(super) fn into_rows(self) -> SortedRows {
         let mut piles: Vec<_> = self.0.into_iter().map(task::unlocked).collect();
         piles.par_iter_mut().for_each(TextSorter::sort);
@@ -563,7 +570,7 @@ impl Piles {
     }
 }
 
-/// All collected positions as several sorted sequences, which are merged when they are read.
+/// The collected positions, stored as several sorted sequences that are merged when they are read.
 #[derive(Debug)]
 pub(super) struct SortedRows(Vec<TextSorter>);
 
@@ -573,7 +580,7 @@ impl SortedRows {
         self.0.iter().map(TextSorter::size).sum()
     }
 
-    /// Calls `f` with each encoded position, in the order of their EPDs.
+    /// Calls `f` with each encoded position, in ascending order of EPDs.
     ///
     /// # Errors
     ///
@@ -584,20 +591,20 @@ impl SortedRows {
     }
 }
 
-/// The maximum number of bytes that a number of games takes in an encoded position.
+/// The maximum length in bytes of a number in an encoded position.
 const LONGEST_NUMBER: usize = 10;
 
-/// An encoder of positions with their moves and results. Its buffers are reused.
+/// An encoder of positions with their moves and results. It reuses its buffers from one position to the next.
 #[derive(Default, Debug)]
 pub(super) struct Packer {
     packed: Vec<u8>,
     moves: Vec<u8>,
-    /// For each row, the range of its move in `moves`, and its numbers.
+    /// For each row, the range of its move in `moves`, and its results.
     rows: Vec<(Range<usize>, Wdl)>,
 }
 
 impl Packer {
-    /// Begins the encoding of a position. `write` appends the EPD of the position to the given bytes.
+    /// Begins the encoding of a position. `write` must append the EPD of the position to its argument.
     pub(super) fn start(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.packed.clear();
         write(&mut self.packed);
@@ -613,7 +620,7 @@ impl Packer {
         self.rows.push((start..self.moves.len(), stats));
     }
 
-    /// Returns the encoded position. Its moves are sorted by number of games in descending order, then by text.
+    /// Returns the encoded position, with its moves sorted by number of games in descending order and then by text.
     pub(super) fn finish(&mut self) -> &[u8] {
         let moves = &self.moves;
         self.rows.sort_unstable_by(|(a, a_stats), (b, b_stats)| {
@@ -633,7 +640,8 @@ impl Packer {
     }
 }
 
-/// Decodes a position that [`Packer`] encoded. Returns its EPD, and an iterator over its moves and their results.
+/// Decodes a position that [`Packer`] encoded. Returns its EPD, and an iterator over pairs of a move and its
+/// results.
 #[inline]
 pub(super) fn unpacked(packed: &[u8]) -> (&[u8], impl Iterator<Item = (&[u8], Wdl)>) {
     let end = memchr::memchr(0, packed).expect("an EPD has an end");
