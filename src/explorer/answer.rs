@@ -30,8 +30,8 @@ use crate::{
 pub struct Answer {
     /// The number of games that White won.
     pub white: u64,
-    /// The number of drawn games plus the number of games without a result. Clients add `white`, `draws` and `black` to
-    /// get the number of all games.
+    /// The number of draws plus the number of games without a result. The sum of `white`, `draws` and `black` is the
+    /// number of all games, as clients expect.
     pub draws: u64,
     /// The number of games that Black won.
     pub black: u64,
@@ -97,8 +97,8 @@ pub struct PlayedMove {
     pub player: Option<PlayerScore>,
     /// The number of games that White won.
     pub white: u64,
-    /// The number of drawn games plus the number of games without a result. Clients add `white`, `draws` and `black` to
-    /// get the number of all games.
+    /// The number of draws plus the number of games without a result. The sum of `white`, `draws` and `black` is the
+    /// number of all games, as clients expect.
     pub draws: u64,
     /// The number of games that Black won.
     pub black: u64,
@@ -186,8 +186,8 @@ pub struct MonthCount {
     pub month: String,
     /// The number of games that White won.
     pub white: u64,
-    /// The number of drawn games plus the number of games without a result. Clients add `white`, `draws` and `black` to
-    /// get the number of all games.
+    /// The number of draws plus the number of games without a result. The sum of `white`, `draws` and `black` is the
+    /// number of all games, as clients expect.
     pub draws: u64,
     /// The number of games that Black won.
     pub black: u64,
@@ -204,8 +204,8 @@ pub struct YearCount {
     pub year: Option<u16>,
     /// The number of games that White won.
     pub white: u64,
-    /// The number of drawn games plus the number of games without a result. Clients add `white`, `draws` and `black` to
-    /// get the number of all games.
+    /// The number of draws plus the number of games without a result. The sum of `white`, `draws` and `black` is the
+    /// number of all games, as clients expect.
     pub draws: u64,
     /// The number of games that Black won.
     pub black: u64,

@@ -1,20 +1,20 @@
 //! The opening explorer: which moves were played in a position, by whom, and with which results.
 //!
-//! [`Explorer`] answers from one or several [indexes](crate::index) that were made for it
-//! ([`MakeBook::explorer`](crate::MakeBook::explorer)). Each game counts at most once for a position, with the move
-//! that was played there; if the position occurs several times in the game, with the last of these moves. All numbers
+//! An [`Explorer`] answers queries from one or more [indexes](crate::index) that were made for it
+//! ([`MakeBook::explorer`](crate::MakeBook::explorer)). Each game counts at most once for a position. If the
+//! position occurs several times in a game, the game counts with the last move that was played there. All numbers
 //! are exact, whatever [`Filters`] select the games.
 //!
-//! An index has either games or counts, which are results by speed, rating group and month. Games answer every query.
-//! Counts answer queries with filters by speed, rating group, year and month. [`Explorer::needs_games`] returns the
-//! first filter that counts cannot answer, such as a player, together with the source that has counts; methods with
-//! such a filter return an error. Methods that list games skip sources of counts, and return an error if no source has
-//! games.
+//! An index contains either games or counts, which are sums of results by speed, rating group and month. An index
+//! of games can answer every query. An index of counts can answer only queries whose filters depend on speed,
+//! rating group, year and month. [`Explorer::needs_games`] returns the first filter that counts cannot answer,
+//! such as a player, together with an index of counts; methods return an error for such a filter. Methods that
+//! list games skip indexes of counts, and return an error if there is no index of games.
 //!
-//! A query passes through these modules: `filter` prepares the filters for each source, `fold` makes one pass over the
-//! results of the position in each source, and a `Collector` adds them up. `tally` collects moves and results, `list`
-//! games, `opening_table` openings, and `facets` the numbers of games for each value of a filter. `answer` contains the
-//! results as types for serde.
+//! A query passes through these modules: `filter` prepares the filters for each index, `fold` makes one pass over
+//! the results of the position in each index, and a `Collector` adds them up. `tally` collects moves and their
+//! results, `list` collects games, `opening_table` openings, and `facets` the number of games for each value of a
+//! filter. `answer` contains the types of the results, which serde can serialize.
 //!
 //! ```
 //! use polybook::{MakeBook, explorer::{Explorer, Line, Query, View}, pgn::Input, position::Variant};
@@ -124,14 +124,14 @@ use crate::{
     task,
 };
 
-/// The greatest number of positions of a line for which [`Explorer::reached`] counts games.
+/// The maximum number of positions of a line for which [`Explorer::reached`] counts games.
 const MOST_REACHED: usize = 600;
 
-/// An opening explorer that answers queries about positions from one or several indexes. Any number of threads may use
-/// it at the same time.
+/// An opening explorer, which answers queries about positions from one or more indexes. Any number of threads may
+/// use it at the same time.
 ///
-/// The indexes of an explorer are its *sources*. Games are numbered consecutively over all sources. An open explorer
-/// holds 34 bytes of each game in memory, and some names.
+/// The indexes of an explorer are its *sources*. Games are numbered consecutively over all sources. An open
+/// explorer holds 34 bytes of each game in memory, and some names.
 pub struct Explorer {
     sources: Sources,
     suggestions: Suggestions,
@@ -210,23 +210,22 @@ impl Explorer {
         }
     }
 
-    /// Returns the limit below which positions were removed from counts: positions with fewer counted moves are
-    /// missing. Considers the sources that `filters` selects; if their limits differ, returns the greatest. Returns
-    /// `None` if no position was removed.
+    /// Returns the minimum number of counted moves in a position: positions with fewer moves were removed from the
+    /// counts. Considers the sources that `filters` selects, and returns the greatest of their limits. Returns `None`
+    /// if no position was removed.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         self.sources.min_game(filters)
     }
 
-    /// Returns the number of half-moves of each game that were counted in the sources that `filters` selects, if the
-    /// sources were made with `--max-ply`. If the numbers of the sources differ, returns the smallest one. Returns
-    /// `None` if all sources contain all half-moves.
+    /// Returns the number of half-moves of each game that were counted. Considers the sources that `filters` selects,
+    /// and returns the smallest of their limits. Returns `None` if all half-moves were counted.
     pub fn max_ply(&self, filters: &Filters) -> Option<usize> {
         let selected = self.sources.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::max_ply).min()
     }
 
-    /// Returns a message for users about positions that are missing from the sources selected by `filters`. Positions
-    /// are missing if they were removed from counts or not counted. Returns `None` if no positions are missing.
+    /// Returns a message for the user about positions that are missing from the sources selected by `filters`,
+    /// because they were removed from the counts or not counted. Returns `None` if no positions are missing.
     pub fn lacking_line(&self, filters: &Filters) -> Option<String> {
         let (fewest, last) = (self.min_game(filters), self.max_ply(filters));
         let few = fewest.map(|fewest| format!(" in which at least {fewest} moves were counted"));
@@ -258,9 +257,9 @@ impl Explorer {
         self.sources.needs_all_games(wanted, what)
     }
 
-    /// Returns the reason why an operation that needs single games is impossible: all selected sources (indexes
-    /// of the explorer) contain only counts. The reason names the first selected source. Returns `None` if at
-    /// least one selected source contains single games, or if no source has the name `wanted`.
+    /// Returns the reason why an operation that needs single games is impossible: all selected sources (indexes of
+    /// the explorer) contain only counts. The reason contains the name of the first selected source. Returns `None`
+    /// if a selected source contains single games, or if no source has the name `wanted`.
     ///
     /// `wanted` is the name of the selected source, or `None` for all sources. `what` names the operation that needs
     /// single games, for the message.
@@ -268,8 +267,8 @@ impl Explorer {
         self.sources.lacks_games(wanted, what)
     }
 
-    /// Returns the PGN files from which the sources selected by `filters` were made. A source is an index of the
-    /// explorer.
+    /// Returns the PGN files from which the selected sources were made. `filters` selects a source (an index of the
+    /// explorer) or all of them.
     ///
     /// # Errors
     ///
@@ -312,10 +311,10 @@ impl Explorer {
     }
 
     /// Looks for a PGN file that was modified after its index was made. Returns the path of the file and the name of
-    /// the source (the index), or `None` if there is no such file. `wanted` is the name of the selected source, or
-    /// `None` for all sources.
+    /// the source (an index of the explorer), or `None` if there is no such file. `wanted` is the name of the
+    /// selected source, or `None` for all sources.
     ///
-    /// Modification times in the future, which other machines may set, are ignored.
+    /// Ignores modification times in the future, because they come from a machine with a wrong clock.
     #[cfg(feature = "serve")]
     pub(crate) fn newer_file(&self, wanted: Option<&str>) -> Option<(PathBuf, &str)> {
         let now = SystemTime::now();
@@ -346,7 +345,7 @@ impl Explorer {
             .then_some(first)
     }
 
-    /// Returns a hash of everything that answers depend on. The hash changes when a source is renamed or rebuilt, and
+    /// Returns a hash that identifies the data of the explorer. It changes when a source is renamed or rebuilt, and
     /// when [`skip_unfinished`](Explorer::skip_unfinished) is called.
     pub fn identity(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -365,7 +364,8 @@ impl Explorer {
         self.sources.game_count()
     }
 
-    /// Answers a query about a position: the moves that were played, with their results, and lists of games.
+    /// Answers a query about a position. The answer contains the moves that were played, with their results, and
+    /// lists of games.
     ///
     /// # Errors
     ///
@@ -386,8 +386,8 @@ impl Explorer {
         task::caught(|| list::list(&self.sources, query, page))
     }
 
-    /// Returns the number of all games that [`games`](Explorer::games) lists, and an iterator over the numbers of the
-    /// games on `page`. The memory is bounded, even if the page is very long.
+    /// Returns the number of games in the whole list of [`games`](Explorer::games), and an iterator over the numbers
+    /// of the games on `page`. The memory is bounded, even if the page is very long.
     ///
     /// # Errors
     ///
@@ -403,7 +403,7 @@ impl Explorer {
         Ok((total, games.map(|game| Ok(game?.0))))
     }
 
-    /// Returns the description of game `number` as a list of games contains it, but without a move.
+    /// Returns a description of game `number`, as it would appear in a list of games, but without a move.
     ///
     /// # Errors
     ///
@@ -419,16 +419,15 @@ impl Explorer {
         )
     }
 
-    /// Returns, for each move of a line, the number of games that reached the position after the move. The number is
-    /// `None` if the sources do not state it. Of `filters`, only the selected source and the option to skip unfinished
-    /// games are used.
+    /// Returns, for each move of `line`, the number of games that reached the position after the move. The number is
+    /// `None` if it is unknown. Uses only the selected source and the option to skip unfinished games of `filters`.
     ///
-    /// `goes_on` is called before each position. It returns `false` to cancel the count.
+    /// `goes_on` is called before each position, and returns `false` to cancel the count.
     ///
     /// # Errors
     ///
-    /// Returns an error if an index is damaged or the selected source does not exist. Returns [`Error::Interrupted`] if
-    /// `goes_on`, which is called before each position, returns `false`.
+    /// Returns an error if an index is damaged or the selected source does not exist. Returns [`Error::Interrupted`]
+    /// if `goes_on` returns `false`.
     pub fn reached(
         &self,
         line: &Line,
@@ -456,8 +455,9 @@ impl Explorer {
         Ok(all)
     }
 
-    /// Counts the games of a position for each speed, rating group, color and year. A number counts the games that
-    /// would pass if one filter were set to its value and the remaining filters were unchanged.
+    /// Counts the games that reached a position, for each value of the filters by speed, rating group, color, year
+    /// and variant. Each number counts the games that would pass if its filter had this value and all other filters
+    /// were unchanged.
     ///
     /// # Errors
     ///
@@ -467,7 +467,7 @@ impl Explorer {
         task::caught(|| facets::facets(&self.sources, line, filters))
     }
 
-    /// Returns the results of the games of a position for each rating group that has games.
+    /// Returns the results of the games that reached a position, for each rating group that has such games.
     ///
     /// # Errors
     ///
@@ -477,11 +477,11 @@ impl Explorer {
         task::caught(|| facets::scores(&self.sources, line, filters))
     }
 
-    /// Returns the number of games of each variant that pass the filters, by the name of the variant. The positions
-    /// that the games reached do not matter.
+    /// Returns the number of games of each variant that pass the filters, keyed by the name of the variant. The
+    /// positions that the games reached do not matter.
     ///
-    /// Returns `None` if the numbers are unknown. They are unknown if a selected source contains counts, and either
-    /// there are filters or the counts do not state a number of games.
+    /// Returns `None` if a selected source contains counts, and either there are filters or the counts do not state
+    /// their number of games.
     ///
     /// # Errors
     ///
@@ -500,7 +500,7 @@ impl Explorer {
         task::caught(|| opening_table(&self.sources, line, filters))
     }
 
-    /// Returns the preparation of a player for an opponent: the moves in a position, with the games of both players and
+    /// Prepares a player for an opponent. Returns the moves in a position with the results of both players and with
     /// the player's answers.
     ///
     /// # Errors
@@ -514,9 +514,9 @@ impl Explorer {
     /// Returns the mean thinking time for each move of a position, calculated from the `most` newest games that pass
     /// the filters.
     ///
-    /// The time of a move is known from `[%emt]` comments, or from `[%clk]` comments and a `TimeControl` of one period.
-    /// If a game reaches the position several times, only its last move from there is used. The texts of the games are
-    /// read as long as `goes_on` returns `true`.
+    /// The time of a move is calculated from `[%emt]` comments, or from `[%clk]` comments and a `TimeControl` tag
+    /// with a single period. If a game reaches the position several times, only its last move there counts. `goes_on`
+    /// is called repeatedly while the texts of the games are read, and must return `true` to continue.
     ///
     /// # Errors
     ///
@@ -526,7 +526,7 @@ impl Explorer {
         times(&self.sources, query, most, goes_on)
     }
 
-    /// Prepares a lookup of the games that reached given positions first.
+    /// Returns a lookup that finds out when games first reached given positions.
     ///
     /// # Errors
     ///
@@ -535,15 +535,15 @@ impl Explorer {
         FirstSeen::new(&self.sources)
     }
 
-    /// Returns names of players, events or openings that the user may mean by `text`: at most `limit` names, and at
-    /// most 50. `source` restricts the search to the source with this name.
+    /// Returns at most `limit` names of players, events or openings that the user may mean by `text`, and never more
+    /// than 50. `source` restricts the search to the source with this name.
     ///
-    /// A name matches if each word of `text` begins one of the name's words. A name without further words comes first,
-    /// then the names with the most games. If fewer than `limit` names match, names that match with one or two typing
-    /// errors follow. An empty text matches every name.
+    /// A name matches if each word of `text` is the beginning of one of its words. Names that consist of exactly
+    /// these words come first, then the names with the most games. If fewer than `limit` names match, names that
+    /// match with one or two typing errors follow. An empty text matches every name.
     ///
-    /// The first call for a field reads all names, which takes longer; [`warm_up`](Explorer::warm_up) can do that in
-    /// advance.
+    /// The first call for each `field` reads all names, which takes longer. [`warm_up`](Explorer::warm_up) does this
+    /// in advance.
     ///
     /// # Errors
     ///
@@ -559,7 +559,7 @@ impl Explorer {
             .find(&self.sources, field, text, limit, source)
     }
 
-    /// Returns the number of all games that pass the filters, whatever their variant and the positions that they reach.
+    /// Returns the number of games that pass the filters, whatever their variants and positions.
     ///
     /// # Errors
     ///
@@ -574,7 +574,7 @@ impl Explorer {
         })
     }
 
-    /// Reads all names in advance, so that no call of [`suggest`](Explorer::suggest) has to wait for them.
+    /// Reads all names in advance, so that calls of [`suggest`](Explorer::suggest) need not wait for them.
     ///
     /// # Errors
     ///
@@ -583,9 +583,9 @@ impl Explorer {
         self.suggestions.warm_up(&self.sources.indexes)
     }
 
-    /// Returns a name in the filters that explains why no game passes, with similar names. A filter by player, opponent
-    /// or event can contain several names. If no name of a filter occurs in a game, returns the first name of this
-    /// filter. Returns `None` if each filter has a name that occurs.
+    /// Returns a name in the filters that explains why no game passes, with similar names. The filters by player,
+    /// opponent and event may contain several names each. If none of the names of a filter occurs in a game, returns
+    /// the first of them. Returns `None` if each of these filters has a name that occurs.
     ///
     /// # Errors
     ///
@@ -594,8 +594,9 @@ impl Explorer {
         self.unknown_name_while(filters, &|| true)
     }
 
-    /// Returns a name in the filters that explains why no game passes, like [`unknown_name`](Explorer::unknown_name), but
-    /// can be cancelled. `goes_on` is called repeatedly while names are compared, and must return `true` to continue.
+    /// Returns a name in the filters that explains why no game passes, like [`unknown_name`](Explorer::unknown_name),
+    /// but can be cancelled. `goes_on` is called repeatedly while names are compared, and must return `true` to
+    /// continue.
     ///
     /// # Errors
     ///
@@ -617,9 +618,8 @@ impl Explorer {
         unknown_names(&self.sources, filters)
     }
 
-    /// Returns the number of the game with the id `id`. The id is a Lichess id, or the game's number in decimal form
-    /// with leading zeros to at least eight digits. Returns `None` if no game has this id, or if several games have
-    /// this Lichess id.
+    /// Returns the number of the game with the id `id`, which is a Lichess id, or the game's number padded with zeros
+    /// to at least eight digits. Returns `None` if no game has this id, or if several games have this Lichess id.
     ///
     /// # Errors
     ///
@@ -645,7 +645,7 @@ impl Explorer {
         Ok(None)
     }
 
-    /// Returns the header of game `number`: the tags that the index stores.
+    /// Returns the header of game `number`, which contains the tags that the index stores.
     ///
     /// # Errors
     ///
@@ -655,7 +655,7 @@ impl Explorer {
         source.index.header(id)
     }
 
-    /// Returns the description of game `number`: its players, result and date.
+    /// Returns a description of game `number`: its players, result and date.
     ///
     /// # Errors
     ///
@@ -664,17 +664,18 @@ impl Explorer {
         game_info(&self.sources, number, View::Lichess)
     }
 
-    /// Returns the absolute path of the PGN file from which the game `number` was indexed, or `-` for standard input.
+    /// Returns the absolute path of the PGN file that contains game `number`, or `-` if the game was read from
+    /// standard input.
     ///
     /// # Errors
     ///
-    /// Returns an error if no game has the number.
+    /// Returns an error if no game has this number.
     pub fn path_of_game(&self, number: u64) -> Result<&Path> {
         let (source, id) = self.sources.locate(number)?;
         source.index.path_of_game(id)
     }
 
-    /// Returns the PGN text of game `number`, byte for byte, read from the PGN file from which the index was made.
+    /// Reads the PGN text of game `number`, byte for byte, from the PGN file from which the index was made.
     ///
     /// # Errors
     ///
@@ -683,7 +684,7 @@ impl Explorer {
         self.text_while(number, &|| true)
     }
 
-    /// Returns the PGN text of game `number`, like [`text`](Explorer::text), but can be cancelled. `goes_on` is called
+    /// Reads the PGN text of game `number` like [`text`](Explorer::text), but can be cancelled. `goes_on` is called
     /// repeatedly while the PGN file is read, and must return `true` to continue.
     ///
     /// # Errors
@@ -695,7 +696,7 @@ impl Explorer {
         source.index.text_while(id, goes_on)
     }
 
-    /// Returns the variant whose rules were used to index game `number`.
+    /// Returns the variant of game `number` as it was indexed.
     ///
     /// # Errors
     ///

@@ -587,8 +587,9 @@ impl Preparing<'_> {
         Ok(lines)
     }
 
-    /// Returns the line that leads to `node`, and the child nodes that are one move further. Returns `None` for the
-    /// line unless the player is to move at its end and has no answer or enough games for a score.
+    /// Returns the line that leads to `node` if it may be listed, and the child nodes that are one move further. A
+    /// line may be listed if it ends with a move of the opponent, and the player has either no answer or enough games
+    /// for a score.
     fn expanded(&self, node: &SearchNode) -> Result<(Option<PreparedLine>, Vec<SearchNode>)> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {

@@ -110,7 +110,7 @@ impl Query {
     }
 
     /// Returns the maximum number of recent games in an answer that contains `top_games` top games. If the query does
-    /// not set a maximum for recent games, recent games and top games together are limited.
+    /// not limit recent games, an answer contains at most [`MOST_RECENT_GAMES`] top and recent games together.
     pub(super) fn recent_limit(&self, top_games: usize) -> usize {
         match (self.view, self.recent_games) {
             (View::Masters, _) => 0,
@@ -122,9 +122,9 @@ impl Query {
 
 /// Filters for games. A game is counted only if it passes all filters. The default filters admit every game.
 ///
-/// Games with an unknown date pass `since` and `until`, and games with unknown ratings pass `min_elo` and
-/// `max_elo`, unless `require_date` or `require_elo` is set. [`GameFilter`](crate::pgn::GameFilter) follows the
-/// same rule.
+/// A date with unknown parts passes `since` and `until` if it may lie in the range, and unknown ratings pass
+/// `min_elo` and `max_elo`, unless `require_date` or `require_elo` is set. [`GameFilter`](crate::pgn::GameFilter)
+/// follows the same rule.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Filters {
     /// The speeds that pass, or `None` for all.
@@ -356,7 +356,7 @@ pub enum Sort {
     Recent,
     /// The games with the highest mean rating first, then the newest. Unknown ratings are ignored.
     Rating,
-    /// The order in which the games were indexed.
+    /// The games in ascending order of their numbers, which is the order of the inputs.
     Id,
 }
 

@@ -1,4 +1,4 @@
-//! Suggests names of players, events and openings for a text that somebody types.
+//! Suggestions of names of players, events and openings for a text that the user is typing.
 
 use std::{
     cmp::Reverse,
@@ -26,16 +26,17 @@ use crate::{
     task,
 };
 
-/// The greatest number of suggestions.
+/// The maximum number of suggestions.
 const MOST_SUGGESTED: usize = 50;
 
-/// The greatest number of words of a search text that are looked up. Names have fewer words.
+/// The maximum number of words of a search text that are looked up. No name has more words.
 const MOST_WORDS: usize = 24;
 
-/// A suggested name of a player, an event or an opening, with the number and the dates of its games.
+/// A suggested name of a player, an event or an opening, with the number of its games and the dates of the first
+/// and the last of them.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Suggestion {
-    /// The spelling that most games have.
+    /// The name, in the spelling that most games have.
     pub name: String,
     /// The number of games with the name.
     pub games: u64,
@@ -45,17 +46,17 @@ pub struct Suggestion {
     /// The year and, if known, the month of the last game.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// The ECO code of an opening.
+    /// The ECO code of the opening; `None` for players and events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eco: Option<&'static str>,
-    /// The moves of an opening in UCI notation, joined by commas.
+    /// The moves of the opening in UCI notation, separated by commas; `None` for players and events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uci: Option<String>,
-    /// The number of typing errors in the text, compared with this name.
+    /// The number of typing errors in the search text, compared with this name.
     pub distance: u8,
 }
 
-/// The kind of names to suggest.
+/// The kind of name to suggest.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SuggestField {
     /// Players.
@@ -66,8 +67,8 @@ pub enum SuggestField {
     Opening,
 }
 
-/// The tables from which suggestions are chosen: one table for players, one for events and one for openings. A table is
-/// built when it is first needed.
+/// The searchable tables of names: one for players, one for events and one for openings. Each table is built when
+/// it is first needed.
 #[derive(Default)]
 pub(super) struct Suggestions {
     tables: [OnceLock<NameTable>; 3],
@@ -76,7 +77,7 @@ pub(super) struct Suggestions {
 }
 
 impl Suggestions {
-    /// Returns names that the user may mean by `text`; implements
+    /// Returns the names that the user may mean by `text`. Implements
     /// [`Explorer::suggest`](super::Explorer::suggest).
     pub(super) fn find(
         &self,
@@ -132,7 +133,7 @@ impl Suggestions {
             .collect()
     }
 
-    /// Builds the tables of the names of players, events and openings, so that later searches need not wait for them.
+    /// Builds all tables, so that later searches need not wait for them.
     pub(super) fn warm_up(&self, sources: &[OpenIndex]) -> Result<()> {
         let fields = [
             SuggestField::Player,
@@ -144,8 +145,8 @@ impl Suggestions {
             .try_for_each(|field| self.table(sources, field).map(|_| ()))
     }
 
-    /// Returns the table for the kind of names `field`. Builds the table first if it does not exist. If another thread
-    /// is building it, waits for that thread.
+    /// Returns the table of the names of players, events or openings that `field` selects. The first call builds the
+    /// table; other threads wait until it is built.
     fn table(&self, sources: &[OpenIndex], field: SuggestField) -> Result<&NameTable> {
         let table = &self.tables[field as usize];
         if table.get().is_none() {
@@ -162,28 +163,29 @@ impl Suggestions {
     }
 }
 
-/// A table of searchable names, with the games of each name in each source (an index of the explorer).
+/// A table of searchable names, with the number of games of each name in each source. A source is an index of the
+/// explorer.
 struct NameTable {
     index: WordIndex,
-    /// One entry for each name and source that has it, grouped by name.
+    /// The facts about each name, one element for each source that contains the name. The elements of a name are
+    /// adjacent.
     facts: Vec<Facts>,
-    /// The index in `facts` at which the group of each name starts, followed by the length of `facts`.
+    /// The index in `facts` of the first element of each name, followed by the length of `facts`.
     starts: Vec<u32>,
-    /// The hash of all words of each name.
+    /// The hash of the words of each name.
     whole: Vec<u64>,
-    /// The lines of the openings; empty for players and events.
+    /// The moves of each opening; empty in a table of players or events.
     lines: Vec<NamedLine>,
 }
 
-/// The number and the dates of the games in which a name occurs. The games are those of one source, an index of the
-/// explorer.
+/// The number and the dates of the games of one name in one source, which is an index of the explorer.
 #[derive(Copy, Clone, Default, Debug)]
 struct Facts {
     source: u32,
     /// The name's number in the source.
     number: u32,
     games: u32,
-    /// The first and the last known date, as numbers of [`super::dates`]; 0 if no date is known.
+    /// The first and the last known date, as date numbers (see [`super::dates`]). 0 if no date is known.
     first: u32,
     last: u32,
 }
@@ -194,7 +196,7 @@ struct NamedLine {
     eco: &'static str,
     name: &'static str,
     uci: String,
-    /// Whether this line has at least as many games as every other line with the same name, whatever its ECO code.
+    /// Whether this line has the most games of all lines with the same name, which may have different ECO codes.
     is_main: bool,
 }
 
@@ -203,7 +205,7 @@ struct WantedWords {
     words: Vec<String>,
     /// The hash of the words, if there are any.
     whole: Option<u64>,
-    /// Whether a word is an ECO code or the beginning of one.
+    /// Whether one of the words is an ECO code or the beginning of one.
     has_code: bool,
 }
 
@@ -217,7 +219,7 @@ impl WantedWords {
     }
 }
 
-/// Returns `true` if `word`, in lower case, is an ECO code or the beginning of one, such as `b9`.
+/// Returns `true` if `word` is an ECO code in lower case, or the beginning of one, such as `b9`.
 fn begins_code(word: &str) -> bool {
     matches!(word.as_bytes(), [b'a'..=b'e', digits @ ..]
         if matches!(digits.len(), 1 | 2) && digits.iter().all(u8::is_ascii_digit))
@@ -229,12 +231,12 @@ impl NameTable {
         &self.facts[self.starts[name] as usize..self.starts[name + 1] as usize]
     }
 
-    /// Returns the `limit` best matches for the words `wanted`, the best first. Names with fewer typing errors come
-    /// first, then names that consist of exactly these words, then names with more games. If `mistyped` is `true`,
-    /// words may have typing errors. `of_source` selects the sources whose games are counted.
+    /// Returns the `limit` best matches for the words `wanted`, the best first. They are sorted by number of typing
+    /// errors, then by whether the name consists of exactly these words, then by number of games. `mistyped` allows
+    /// typing errors. `of_source` selects the sources whose games are counted.
     ///
-    /// Each match consists of the number of typing errors, whether the name consists of exactly these words, the number
-    /// of games, and the index of the name.
+    /// A match consists of the number of typing errors, whether the name consists of exactly these words, the number
+    /// of games, and the index of the name in the table.
     fn best<'a>(
         &'a self,
         wanted: &WantedWords,
@@ -263,7 +265,7 @@ impl NameTable {
     }
 }
 
-/// Builds the table of all player names or event names in `sources`. Spellings that filters treat as equal share an
+/// Builds the table of all names of players or events in `sources`. Names that differ only in case share an
 /// entry.
 fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
     let (mut words, mut all) = (Words::default(), Vec::new());
@@ -307,9 +309,11 @@ fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
     })
 }
 
-/// Returns facts about each name of the index `source`, such as its number of games and the date of its last game. The
-/// result is indexed by name number. `field` selects names of players or of events. `number` is the number of `source`
-/// among the indexes of the explorer. `folded` contains a hash of each name, indexed by name number.
+/// Counts the games of each name in the index `source`, and finds their first and last dates. The result is
+/// indexed by name number.
+///
+/// `field` selects names of players or of events. `number` is the number of `source` among the indexes of the
+/// explorer. `folded` contains a hash of each name, indexed by name number.
 fn facts_by_number(
     source: &OpenIndex,
     number: u32,
@@ -348,7 +352,8 @@ fn facts_by_number(
 }
 
 impl Facts {
-    /// Adds `games` games whose date numbers range from `first` to `last`. A date without a year is ignored.
+    /// Adds `games` games. `first` and `last` are the date numbers of the first and the last of them. A date without
+    /// a year is ignored.
     fn add(&mut self, games: u32, first: u32, last: u32) {
         self.games = self.games.saturating_add(games);
         let is_known = |date: u32| date >> 9 > 0;
@@ -361,8 +366,8 @@ impl Facts {
     }
 }
 
-/// Builds the table of opening names. For each pair of a name and an ECO code it contains one line of moves: the one
-/// that most games reached.
+/// Builds the table of the names of openings. An entry for each name and ECO code contains the line of moves with
+/// the most games.
 fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     let mut lines = Vec::new();
     openings::for_each(|opening, moves, _| {
@@ -383,7 +388,7 @@ fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
         let games: u64 = facts.iter().map(|facts| u64::from(facts.games)).sum();
         counted.push((line, games, facts));
     }
-    // Sorts the lines of a name by games, descending, then by length.
+    // Sorts the lines with the same name by number of games in descending order, then by length.
     counted.sort_by_cached_key(|(line, games, _)| (line.name, Reverse(*games), line.uci.len()));
     let mut known = HashSet::new();
     counted.retain(|(line, ..)| known.insert((line.name, line.eco)));
@@ -408,8 +413,8 @@ fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     Ok(table)
 }
 
-/// Returns, for each source that contains such games, the number and the dates of the games in which a move was played
-/// in the position after the moves `uci`. A source is one of the explorer's indexes.
+/// Counts the games that reached the position after the moves `uci` and continued from there, and finds their
+/// first and last dates. Returns an element for each of `sources` that contains such games.
 fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<Facts>> {
     let line = Line::parse(Variant::Standard, None, uci).expect("the table has legal moves");
     let mut query = Query::new(line, View::Lichess);

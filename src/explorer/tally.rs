@@ -1,4 +1,4 @@
-//! Adding up the results of a position.
+//! Sums of the results of a position.
 
 use std::ops::AddAssign;
 
@@ -23,22 +23,23 @@ use crate::{
     position::BookMove,
 };
 
-/// The numbers of games by result: draws, White's wins, Black's wins and unfinished games.
+/// A number of games for each result: draw, win of White, win of Black, or unfinished.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct ResultSum {
-    /// Indexed as [`GameResult::ALL`](crate::pgn::GameResult::ALL): drawn, won by White, won by Black, without a
-    /// result.
+    /// The number of games for each result, in the order of [`GameResult::ALL`](crate::pgn::GameResult::ALL): drawn,
+    /// won by White, won by Black, unfinished.
     by_result: [u64; 4],
 }
 
 impl ResultSum {
-    /// Adds a game whose result has the index `result` in [`GameResult::ALL`](crate::pgn::GameResult::ALL).
+    /// Adds a game. `result` is the index of its result in [`GameResult::ALL`](crate::pgn::GameResult::ALL).
     #[inline]
     pub(super) fn add(&mut self, result: usize) {
         self.by_result[result % 4] += 1;
     }
 
-    /// Adds numbers of games, one for each result, in the order of [`GameResult::ALL`](crate::pgn::GameResult::ALL).
+    /// Adds `games`, a number of games for each result in the order of
+    /// [`GameResult::ALL`](crate::pgn::GameResult::ALL).
     pub(super) fn add_all(&mut self, games: [u64; 4]) {
         for (sum, more) in self.by_result.iter_mut().zip(games) {
             *sum += more;
@@ -58,8 +59,8 @@ impl ResultSum {
         self.by_result[3]
     }
 
-    /// Returns the number of draws plus the number of unfinished games. Answers in Lichess's form contain this sum,
-    /// because clients add wins, draws and losses to get the number of all games.
+    /// Returns the number of draws plus the number of unfinished games. Lichess's explorer has no separate number for
+    /// unfinished games, and its clients add up wins, draws and losses to get the number of all games.
     pub(super) fn not_won(self) -> u64 {
         self.draws() + self.unfinished()
     }
@@ -81,13 +82,13 @@ impl AddAssign for ResultSum {
     }
 }
 
-/// Returns `true` if `games` is 0, so that serde leaves out the number.
+/// Returns `true` if `games` is 0. Serde calls this function to leave out fields that are 0.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 pub(super) fn is_zero(games: &u64) -> bool {
     *games == 0
 }
 
-/// The number of games in a set, and their results.
+/// The results of a set of games.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct GameResults {
     /// The number of games.
@@ -114,7 +115,7 @@ impl GameResults {
         }
     }
 
-    /// Returns the score of the side `color` from 0 to 1, or `None` if no game has a result.
+    /// Returns the score of the side `color` as a number from 0 to 1, or `None` if no game has a result.
     pub fn score(&self, color: Color) -> Option<f64> {
         let finished = self.white + self.draws + self.black;
         let wins = color.fold_wb(self.white, self.black);
@@ -122,7 +123,7 @@ impl GameResults {
     }
 }
 
-/// The sum of the known ratings of one player or side, and the number of these ratings.
+/// The sum and the number of known ratings, from which a mean rating is calculated.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct RatingSum {
     pub sum: u64,
@@ -131,19 +132,19 @@ pub(super) struct RatingSum {
 }
 
 impl RatingSum {
-    /// Adds the rating of a player in one game. If `rating` is 0, which means that it is unknown, does nothing.
+    /// Adds the rating of a player in one game. Does nothing if `rating` is 0, which means that it is unknown.
     #[inline]
     pub(super) fn add(&mut self, rating: u16) {
         self.sum += u64::from(rating);
         self.games += u64::from(rating > 0);
     }
 
-    /// Returns the mean rating, rounded down as in Lichess's explorer. Returns 0 if no rating is known.
+    /// Returns the mean rating, rounded down like the ratings in Lichess's explorer. Returns 0 if no rating is known.
     pub(super) fn mean(self) -> u64 {
         self.sum.checked_div(self.games).unwrap_or(0)
     }
 
-    /// Returns the mean rating, rounded half up as FIDE does. Returns `None` if no rating is known.
+    /// Returns the mean rating, rounded half up like FIDE's averages. Returns `None` if no rating is known.
     pub(super) fn rounded_mean(self) -> Option<u64> {
         (2 * self.sum + self.games).checked_div(2 * self.games)
     }
@@ -156,19 +157,19 @@ impl AddAssign for RatingSum {
     }
 }
 
-/// The results and ratings of all games in which a certain move was played.
+/// The sums of the results and ratings in the games with one move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct MoveTally {
     pub results: ResultSum,
     /// The ratings of the side that moved.
     pub ratings: RatingSum,
-    /// The results and ratings of the player, if the query is about one.
+    /// The results and ratings of the player whom the query names, if any.
     pub player: PlayerTally,
-    /// The number of the game if there is only one and its source has games.
+    /// The number of the game, if there is only one and its source stores single games.
     pub game: Option<u64>,
 }
 
-/// The results and ratings of the player of a query.
+/// The sums of the results and ratings of the player whom a query names.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct PlayerTally {
     pub wins: u64,
@@ -179,12 +180,12 @@ pub(super) struct PlayerTally {
     pub half_points: u64,
     /// The player's own ratings.
     pub own: RatingSum,
-    /// The date of the last game, in the form of [`GameSummary::date`].
+    /// The date number of the last game (see [`GameSummary::date`]).
     pub last: u32,
 }
 
 impl PlayerTally {
-    /// Adds a game in which the player of the query has the color `player`.
+    /// Adds a game in which the player has the color `player`.
     pub(super) fn add(&mut self, summary: &GameSummary, player: Color) {
         let winner = summary.winner();
         self.wins += u64::from(winner == Some(player));
@@ -200,8 +201,8 @@ impl PlayerTally {
         self.last = self.last.max(summary.date);
     }
 
-    /// Returns the player's performance rating, or `None` if there are fewer than [`PERFORMANCE_GAMES`] games with a result
-    /// and a rated opponent.
+    /// Returns the player's performance rating. Returns `None` if the player has fewer than [`PERFORMANCE_GAMES`]
+    /// games with a result and a rated opponent.
     pub(super) fn performance(&self) -> Option<u64> {
         let games = self.opponents.games;
         let opponents = self.opponents.rounded_mean()?;
@@ -221,8 +222,8 @@ impl AddAssign for PlayerTally {
 }
 
 impl MoveTally {
-    /// Adds a game in which the move was played. `rating` is the rating of the side that moved, or 0 if unknown, and
-    /// `number` is the number of the game.
+    /// Adds a game with the number `number` in which the move was played. `rating` is the rating of the side that
+    /// moved, or 0 if unknown.
     #[inline]
     pub(super) fn add(&mut self, summary: &GameSummary, rating: u16, number: u64) {
         self.results.add(summary.result());
@@ -230,8 +231,8 @@ impl MoveTally {
         self.game = Some(number);
     }
 
-    /// Adds the games of a row, which contains stored results of the move. `first` is the number of the first game of
-    /// the index that the row belongs to.
+    /// Adds the games of `row`, a stored sum of results of the move. `first` is the number of the first game in the
+    /// index that contains the row.
     fn add_row(&mut self, row: &ResultRow, first: u64) {
         self.results.add_all(row.games);
         self.ratings.sum += row.ratings;
@@ -251,26 +252,26 @@ impl AddAssign for MoveTally {
     }
 }
 
-/// The rank of a game in a list: the value by which the list is sorted, such as the date, the game's number, and the
-/// move that was played in the position. Lists are sorted by rank in descending order.
+/// The sort key of a game in a list: a value such as the date or the rating, the number of the game, and the move
+/// that was played in the position. Lists are sorted by rank in descending order.
 pub(super) type Rank = (u64, u64, BookMove);
 
-/// Returns the rank of a game in a list that is sorted by rating, then by date. The rating of a game is the mean of the
-/// players' known ratings.
+/// Returns the rank (sort key) of a game in a list that is sorted by rating, then by date. The rating of a game
+/// is the mean of the known ratings of its players.
 #[inline]
 pub(super) fn by_rating(summary: &GameSummary, number: u64, mv: BookMove) -> Rank {
     let rank = u64::from(summary.doubled_rating()) << u32::BITS | u64::from(summary.date);
     (rank, number, mv)
 }
 
-/// Returns the rank of a game in a list sorted by date.
+/// Returns the rank (sort key) of a game in a list that is sorted by date.
 #[inline]
 pub(super) fn by_date(summary: &GameSummary, number: u64, mv: BookMove) -> Rank {
     (summary.date.into(), number, mv)
 }
 
-/// Collects the results that answer a query: the moves of a position with their results, the top games and the recent
-/// games.
+/// Collects the results that answer a query: the moves that were played in the position, the top games and the
+/// recent games.
 pub(super) struct PositionTally {
     pub moves: FxHashMap<BookMove, MoveTally>,
     pub top: Best<Rank>,
@@ -285,7 +286,7 @@ pub(super) struct PositionTally {
 }
 
 impl PositionTally {
-    /// Collects the results of the position of `query` from all games and stored results that pass the filters.
+    /// Collects the results of the position of `query` from all games and stored sums that pass the filters.
     ///
     /// # Errors
     ///
@@ -301,7 +302,7 @@ impl PositionTally {
         Ok(tally)
     }
 
-    /// Creates a collector for `query` that has no games yet.
+    /// Creates a collector for `query` without games.
     fn empty(query: &Query) -> PositionTally {
         PositionTally {
             moves: FxHashMap::default(),
@@ -363,7 +364,7 @@ impl Collector for PositionTally {
         passing: &PassingGames<'_>,
     ) {
         let mut tallies = vec![MoveTally::default(); passing.moves.len()];
-        // Starts with the last game, because in many collections it is the newest: then few others replace it.
+        // Starts with the last game, because it is the newest in many collections, so that few others replace it.
         for (id, number) in passing.games.iter().rev() {
             let mv = passing.moves[*number as usize];
             if mv == BookMove::NONE {
@@ -411,11 +412,11 @@ impl Collector for PositionTally {
     }
 }
 
-/// Counts the games that reached a position, including games that end in it.
+/// Counts the games that reached a position, including games that end there.
 #[derive(Default)]
 struct GameCount {
     games: u64,
-    /// Whether a source lacks the position although games may have reached it.
+    /// Whether the number is incomplete because a source may have removed the position from its counts.
     is_incomplete: bool,
 }
 
@@ -442,11 +443,12 @@ impl Collector for GameCount {
     }
 }
 
-/// Returns the number of games that reached the last position of `line` and pass the filters, including games that end
-/// there.
+/// Returns the number of games that reached the last position of `line` and pass the filters. Includes games that
+/// end there.
 ///
-/// Returns `None` if a source (an index of the explorer) cannot state the number. This is the case if positions were
-/// removed from its counts, or if another program has made the counts, which may lack games that end in a position.
+/// Returns `None` if the number is unknown because a source (an index of the explorer) contains incomplete
+/// counts: the position may have been removed from the counts, or they may lack games that end in a position
+/// because another program made them.
 pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<u64>> {
     let mut counted = filters
         .of_sources
@@ -459,12 +461,11 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
     Ok((!count.is_incomplete).then_some(count.games))
 }
 
-/// The least number of games from which a performance rating is calculated. Only games with a result and a rated
-/// opponent count.
+/// The minimum number of games for a performance rating. Only games with a result and a rated opponent count.
 const PERFORMANCE_GAMES: u64 = 10;
 
-/// FIDE's rating difference for each score from 50 to 100 percent, from the rating regulations (B.02, section 8.1.1). A
-/// score below 50 percent has the negative of the difference for the opposite score.
+/// FIDE's rating differences for scores from 50 to 100 percent, indexed by the score minus 50 (rating regulations
+/// B.02, section 8.1.1). A score below 50 percent has the negative of the difference for the opposite score.
 const ABOVE: [i32; 51] = [
     0, 7, 14, 21, 29, 36, 43, 50, 57, 65, 72, 80, 87, 95, 102, 110, 117, 125, 133, 141, 149, 158,
     166, 175, 184, 193, 202, 211, 220, 230, 240, 251, 262, 273, 284, 296, 309, 322, 336, 351, 366,

@@ -1,4 +1,4 @@
-//! The mean time that players take for a move, from the clocks in the text of games.
+//! Mean thinking times for moves, calculated from the clock times in the texts of games.
 
 use std::collections::BTreeMap;
 
@@ -15,28 +15,29 @@ use crate::{
     position::{Keyed, Variant, identity, read_move, uci},
 };
 
-/// The mean thinking times for the moves of a position, and the number of games from which they were calculated.
+/// The mean thinking times for the moves of a position, with the number of games from which they were calculated.
 #[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct Times {
-    /// The number of games of the position that pass the filters.
+    /// The number of games that reached the position and pass the filters.
     pub games: u64,
-    /// The number of these games whose text was read, the newest first.
+    /// The number of these games whose texts were read. The newest games are read first.
     pub read: u64,
-    /// The mean times of the moves that have one, by UCI notation.
+    /// The mean time for each move, keyed by UCI notation. Moves without a known time are left out.
     pub moves: BTreeMap<String, MoveTime>,
 }
 
-/// The mean thinking time for a move, and the number of games from which it was calculated.
+/// The mean thinking time for a move, with the number of games from which it was calculated.
 #[derive(Copy, Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct MoveTime {
     /// The number of games from which the mean is calculated.
     pub games: u64,
-    /// The mean time in these games, in seconds.
+    /// The mean thinking time in seconds.
     pub mean: f64,
 }
 
-/// Returns the mean thinking time for each move of a position. Reads the texts of at most `most` games, the newest
-/// ones. Stops early if `goes_on` returns `false`. Implements [`Explorer::times`](super::Explorer::times).
+/// Returns the mean thinking time for each move of a position, calculated from the texts of the `most` newest
+/// games. Fails if `goes_on`, which is called repeatedly, returns `false`. Implements
+/// [`Explorer::times`](super::Explorer::times).
 pub(super) fn times(
     sources: &Sources,
     query: &Query,
@@ -75,10 +76,12 @@ pub(super) fn times(
     Ok(times)
 }
 
-/// Finds the last move that was played from a certain position in the game `text`. Returns the move in UCI notation,
-/// and the time in seconds that it took. Returns `None` if there is no such move, or if its time is unknown.
+/// Finds the move that was played in a certain position in the game `text`. Returns the move in UCI notation, and
+/// the time that it took in seconds. If the position occurs several times, returns the last move whose time is
+/// known. Returns `None` if there is no such move.
 ///
-/// `identity` is the identity (a hash) of the position. `variant` is the variant of a game without a `Variant` tag.
+/// `identity` is the hash that identifies the position. `variant` is the variant of a game without a `Variant`
+/// tag.
 fn time_in(text: &[u8], variant: Variant, identity: u64) -> Option<(String, f64)> {
     let mut game = GameReader::new(text).with_untagged_variant(variant);
     if !game.next_game() {
@@ -88,7 +91,8 @@ fn time_in(text: &[u8], variant: Variant, identity: u64) -> Option<(String, f64)
     let (_, start) = start_of(game.tags()).ok()?;
     let mut pos = Keyed::new(start);
     let mut found = None;
-    // The move before the current comments: its side, and its notation if it was played in the position.
+    // The move before the current comments: the side that played it and, if it was played in the position, its
+    // notation.
     let mut last = None;
     loop {
         let mut said = CommentTimes::default();

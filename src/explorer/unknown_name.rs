@@ -1,4 +1,4 @@
-//! Detects names in filters that occur in no game, and finds similar names.
+//! Names in filters that occur in no game, and similar names that do occur.
 
 use std::{cell::OnceCell, cmp::Reverse, fmt};
 
@@ -10,15 +10,15 @@ use crate::{
     pgn::{NameMatch, folded},
 };
 
-/// The greatest number of similar names that a message offers.
+/// The maximum number of similar names in a message.
 const OFFERED: usize = 3;
-/// The least similarity to an unknown name, in thousandths, that a name must have to be offered in a message. See
+/// The minimum similarity, in thousandths, for which a message suggests a name instead of an unknown name. See
 /// [`likeness`].
 const LIKE: u32 = 600;
-/// The number of letters at the beginning of a name that are compared with another name. The limit bounds the time of a
-/// comparison, which grows with the square of the length.
+/// The maximum number of letters of a name that are compared. Limits the time of a comparison, which grows with
+/// the square of the length.
 const COMPARED: usize = 64;
-/// The number of names after which a search asks whether it may continue.
+/// The number of names after which a search checks whether it was cancelled.
 const CHECKED_NAMES: u32 = 1024;
 
 /// A name in [`Filters`] that occurs in no game, with similar names that do occur.
@@ -55,8 +55,8 @@ impl fmt::Display for UnknownName {
     }
 }
 
-/// Returns the end of a message about an unknown name, such as `: did you mean "Tal"?`. Returns an empty text if
-/// `names` is empty.
+/// Returns the end of a message about an unknown name, such as `: did you mean "Tal"?`. Returns an empty string
+/// if `names` is empty.
 pub(crate) fn did_you_mean(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -64,8 +64,9 @@ pub(crate) fn did_you_mean(names: &[String]) -> String {
     }
 }
 
-/// Looks for a filter (player, opponent or event) of which no name occurs in a game. Returns the first name of the
-/// first such filter, or `None` if there is none. Implements [`Explorer::unknown_name_while`](super::Explorer::unknown_name_while).
+/// Looks for a filter by player, opponent or event whose names all occur in no game. Returns the first name of
+/// the first such filter, or `None` if there is no such filter. Implements
+/// [`Explorer::unknown_name_while`](super::Explorer::unknown_name_while).
 pub(super) fn unknown_name(
     sources: &Sources,
     filters: &Filters,
@@ -81,7 +82,8 @@ pub(super) fn unknown_name(
     Ok(None)
 }
 
-/// Returns all names in the filters that occur in no game. Implements [`Explorer::unknown_names`](super::Explorer::unknown_names).
+/// Returns all names in the filters that occur in no game. Implements
+/// [`Explorer::unknown_names`](super::Explorer::unknown_names).
 pub(super) fn unknown_names(sources: &Sources, filters: &Filters) -> Result<Vec<UnknownName>> {
     let search = NameSearch::new(sources, filters, &|| true);
     let mut unknown = Vec::new();
@@ -95,8 +97,8 @@ pub(super) fn unknown_names(sources: &Sources, filters: &Filters) -> Result<Vec<
     Ok(unknown)
 }
 
-/// Returns the names in the filters in three groups: players, opponents and events. Each group is paired with the role
-/// that its names have in games.
+/// Returns the names in the filters by player, opponent and event, in this order. Each group of names is paired
+/// with the role (player or event) that its names have in games.
 fn groups(filters: &Filters) -> [(&[String], NameRole); 3] {
     [
         (&filters.players, NameRole::Player),
@@ -105,16 +107,16 @@ fn groups(filters: &Filters) -> [(&[String], NameRole); 3] {
     ]
 }
 
-/// A search for names in the sources that the filters select. For each role of names (players or events), it finds at
-/// most once which names occur in games.
+/// A search for names in the games of the sources that the filters select. The names of all players, and those of
+/// all events, are collected at most once.
 struct NameSearch<'a> {
     sources: Vec<&'a OpenIndex>,
     how: NameMatch,
     /// Returns `false` to cancel the search.
     goes_on: &'a dyn Fn() -> bool,
-    /// The numbers of players' names in each source.
+    /// The numbers of the names of players in each source, collected when they are first needed.
     players: OnceCell<Vec<FxHashSet<u32>>>,
-    /// The numbers of events' names in each source.
+    /// The numbers of the names of events in each source, collected when they are first needed.
     events: OnceCell<Vec<FxHashSet<u32>>>,
 }
 
@@ -133,7 +135,8 @@ impl<'a> NameSearch<'a> {
         }
     }
 
-    /// Returns the sources, each with the numbers of the names that have the role `role` in a game.
+    /// Returns an iterator over the sources, each with the numbers of the names that occur in its games in the role
+    /// `role`.
     fn used(&self, role: NameRole) -> impl Iterator<Item = (&'a OpenIndex, &FxHashSet<u32>)> {
         let used = match role {
             NameRole::Player => &self.players,
@@ -148,7 +151,7 @@ impl<'a> NameSearch<'a> {
         self.sources.iter().copied().zip(all)
     }
 
-    /// Returns `true` if a game has one of `names` with the role `role`. Stops at the first such name.
+    /// Returns `true` if one of `names` occurs in a game in the role `role` (player or event).
     fn any_is_known(&self, names: &[String], role: NameRole) -> Result<bool> {
         if self.how == NameMatch::Part {
             let wanted: Vec<String> = names.iter().map(|name| folded(name)).collect();
@@ -163,7 +166,7 @@ impl<'a> NameSearch<'a> {
         for source in &self.sources {
             for name in names {
                 let numbers = source.numbers_of(name, self.how)?;
-                // Most names that are known occur in one of the first games.
+                // Most names that occur at all occur in one of the first games.
                 if !numbers.is_empty()
                     && numbers_in(source, role).any(|number| numbers.contains(&number))
                 {
@@ -174,7 +177,7 @@ impl<'a> NameSearch<'a> {
         Ok(false)
     }
 
-    /// Describes the name `name`, which occurs in no game, with the most similar names that have the role `role`.
+    /// Returns a description of `name`, which occurs in no game, with the most similar names in the role `role`.
     fn unknown(&self, name: &str, role: NameRole) -> Result<UnknownName> {
         let mut nearest = NearestNames::new(name);
         self.for_each(role, |name| {
@@ -189,12 +192,13 @@ impl<'a> NameSearch<'a> {
         })
     }
 
-    /// Calls `f` with each name that has the role `role` (player or event) in a game, until `f` returns `false`.
+    /// Calls `f` with each name that occurs in a game in the role `role` (player or event), until `f` returns
+    /// `false`.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Interrupted`] if the function in the field `goes_on` returns `false`, which means that the
-    /// client has disconnected. Returns an error if an index is damaged.
+    /// Returns [`Error::Interrupted`] if the function `goes_on` of this search returns `false`, which cancels the
+    /// search. Returns an error if an index is damaged.
     fn for_each(&self, role: NameRole, mut f: impl FnMut(&str) -> bool) -> Result<()> {
         for (source, used) in self.used(role) {
             let (mut wants_more, mut goes_on, mut names) = (true, (self.goes_on)(), 0u32);
@@ -216,8 +220,8 @@ impl<'a> NameSearch<'a> {
     }
 }
 
-/// Returns an iterator over the numbers of the names that have the role `role` in the games of `source`. A number is
-/// repeated for each game.
+/// Returns an iterator over the numbers of the names that occur in the games of `source` in the role `role`. A
+/// number occurs once for each game.
 fn numbers_in(source: &OpenIndex, role: NameRole) -> impl Iterator<Item = u32> {
     let (players, events) = match role {
         NameRole::Player => (&source.rows.players[..], &[][..]),
@@ -226,7 +230,7 @@ fn numbers_in(source: &OpenIndex, role: NameRole) -> impl Iterator<Item = u32> {
     players.iter().flatten().chain(events).copied()
 }
 
-/// Collects the names that are most similar to a name that occurs in no game.
+/// Collects the names that are most similar to an unknown name.
 #[derive(Debug)]
 pub(crate) struct NearestNames {
     wanted: String,
@@ -256,14 +260,14 @@ impl NearestNames {
     }
 }
 
-/// Returns the first [`COMPARED`] letters of a name.
+/// Returns the prefix of `name` that is compared: its first [`COMPARED`] letters.
 fn beginning(name: &str) -> &str {
     let end = name.char_indices().nth(COMPARED);
     end.map_or(name, |(end, _)| &name[..end])
 }
 
-/// Returns the similarity of two names in thousandths: the mean, over the words of `wanted`, of the similarity to the
-/// most similar word of `name`. Letters after the first [`COMPARED`] are ignored.
+/// Returns the similarity of two names in thousandths. It is the mean over the words of `wanted`, each of which
+/// is compared with the most similar word of `name`. Only the first [`COMPARED`] letters are compared.
 fn likeness(wanted: &str, name: &str) -> u32 {
     let (wanted, name) = (beginning(wanted), beginning(name));
     let words =

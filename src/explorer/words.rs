@@ -1,5 +1,5 @@
-//! A search index of texts by their words. A search word matches words that begin with it, or that differ by typing
-//! errors.
+//! A search index that finds texts by their words. A search word matches every word that begins with it, and
+//! optionally words with typing errors.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -11,25 +11,26 @@ use levenshtein_automata::{Distance, LevenshteinAutomatonBuilder};
 use rayon::prelude::*;
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-/// The greatest number of letters of a text that are indexed. Further letters are ignored.
+/// The maximum number of letters of a text that are indexed. Further letters are ignored.
 const LONGEST: usize = 256;
-/// The greatest number of letters of a text that are indexed after compatibility decomposition. The limit is needed in
-/// addition to [`LONGEST`], because the decomposition can turn one letter into up to 18.
+/// The maximum number of letters of a text after compatibility decomposition. It limits the text in addition to
+/// [`LONGEST`], because the decomposition can turn one letter into up to 18.
 const LONGEST_DECOMPOSED: usize = 2 * LONGEST;
-/// The greatest number of letters of a word that are indexed. Further letters are ignored.
+/// The maximum number of letters of a word that are indexed. Further letters are ignored.
 const LONGEST_WORD: usize = 32;
 
-/// The number of search words that are looked up in parallel. Each search word takes one byte of memory for every
-/// indexed text.
+/// The number of search words that are looked up in parallel. Limits the memory, because each of them takes one
+/// byte for every indexed text.
 const WORDS_AT_ONCE: usize = 8;
 
-/// The greatest number of typing errors with which a text still matches a search.
+/// The maximum number of typing errors in a search that a text may match.
 pub(super) const MOST_ERRORS: u8 = 2;
 
-/// The value that is used as the number of typing errors of a text that does not match.
+/// The number of typing errors that is stored for a text that does not match.
 const NO_MATCH: u8 = u8::MAX;
 
-/// Splits a text into words, in lower case and without accents. Apostrophes are removed, so `D'Arc` is one word.
+/// Splits `text` into words, and converts them to lower case without accents. Apostrophes are removed, so `D'Arc`
+/// is one word.
 pub(super) fn words(text: &str) -> Vec<String> {
     let mut plain = String::new();
     let letters = text.chars().take(LONGEST);
@@ -61,7 +62,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns a hash of words that does not depend on their order.
+/// Returns a hash of `words` that does not depend on their order.
 pub(super) fn hash_of(mut words: Vec<String>) -> u64 {
     words.sort_unstable();
     let mut hasher = DefaultHasher::new();
@@ -69,7 +70,7 @@ pub(super) fn hash_of(mut words: Vec<String>) -> u64 {
     hasher.finish()
 }
 
-/// The words of numbered texts, collected to build a [`WordIndex`].
+/// The words of several texts, each with the number of its text, from which a [`WordIndex`] is built.
 #[derive(Default)]
 pub(super) struct Words {
     letters: String,
@@ -78,8 +79,8 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Adds the words of a text to the index, and returns their [hash](hash_of). A search that finds a word returns
-    /// `number`, which several texts can share.
+    /// Adds the words of `text`, and returns their [hash](hash_of). A search that finds one of them returns `number`,
+    /// which several texts may share.
     pub(super) fn add(&mut self, number: u32, text: &str) -> u64 {
         let words = words(text);
         for word in &words {
@@ -90,7 +91,7 @@ impl Words {
         hash_of(words)
     }
 
-    /// Replaces the number of each text. The function `number` receives the old number and returns the new one.
+    /// Replaces the number of each text by the result of `number`, which receives the old number.
     pub(super) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         for place in &mut self.places {
             place.2 = number(place.2);
@@ -102,20 +103,19 @@ impl Words {
     }
 }
 
-/// An index that finds the texts that contain a given word.
+/// A search index that maps words to the texts that contain them.
 pub(super) struct WordIndex {
-    /// The number of each word; words are numbered in ascending order.
+    /// The number of each word. Words are numbered in ascending order.
     words: Map<Vec<u8>>,
-    /// The offset in `texts` at which the list of each word starts, followed by the length of `texts`.
+    /// The index in `texts` of the first text of each word, followed by the length of `texts`.
     starts: Vec<u32>,
-    /// The numbers of the texts that contain each word, concatenated.
+    /// The numbers of the texts that contain each word, concatenated for all words.
     texts: Vec<u32>,
     count: usize,
 }
 
 impl WordIndex {
-    /// Builds the index, which maps each word to the texts that contain it. `words` contains the words with the numbers
-    /// of their texts, all of which must be less than `count`.
+    /// Builds an index from `words`. The number of each text must be less than `count`.
     pub(super) fn new(mut words: Words, count: usize) -> WordIndex {
         let mut places = std::mem::take(&mut words.places);
         places.par_sort_unstable_by(|a, b| (words.word(*a), a.2).cmp(&(words.word(*b), b.2)));
@@ -139,11 +139,11 @@ impl WordIndex {
         }
     }
 
-    /// Returns the number of typing errors for each text. The number is greater than [`MOST_ERRORS`] if the text does
-    /// not match.
+    /// Returns the number of typing errors for each text, indexed by the number of the text. A number greater than
+    /// [`MOST_ERRORS`] means that the text does not match.
     ///
-    /// A text matches if each word in `wanted` is the beginning of a word of the text. If `mistyped` is `true`, words
-    /// may also match with typing errors. A word in `wanted` then also matches its initial, as in `Carlsen,M`.
+    /// A text matches if each word in `wanted` is the beginning of one of its words. If `mistyped` is `true`, words
+    /// also match with typing errors, and a word in `wanted` matches its initial, as in `Carlsen,M`.
     pub(super) fn errors(&self, wanted: &[String], mistyped: bool) -> Vec<u8> {
         if !mistyped {
             return self.sum_errors(wanted, |word| self.begun_with(word));
@@ -172,8 +172,8 @@ impl WordIndex {
         })
     }
 
-    /// Returns, for each text, the sum of the typing errors of all `words`. `of_word` returns the typing errors of one
-    /// word for each text.
+    /// Returns the total number of typing errors of all `words` for each text. `of_word` returns the number of typing
+    /// errors of one word for each text.
     fn sum_errors(&self, words: &[String], of_word: impl Fn(&str) -> Vec<u8> + Sync) -> Vec<u8> {
         let mut sums = vec![0u8; self.count];
         for words in words.chunks(WORDS_AT_ONCE) {
@@ -186,8 +186,8 @@ impl WordIndex {
         sums
     }
 
-    /// Returns the number of typing errors of each indexed text: 0 if the text contains a word that begins with
-    /// `letters`, and [`NO_MATCH`] otherwise.
+    /// Searches for texts that contain a word beginning with `letters`. Returns, for each text, 0 if it matches and
+    /// [`NO_MATCH`] otherwise.
     fn begun_with(&self, letters: &str) -> Vec<u8> {
         let end = [letters.as_bytes(), &[0xff]].concat();
         let mut of_word = vec![NO_MATCH; self.count];
@@ -197,8 +197,8 @@ impl WordIndex {
         of_word
     }
 
-    /// Finds the first indexed word that is not less than `letters`. Returns the offset in `texts` of the texts that
-    /// contain this word.
+    /// Finds the first indexed word that is greater than or equal to `letters`. Returns the index in `texts` of the
+    /// first text that contains this word.
     fn first_offset(&self, letters: &[u8]) -> usize {
         let mut from = self.words.range().ge(letters).into_stream();
         match from.next() {
@@ -207,8 +207,9 @@ impl WordIndex {
         }
     }
 
-    /// Lowers the number of typing errors to 1 for each text that contains the initial of `word` as a word of one
-    /// letter, as in `Carlsen,M`. `of_word` contains the number of typing errors for each text.
+    /// Sets the number of typing errors to 1 for each text that contains the initial of `word` as a word, as in
+    /// `Carlsen,M`, unless the number is already smaller. `of_word` contains the number of typing errors for each
+    /// text.
     fn mark_initials(&self, word: &str, of_word: &mut [u8]) {
         let Some(first) = word.chars().next().filter(|first| first.is_alphabetic()) else {
             return;
@@ -224,9 +225,9 @@ impl WordIndex {
         }
     }
 
-    /// Finds the texts that contain a word similar to `word`, from which at most `most` letters are omitted, added,
-    /// replaced or transposed. For each of them, sets the number in `of_word`, which is indexed by text, to the number
-    /// of these errors if it is smaller.
+    /// Finds the texts that contain a word similar to `word`, with at most `most` letters that are omitted, added,
+    /// replaced or transposed. Writes the number of these errors to `of_word`, which is indexed by text, unless the
+    /// number there is smaller.
     fn mark_mistyped(&self, word: &str, most: u8, of_word: &mut [u8]) {
         static BUILDERS: [OnceLock<LevenshteinAutomatonBuilder>; 2] =
             [const { OnceLock::new() }; 2];
