@@ -9,7 +9,8 @@ use std::{
 
 use thiserror::Error;
 
-/// Returns a number with its noun in the singular or plural: `1 game`, `2 games`, `3 entries`.
+/// Formats a number with a noun in the singular or plural, for example `1 game`, `2 games` or `3 entries`. `thing` is
+/// the singular of the noun.
 pub fn counted(number: u64, thing: &str) -> String {
     match (number, thing.strip_suffix('y')) {
         (1, _) => format!("1 {thing}"),
@@ -20,9 +21,9 @@ pub fn counted(number: u64, thing: &str) -> String {
 
 /// An error returned by polybook.
 ///
-/// The message is one line that names the file and says what to do. It does not contain the cause: print the error and
-/// then each [`source`](std::error::Error::source), as the crate `anyhow` does with `{:#}`. A program that acts on the
-/// error uses [`kind`](Error::kind), for example to retry after [`Busy`](ErrorKind::Busy).
+/// The message is one line that names the file and says what to do. It does not contain the cause, so print the error
+/// and then each [`source`](std::error::Error::source), as the format `{:#}` of the crate `anyhow` does. To react to
+/// certain errors, use [`kind`](Error::kind), for example to retry after [`Busy`](ErrorKind::Busy).
 ///
 /// ```
 /// use polybook::{Error, book::Book};
@@ -40,53 +41,53 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// The operation, as a verb: "open", "read", "write".
+        /// The operation that failed, as a verb such as "open", "read" or "write".
         doing: &'static str,
         /// The reason.
         source: io::Error,
     },
-    /// A file or directory is not what the operation needs.
+    /// A file or directory cannot be used for the operation, for example because of its format.
     #[error("{}: {problem}", .path.display())]
     File {
         /// The file or directory.
         path: PathBuf,
         /// The kind of the problem.
         kind: ErrorKind,
-        /// A description of what is wrong with the file, and of what to do.
+        /// What is wrong with the file, and what the user can do about it.
         problem: String,
     },
-    /// An index, database or other output exists already, and the operation does not replace it by default.
+    /// An output, such as an index or a database, exists already, and the operation does not replace it by default.
     #[error("{} exists", .path.display())]
     Exists {
         /// The file or directory.
         path: PathBuf,
     },
-    /// Another run is writing the file or directory.
+    /// Another process of polybook is writing the file or directory.
     #[error("{}: another run of polybook is writing this output: wait until that run ends, or name another output", .path.display())]
     Busy {
         /// The file or directory.
         path: PathBuf,
     },
-    /// The outputs would be empty, and the operation does not allow that by default.
+    /// The outputs would be empty, which the operation does not allow by default.
     #[error("nothing was written: {reason}")]
     Empty {
-        /// The number of games or moves that were read, and the reasons why they were left out.
+        /// The number of games or moves that were read, and the reasons why they were skipped.
         reason: String,
     },
-    /// The content of a file violates its format. The source is the error type of the format, such as
-    /// [`HeaderError`](crate::book::header::HeaderError).
+    /// The content of a file violates its format. The source of the error has the error type of the format, for
+    /// example [`HeaderError`](crate::book::header::HeaderError).
     #[error("{}", .path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// The problem, as the format's own error type.
+        /// The violation, in the error type of the format.
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// A strict run encountered a game that cannot be replayed. The error inside is a
-    /// [`Rejection`](crate::make_book::Rejection).
+    /// A game cannot be replayed, and the operation is set to fail in this case instead of skipping the game. The
+    /// inner error is a [`Rejection`](crate::make_book::Rejection).
     #[error(transparent)]
     Rejected(Box<dyn StdError + Send + Sync>),
-    /// The stop flag of the operation was set.
+    /// The operation was interrupted, for example because its stop flag was set.
     #[error("interrupted")]
     Interrupted,
     /// A thread of the operation panicked. This is a bug in polybook or in a library that polybook uses.
@@ -97,49 +98,50 @@ pub enum Error {
     },
 }
 
-/// The kind of an [`enum@Error`], for programs that act on errors. The message of the error has the details.
+/// The kind of an [`enum@Error`], for programs that react to certain errors. The message of the error contains the
+/// details.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// An operation of the operating system failed.
     Io,
-    /// A file is in a format other than the one that the operation needs.
+    /// A file has another format than the operation needs.
     Foreign(ForeignFormat),
-    /// A file is cut short, violates its format, or differs from its checksum.
+    /// A file is truncated, violates its format, or does not match its checksum.
     Damaged,
     /// Another program changed or replaced a file, or has it open.
     Changed,
-    /// The data exceed what a format, the memory budget or a limit of polybook allows.
+    /// The data exceed a limit of a file format, of the memory budget or of polybook.
     TooLarge,
-    /// A file or an option cannot be used for the operation, or contradicts another option.
+    /// A file or an option cannot be used for this operation, or two options contradict each other.
     Unsuitable,
-    /// An output exists already and is not replaced by default.
+    /// An output exists already, and is not replaced by default.
     Exists,
-    /// Another run is writing the output.
+    /// Another process of polybook is writing the output.
     Busy,
     /// The outputs would be empty.
     Empty,
-    /// A strict run encountered a game that cannot be replayed.
+    /// A game cannot be replayed, and the operation is set to fail in this case.
     Rejected,
-    /// The stop flag of the operation was set.
+    /// The operation was interrupted, for example because its stop flag was set.
     Interrupted,
     /// The operation panicked.
     Panicked,
 }
 
-/// The format of a file that is not in the format that an operation needs.
+/// The actual format of a file that does not have the format that an operation needs.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ForeignFormat {
-    /// Games as PGN.
+    /// Chess games in PGN.
     Pgn,
     /// An SQLite database.
     Sqlite,
-    /// Any other format, known or not.
+    /// Any other format, whether polybook recognizes it or not.
     Other,
 }
 
-/// A result whose error type is [`enum@Error`], unless another type is given.
+/// A [`Result`](std::result::Result) whose error type defaults to [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
@@ -151,31 +153,32 @@ impl Error {
         }
     }
 
-    /// Creates the error for a file that cannot be used for the operation: [`ErrorKind::Unsuitable`]. `problem` says
-    /// what is wrong and what to do.
+    /// Creates an error of the kind [`ErrorKind::Unsuitable`], for a file that cannot be used for the operation.
+    /// `problem` says what is wrong and what to do.
     pub fn file(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Unsuitable, path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Io`] for a failure of the operating system. `problem` describes the
-    /// failure of an operation on `path`.
+    /// Creates an error of the kind [`ErrorKind::Io`], for a failure of the operating system. `problem` describes the
+    /// failed operation on `path`.
     pub(crate) fn failed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Io, path, problem)
     }
 
-    /// Creates the error for an output at `path` that would be empty: [`ErrorKind::Empty`].
+    /// Creates an error of the kind [`ErrorKind::Empty`], for an output at `path` that would be empty. `problem`
+    /// describes the reason.
     pub fn empty(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Empty, path, problem)
     }
 
-    /// Creates the error for a file in a format that the operation does not expect: [`ErrorKind::Foreign`] with
-    /// [`ForeignFormat::Other`].
+    /// Creates an error of the kind [`ErrorKind::Foreign`] with [`ForeignFormat::Other`], for a file that does not
+    /// have the format that the operation needs. `problem` says what is wrong and what to do.
     pub fn foreign(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Foreign(ForeignFormat::Other), path, problem)
     }
 
-    /// Creates the error for a file in the recognized format `format`, which the operation does not expect:
-    /// [`ErrorKind::Foreign`].
+    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file that does not have the format that the
+    /// operation needs. `format` is its actual format, and `problem` says what is wrong and what to do.
     pub fn of_format(
         format: ForeignFormat,
         path: impl Into<PathBuf>,
@@ -184,28 +187,29 @@ impl Error {
         Error::of_file(ErrorKind::Foreign(format), path, problem)
     }
 
-    /// Creates the error for a file that is cut short or violates its format: [`ErrorKind::Damaged`]. Must not be used
-    /// for errors of the operating system.
+    /// Creates an error of the kind [`ErrorKind::Damaged`], for a file that is truncated or violates its format. Must
+    /// not be used for errors of the operating system.
     pub(crate) fn damaged(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Damaged, path, problem)
     }
 
-    /// Creates the error for a file that another program has changed during the operation: [`ErrorKind::Changed`].
+    /// Creates an error of the kind [`ErrorKind::Changed`], for a file that another program changed during the
+    /// operation, or has open.
     pub(crate) fn changed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Changed, path, problem)
     }
 
-    /// Creates the error for data that exceed a limit: [`ErrorKind::TooLarge`].
+    /// Creates an error of the kind [`ErrorKind::TooLarge`], for data that exceed a limit. `problem` names the limit.
     pub fn too_large(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::TooLarge, path, problem)
     }
 
-    /// Creates the error for an output that exists already: [`ErrorKind::Exists`].
+    /// Creates an error of the kind [`ErrorKind::Exists`], for an output that exists already.
     pub(crate) fn exists(path: impl Into<PathBuf>) -> Error {
         Error::Exists { path: path.into() }
     }
 
-    /// Creates the error for a file whose content violates its format. `source` is an error of the format's own type.
+    /// Creates an error for a file whose content violates its format. `source` has the error type of the format.
     pub(crate) fn format(
         path: impl Into<PathBuf>,
         source: impl StdError + Send + Sync + 'static,
@@ -216,7 +220,7 @@ impl Error {
         }
     }
 
-    /// Converts the payload of a panic to an error: [`ErrorKind::Panicked`].
+    /// Converts the payload of a panic to an error of the kind [`ErrorKind::Panicked`].
     pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Error {
         let message = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
             (Some(message), _) => message,
@@ -227,7 +231,7 @@ impl Error {
         Error::Panicked { message }
     }
 
-    /// Returns the kind of the error, for programs that act on errors.
+    /// Returns the kind of the error, for programs that react to certain errors.
     ///
     /// ```
     /// use polybook::{ErrorKind, ForeignFormat, book::Book};
@@ -253,9 +257,8 @@ impl Error {
         }
     }
 
-    /// Returns the underlying error if it has the type `E`, for example the error type of a file format. Otherwise
-    /// returns
-    /// `None`.
+    /// Returns the inner error if it has the type `E`, for example the error type of a file format. Returns `None` if
+    /// it has another type, or if there is no inner error.
     ///
     /// ```
     /// use polybook::book::header::{self, HeaderError};
@@ -275,7 +278,8 @@ impl Error {
     }
 }
 
-/// An extension of [`io::Result`] that converts an I/O error to an [`enum@Error`] with the path and the operation.
+/// An extension of [`io::Result`] that converts an I/O error to an [`enum@Error`]. The new error contains the path
+/// and the operation.
 pub(crate) trait At<T> {
     fn at(self, path: impl AsRef<Path>, doing: &'static str) -> Result<T>;
 }
@@ -293,7 +297,7 @@ impl<T> At<T> for io::Result<T> {
     }
 }
 
-/// Returns the message of the operating system for an error, without the error number that Rust appends.
+/// Returns the message of an I/O error without the error number that the standard library appends.
 pub(crate) fn reason(err: &io::Error) -> String {
     let text = err.to_string();
     match text.split_once(" (os error ") {
@@ -302,9 +306,9 @@ pub(crate) fn reason(err: &io::Error) -> String {
     }
 }
 
-/// Returns the error of the operating system inside an error of the crate `tempfile`, or `err` unchanged if there is
-/// none. That crate adds the path of a temporary file, which means nothing to users. It exposes neither the inner error
-/// nor its number, so the number is read from the message.
+/// Returns the error of the operating system inside an error of the crate `tempfile`. Returns `err` unchanged if
+/// there is none. `tempfile` adds the path of a temporary file, which means nothing to users. It exposes neither the
+/// inner error nor its number, so the number is parsed from the message.
 fn without_path(err: io::Error) -> io::Error {
     let code = err.get_ref().and_then(|inner| {
         let text = inner.to_string();
@@ -315,8 +319,8 @@ fn without_path(err: io::Error) -> io::Error {
     code.map_or(err, io::Error::from_raw_os_error)
 }
 
-/// Replaces the misleading "permission denied" of Windows by "is a directory" if `path`, which was opened as a file, is
-/// a directory.
+/// Replaces the misleading "permission denied" of Windows with "is a directory" if `path` is a directory that was
+/// opened as a file.
 fn of_directory(err: io::Error, path: &Path) -> io::Error {
     if cfg!(windows) && err.kind() == io::ErrorKind::PermissionDenied && path.is_dir() {
         return io::ErrorKind::IsADirectory.into();

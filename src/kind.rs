@@ -22,9 +22,9 @@ use crate::error::{At, Result};
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FileKind {
-    /// An SQLite database, such as an OOBS database.
+    /// An SQLite database, for example an OOBS database, in which polybook stores the moves of positions.
     Sqlite,
-    /// A store of [evaluations](crate::evals), of any version.
+    /// A store of [evaluations](crate::evals) by polybook, in any version of the format.
     Evals,
     /// A Parquet file.
     Parquet,
@@ -38,33 +38,33 @@ pub enum FileKind {
     Zip,
     /// A file that is compressed with xz.
     Xz,
-    /// A file of another known format that no command reads, such as a 7z archive.
+    /// A file in another known format, which no command of polybook reads, for example a 7z archive.
     Foreign,
-    /// A directory of [counts](crate::counts), of any program.
+    /// A directory of [counts](crate::counts), written by polybook or another program.
     Counts,
-    /// Any other directory, perhaps an index.
+    /// Any other directory, for example an index.
     Directory,
-    /// A file without a known signature, such as a PGN, a Polyglot book or an empty file. Pipes and devices also have
-    /// this kind, because they are not read.
+    /// A file without a known signature, for example a PGN file, a Polyglot book or an empty file. Pipes and devices
+    /// also have this kind, because they are not read.
     Other,
 }
 
-/// The first bytes of every store of evaluations, an output of `polybook evals`.
+/// The first bytes of every store of evaluations, which the command `polybook evals` writes.
 pub(crate) const EVALS: &[u8] = b"\0\0\0\0\0\0\0\0polybook evals ";
 
-/// The name of the file in a directory of counts that says where the counts come from.
+/// The name of the file that describes the origin of the counts in a directory of counts.
 pub(crate) const SIDECAR: &str = "counts.json";
 
-/// The suffix of the names of the Parquet files in a directory of counts.
+/// The suffix of the names of all Parquet files in a directory of counts.
 pub(crate) const ENDING: &str = ".parquet";
 
-/// A file format that is recognized, with advice for users whose file is in this format.
+/// A file format that polybook recognizes, with advice for users who have a file in this format.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Format {
     pub(crate) kind: FileKind,
-    /// A name that completes "this file is ...".
+    /// The name of the format, which completes the sentence "this file is ...".
     pub(crate) name: &'static str,
-    /// Advice for a command that needs another format, as an imperative.
+    /// Advice for the user of a command that needs another format, as an imperative.
     pub(crate) advice: &'static str,
 }
 
@@ -92,8 +92,8 @@ impl Format {
         Format::foreign(name, "write the games as PGN")
     }
 
-    /// Recognizes a format by the signature in `start`, the first bytes of a file. Returns `None` if `start` contains
-    /// no known signature. The first [`LONGEST_SIGNATURE`] bytes of a file are enough.
+    /// Recognizes a format by the first bytes of a file. Returns `None` if `start` contains no known signature. The
+    /// first [`LONGEST_SIGNATURE`] bytes of the file are enough.
     pub(crate) fn of_start(start: &[u8]) -> Option<&'static Format> {
         let has = |(offset, bytes): &(usize, &[u8])| {
             start
@@ -107,14 +107,14 @@ impl Format {
             [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(&BZIP2),
             // A skippable frame of zstd (RFC 8878, 3.1.2).
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(&ZSTD),
-            // The name of the compression method, such as `-lh5-` or `-lzs-`.
+            // The name of the compression method, for example `-lh5-` or `-lzs-`.
             [_, _, b'-', b'l', b'h' | b'z', _, b'-', ..] => Some(&LHA),
             _ => None,
         }
     }
 
-    /// Recognizes a format by the extension of a path. Extensions are known only for formats without a signature, so
-    /// this should be used only if the content of the file is not recognized.
+    /// Recognizes a format by the extension of a path. Returns `None` if the extension is not known. Only formats
+    /// without a signature have a known extension, so the content of the file should be examined first.
     pub(crate) fn of_extension(path: &Path) -> Option<&'static Format> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         let mut known = EXTENSIONS.iter();
@@ -124,7 +124,7 @@ impl Format {
     }
 }
 
-/// The number of bytes at the start of a file that are enough to recognize its format.
+/// The number of bytes at the start of a file that suffice to recognize its format.
 pub(crate) const LONGEST_SIGNATURE: usize = 265;
 
 const GZIP: Format = Format::new(
@@ -159,10 +159,11 @@ const UTF_16: Format = Format::foreign(
 const WEB_PAGE: Format = Format::foreign("a web page", "download the file to which the page links");
 const IMAGE: Format = Format::foreign("an image", "name a file of games");
 
-/// The signature of a file format: an offset, and the bytes at this offset.
+/// The signature of a file format: an offset in the file, and the bytes at this offset.
 type Signature = (usize, &'static [u8]);
 
-/// The signatures of known formats. If a file has several signatures, the first one in this table applies.
+/// The signatures of the known formats, and the formats. If a file matches several signatures, the first match in
+/// this table applies.
 const SIGNATURES: &[(Signature, Format)] = &[
     (
         (0, b"SQLite format 3\0"),
@@ -300,7 +301,7 @@ const SIGNATURES: &[(Signature, Format)] = &[
     ((0, b"\xfe\xff"), UTF_16),
 ];
 
-/// The file name extensions of known formats that have no signature.
+/// The file name extensions of known formats that have no signature, and the formats.
 const EXTENSIONS: &[(&[&str], Format)] = &[
     (
         &["ctg", "cto", "ctb"],
@@ -319,8 +320,8 @@ const EXTENSIONS: &[(&[&str], Format)] = &[
 ];
 
 impl FileKind {
-    /// Determines the type of a file or a directory, such as PGN or book. Only regular files are opened; pipes and
-    /// devices are [`Other`](FileKind::Other).
+    /// Determines the kind of the file or directory at `path`. Only regular files are opened. Pipes and devices have
+    /// the kind [`Other`](FileKind::Other).
     ///
     /// # Errors
     ///
@@ -346,14 +347,14 @@ impl FileKind {
         Ok(FileKind::of_start(&start))
     }
 
-    /// Determines the type of a file, such as PGN or book, from its first bytes, of which 265 are enough.
+    /// Determines the kind of a file from its first bytes. The first 265 bytes are enough.
     pub fn of_start(start: &[u8]) -> FileKind {
         Format::of_start(start).map_or(FileKind::Other, |format| format.kind)
     }
 
-    /// Returns the name of a file's format and advice for a command that needs another format. Returns `None` if the
-    /// format is not known. `start` contains the first bytes of the file, which is not opened. The extension of `path`
-    /// is used only if `start` is binary data without a known signature.
+    /// Returns the name of a file's format, and advice for the user of a command that needs another format. Returns
+    /// `None` if the format is not known. `start` contains the first bytes of the file, which is not opened. The
+    /// extension of `path` is used only if `start` is binary data without a known signature.
     ///
     /// ```
     /// use polybook::FileKind;
@@ -371,9 +372,9 @@ impl FileKind {
         format.map(|format| format!("{}: {}", format.name, format.advice))
     }
 
-    /// Returns an error message for a file that is not in the format that a command needs. `needed` names the needed
-    /// format, such as `an index`, and `how` says how to make such a file from games. The message names the format of
-    /// the file if it is known.
+    /// Returns an error message for a file that does not have the format that a command needs. `needed` names the
+    /// needed format, for example `an index`, and `how` says how to make such a file from games. The message names the
+    /// actual format if it is known.
     pub(crate) fn problem(path: &Path, start: &[u8], needed: &str, how: &str) -> String {
         let format = Format::of_start(start).or_else(|| Format::of_extension(path));
         match format {
@@ -387,8 +388,8 @@ impl FileKind {
         }
     }
 
-    /// Reads the first bytes of a file, from which its format is recognized: [`LONGEST_SIGNATURE`] bytes, or the whole
-    /// file if it is shorter.
+    /// Reads the first [`LONGEST_SIGNATURE`] bytes of a file, or the whole file if it is shorter. They suffice to
+    /// recognize its format.
     pub(crate) fn start_of_file(path: &Path) -> io::Result<Vec<u8>> {
         let mut start = Vec::new();
         File::open(path)?
@@ -397,7 +398,7 @@ impl FileKind {
         Ok(start)
     }
 
-    /// Returns `true` for the compressed formats and archives in which polybook can read PGN.
+    /// Returns `true` if the file is compressed or an archive from which polybook can read PGN.
     pub(crate) fn is_unpacked(self) -> bool {
         matches!(
             self,
@@ -406,8 +407,8 @@ impl FileKind {
     }
 }
 
-/// Returns `true` if the system is Windows and `path` leads to a device. On Windows, some file names are devices in
-/// every directory, and reading the metadata of a device fails.
+/// Returns `true` if the system is Windows and `path` leads to a device. On Windows, some file names denote devices
+/// in every directory, and reading the metadata of a device fails.
 pub(crate) fn is_windows_device(path: &Path) -> bool {
     if !cfg!(windows) {
         return false;
@@ -428,7 +429,7 @@ pub(crate) fn is_windows_device(path: &Path) -> bool {
     is_named || is_numbered("COM") || is_numbered("LPT")
 }
 
-/// Returns `true` if a directory that contains a file with this name is a directory of counts.
+/// Returns `true` if a file with this name shows that its directory is a directory of counts.
 fn is_of_counts(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name == SIDECAR || name.ends_with(ENDING)

@@ -1,11 +1,11 @@
-//! Threads and jobs that hand over their results.
+//! Threads and thread-pool jobs that report their results and errors.
 //!
-//! A panic on any thread becomes an error of the operation: [`caught`] converts it. A thread that produces items sends
-//! them to a [`Feed`]. Its last message says whether the thread completed or failed, so a receiver never waits for a
-//! thread that has ended, and never takes a closed channel for the end of the items. Jobs of a thread pool report to
-//! one [`Failure`].
+//! A panic on any thread is converted to an error of the operation by [`caught`]. A thread that produces items sends
+//! them to a [`Feed`]. The last message on this channel says whether the thread completed or failed. Therefore, a
+//! receiver never waits for a thread that has ended, and never mistakes a closed channel for the end of the items.
+//! Jobs of a thread pool report their errors to a shared [`Failure`].
 //!
-//! rayon passes panics of `join` and of parallel iterators to its caller, which only needs to call [`caught`].
+//! rayon propagates panics of `join` and of parallel iterators to its caller, which only needs to call [`caught`].
 
 use std::{
     io,
@@ -23,24 +23,25 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{At, Error, Result};
 
-/// The interval at which a receiver that waits for an item checks the stop flags.
+/// The interval at which a receiver checks the stop flags while it waits for an item.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Runs an operation. Returns its result, or [`Error::Panicked`] if it panics.
+/// Calls `operation` and returns its result. If it panics, returns [`Error::Panicked`] instead.
 ///
-/// A panic may leave data of the operation inconsistent, so the caller must not use these data afterwards.
+/// A panic may leave the data of the operation inconsistent, so the caller must not use them afterwards.
 pub(crate) fn caught<T>(operation: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|panic| Err(Error::panicked(&*panic)))
 }
 
-/// Locks a mutex, even if it is poisoned. The panic that poisoned it is reported as the error of the operation, and the
-/// results of all threads are dropped, so inconsistent data do no harm.
+/// Locks a mutex, even if it is poisoned. This is safe because the panic that poisoned the mutex fails the whole
+/// operation, so its inconsistent data are never used.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks a mutex, or returns `None` if another thread holds it. It is for caches in a process that may fork: in the
-/// child process, a mutex may be locked by a thread that does not exist there. The caller then does without the cache.
+/// Locks a mutex without waiting. Returns `None` if another thread holds it. This is used for caches in a process
+/// that may fork: in the child, a mutex may be held forever by a thread that exists only in the parent. The caller
+/// then works without the cache.
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
@@ -49,12 +50,12 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-/// Returns the value of a mutex, even if the mutex is poisoned, like [`lock`].
+/// Consumes a mutex and returns its value, even if the mutex is poisoned. See [`lock`] for why this is safe.
 pub(crate) fn unlocked<T>(mutex: Mutex<T>) -> T {
     mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A store for the first error of several jobs, which all belong to one operation.
+/// The first error of several jobs that belong to the same operation.
 #[derive(Default, Debug)]
 pub(crate) struct Failure {
     first: Mutex<Option<Error>>,
@@ -62,37 +63,37 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Runs a job. If it fails or panics, records the error unless an earlier one is recorded.
+    /// Runs a job. If it fails or panics, records the error unless another job has already failed.
     pub(crate) fn watch(&self, job: impl FnOnce() -> Result<()>) {
         if let Err(err) = caught(job) {
             self.set(err);
         }
     }
 
-    /// Records an error, unless an earlier one is recorded.
+    /// Records an error, unless another one has already been recorded.
     pub(crate) fn set(&self, err: Error) {
         lock(&self.first).get_or_insert(err);
         self.is_set.store(true, Ordering::Release);
     }
 
-    /// Returns `true` if an error is recorded, so that the remaining jobs can stop.
+    /// Returns `true` if an error has been recorded, in which case the remaining jobs can stop.
     pub(crate) fn is_set(&self) -> bool {
         self.is_set.load(Ordering::Acquire)
     }
 
-    /// Returns the flag that is set as soon as an error is recorded.
+    /// Returns the flag that is set when an error is recorded.
     pub(crate) fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_set)
     }
 
-    /// Removes the recorded error and returns it, or returns `Ok` if no job failed. Must be called after all jobs have
+    /// Removes the recorded error and returns it. Returns `Ok` if no job failed. Must be called after all jobs have
     /// ended.
     pub(crate) fn take(&self) -> Result<()> {
         lock(&self.first).take().map_or(Ok(()), Err)
     }
 }
 
-/// Creates a thread pool with this number of threads; 0 means one thread per core.
+/// Creates a thread pool with `threads` threads. 0 means one thread per core.
 pub(crate) fn pool(threads: usize) -> Result<ThreadPool> {
     ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -101,8 +102,9 @@ pub(crate) fn pool(threads: usize) -> Result<ThreadPool> {
         .at("threads", "start")
 }
 
-/// Starts a thread that produces items. Returns the channel that receives them. The thread blocks while `ahead` items
-/// wait to be received.
+/// Starts a thread named `name` that produces items by calling `work`. Returns the receiving half of the channel to
+/// which `work` sends the items, and the handle of the thread. Sending blocks while `ahead` items are waiting to be
+/// received.
 pub(crate) fn start<T: Send + 'static>(
     name: &str,
     ahead: usize,
@@ -114,9 +116,9 @@ pub(crate) fn start<T: Send + 'static>(
     Ok((feed, started.at(name, "start the thread")?))
 }
 
-/// Starts a thread that consumes items. The thread calls `take` with each item that is
-/// [offered](Taker::offer), until the returned [`Taker`] is dropped or `take` fails. The error of `take` is
-/// discarded, and later offers fail. `ahead` is the capacity of the queue in items.
+/// Starts a thread named `name` that consumes items. It calls `take` with each item that is passed to
+/// [`offer`](Taker::offer), until the returned [`Taker`] is dropped or `take` fails. After a failure, the error is
+/// discarded and `offer` returns `false`. `ahead` is the capacity of the queue in items.
 pub(crate) fn start_taking<T: Send + 'static>(
     name: &str,
     ahead: usize,
@@ -132,22 +134,23 @@ pub(crate) fn start_taking<T: Send + 'static>(
     Ok(Taker { sender })
 }
 
-/// The sending half of a bounded queue. A thread that [`start_taking`] started consumes the items of the queue.
+/// The sending half of a bounded queue, whose items are consumed by a thread that [`start_taking`] started.
 #[derive(Debug)]
 pub(crate) struct Taker<T> {
     sender: SyncSender<T>,
 }
 
 impl<T> Taker<T> {
-    /// Adds an item to the queue without blocking. Returns `false` if the queue is full or the thread has ended; then
-    /// the item is dropped.
+    /// Adds an item to the queue without blocking. Drops the item and returns `false` if the queue is full or the
+    /// consuming thread has ended.
     pub(crate) fn offer(&self, item: T) -> bool {
         self.sender.try_send(item).is_ok()
     }
 }
 
-/// Starts a thread that produces items, like [`start`], but in a scope, so that the thread may borrow data. At most
-/// `ahead` items wait in the queue. The thread ends when the returned feed is dropped.
+/// Starts a thread named `name` that produces items by calling `work`. The thread belongs to `scope`, so it may
+/// borrow data. Returns the receiving half of the channel. Sending blocks while `ahead` items are waiting to be
+/// received. When the returned feed is dropped, sending fails, which ends the thread.
 pub(crate) fn start_in<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     name: &str,
@@ -161,9 +164,10 @@ pub(crate) fn start_in<'scope, T: Send + 'scope>(
     Ok(feed)
 }
 
-/// Runs `act`. Meanwhile, another thread calls `repeated` after each `pause`, and once more after `act` has ended.
-/// Returns the first error or panic of `repeated`, or the result of `act` if there is none. `failure` receives the
-/// error of `repeated` at once, so that `act` can stop early.
+/// Runs `act` on this thread while another thread calls `repeated` periodically. `pause` is the time between two
+/// calls, and `repeated` is called once more after `act` has ended. Returns the first error or panic of `repeated`,
+/// and otherwise the result of `act`. An error of `repeated` is recorded in `failure` at once, so that `act` can stop
+/// early.
 pub(crate) fn while_repeating<T>(
     name: &str,
     pause: Duration,
@@ -182,22 +186,22 @@ pub(crate) fn while_repeating<T>(
         let thread = Builder::new().name(name.to_owned());
         let started = thread.spawn_scoped(scope, move || failure.watch(repeat));
         started.at(name, "start the thread")?;
-        // The thread ends when this is dropped, also by a panic.
+        // Dropping the sender ends the thread, even if `act` panics.
         let _acting = sender;
         act()
     });
     failure.take().and(result)
 }
 
-/// Creates a channel whose last message says that the items are complete, or that an error occurred. If the sender is
-/// dropped without such a message, the receiver reports a failure. At most `ahead` items wait to be received; then
-/// sending blocks.
+/// Creates a bounded channel whose last message says whether the sender completed or failed. If the sender is dropped
+/// without this message, the receiver reports an error. Sending blocks while `ahead` items are waiting to be
+/// received.
 pub(crate) fn channel<T>(ahead: usize) -> (Feeder<T>, Feed<T>) {
     let (sender, receiver) = sync_channel(ahead);
     (Feeder { sender }, Feed::Open(receiver))
 }
 
-/// A message of a thread that produces items. `Complete` or `Failed` is the last message.
+/// A message from a thread that produces items. `Complete` or `Failed` is always the last message.
 #[derive(Debug)]
 pub(crate) enum Message<T> {
     Item(T),
@@ -205,7 +209,7 @@ pub(crate) enum Message<T> {
     Failed(Error),
 }
 
-/// The sending half of a channel with an end message.
+/// The sending half of a channel whose last message says whether the sender completed or failed.
 #[derive(Debug)]
 pub(crate) struct Feeder<T> {
     sender: SyncSender<Message<T>>,
@@ -216,16 +220,16 @@ impl<T> Feeder<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Interrupted`] if the receiver was dropped. The error ends the sending thread and is not
+    /// Returns [`Error::Interrupted`] if the receiver was dropped. The error makes the sending thread end, and is not
     /// reported.
     pub(crate) fn send(&self, item: T) -> Result<()> {
         let sent = self.sender.send(Message::Item(item));
         sent.map_err(|_| Error::Interrupted)
     }
 
-    /// Starts another thread that sends items to the receiver of this feeder. The thread is named `name` and runs
-    /// `work`. If `work` fails or panics, the receiver gets the error. If `work` succeeds, the receiver gets no
-    /// message, because the remaining threads may still send items.
+    /// Starts another thread, named `name`, that sends items to the same receiver by calling `work`. If `work` fails
+    /// or panics, the error is sent to the receiver. If `work` succeeds, no final message is sent, because other
+    /// threads may still send items.
     ///
     /// # Errors
     ///
@@ -242,7 +246,7 @@ impl<T> Feeder<T> {
         let work = move || {
             let feeder = Feeder { sender };
             if let Err(err) = caught(|| work(&feeder)) {
-                // A receiver that is gone needs no end message.
+                // If the receiver was dropped, no one needs the last message.
                 let _ = feeder.sender.send(Message::Failed(err));
             }
         };
@@ -260,35 +264,36 @@ impl<T> Feeder<T> {
     }
 }
 
-/// The receiving half of a channel whose last message says whether the sending thread has finished or failed.
+/// The receiving half of a channel whose last message says whether the sender completed or failed.
 #[derive(Debug)]
 pub(crate) enum Feed<T> {
-    /// The last message was not received yet.
+    /// The last message has not been received yet.
     Open(Receiver<Message<T>>),
-    /// All items were received.
+    /// All items have been received.
     Complete,
-    /// The error was returned.
+    /// The sender failed, and the error has been returned.
     Failed,
 }
 
 impl<T> Feed<T> {
-    /// Returns the next item, or `None` after the last one. Blocks until one is available.
+    /// Returns the next item, or `None` after the last item. Blocks until a message arrives or one of the flags in
+    /// `stop` is set.
     ///
     /// # Errors
     ///
-    /// Returns the error or the panic of the sending thread, or [`Error::Interrupted`] if one of the flags is set.
-    /// Every later call returns [`Error::Interrupted`].
+    /// Returns the error or the panic of the sending thread. Returns [`Error::Interrupted`] if one of the flags in
+    /// `stop` is set, and in every call after an error.
     pub(crate) fn next(&mut self, stop: &[&AtomicBool]) -> Result<Option<T>> {
         self.next_while(stop, || true)
     }
 
-    /// Like [`next`](Feed::next), but also returns `None` if no item arrives before the deadline.
+    /// Returns the next item, like [`next`](Feed::next). Also returns `None` if no item arrives before `deadline`.
     pub(crate) fn next_before(&mut self, deadline: Instant) -> Result<Option<T>> {
         self.next_while(&[], || Instant::now() < deadline)
     }
 
-    /// Returns the next item if the sending thread has already sent one. Otherwise returns `None` without blocking.
-    /// `None` also means that all items were received, or that the thread has failed.
+    /// Returns the next item if it has already been sent. Returns `None` without blocking if it has not, if all items
+    /// have been received, or if the sender has failed.
     pub(crate) fn next_waiting(&mut self) -> Option<T> {
         let Feed::Open(receiver) = self else {
             return None;
@@ -337,7 +342,7 @@ impl<T> Feed<T> {
     }
 }
 
-/// A fault point: tests can make a thread panic here. Outside of tests it is a no-op.
+/// A point at which tests can make a thread panic. Outside of tests, this is a no-op.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) fn fault(_stage: &str) {}
@@ -358,8 +363,8 @@ mod tests {
 
     use super::*;
 
-    /// Panics where the environment says so: `POLYBOOK_FAULT=replay:3` is the fourth time that a thread comes to
-    /// `fault("replay")`, and `replay:3+` every time from then on.
+    /// Panics if the environment variable `POLYBOOK_FAULT` requests it. The value `replay:3` requests a panic in the
+    /// fourth call of `fault("replay")`, and `replay:3+` in every call from the fourth on.
     pub(crate) fn fault(stage: &str) {
         static WANTED: LazyLock<Option<(String, u64, bool)>> = LazyLock::new(|| {
             let wanted = env::var("POLYBOOK_FAULT").ok()?;

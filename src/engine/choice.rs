@@ -1,4 +1,4 @@
-//! Ranks the moves of a source, and chooses one.
+//! Ranks the moves of a source and chooses the move to play.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -7,8 +7,8 @@ use shakmaty::Move;
 use super::settings::{Play, Settings};
 use crate::{counts::Wdl, walk::TreeMove};
 
-/// Removes the moves that the settings do not allow: moves with too few games, moves without weight, and moves whose
-/// score is below the minimum. Adds the moves with too low a score to `refused`.
+/// Removes moves that the settings exclude: moves with too few games, with weight 0, or with a score below the
+/// minimum. Adds the moves with a score below the minimum to `refused`.
 pub(super) fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: &mut Vec<Move>) {
     moves.retain(|mv| match mv.stats {
         Some(stats) => {
@@ -25,7 +25,7 @@ pub(super) fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: 
     });
 }
 
-/// Sorts moves, best first: by the lower bound of their scores, or by weight if they have no results.
+/// Sorts moves from best to worst: by the lower bound of their score, or by weight if they have no results.
 pub(super) fn rank(moves: &mut [TreeMove]) {
     moves.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
 }
@@ -34,9 +34,9 @@ fn merit(mv: &TreeMove) -> f64 {
     mv.stats.map_or(mv.weight as f64, Wdl::lower_bound)
 }
 
-/// Returns the index of the move to play, or 0 if `moves` is empty. `random` is a random number in the range from 0
-/// (inclusive) to 1 (exclusive). It determines the choice unless `play` requests the best move. Moves must be sorted,
-/// best first.
+/// Returns the index of the move to play. `moves` must be sorted from best to worst; if it is empty, the result is 0.
+/// `random` is a random number from 0 (inclusive) to 1 (exclusive), which determines the choice unless `play` is
+/// [`Play::Best`].
 pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
     let weight = |mv: &TreeMove| match (play, mv.stats) {
         (Play::Uniform, _) => 1.0,
@@ -44,7 +44,7 @@ pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
         (_, None) => mv.weight as f64,
     };
     let sum: f64 = moves.iter().map(weight).sum();
-    // Moves that lost all games have no weight.
+    // If all games were lost, all weights are 0.
     if play == Play::Best || sum <= 0.0 {
         return 0;
     }
@@ -56,18 +56,18 @@ pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
     chosen.unwrap_or(0)
 }
 
-/// Converts the results `stats` to a score in centipawns: the logarithm of the odds that correspond to the center of the
-/// score's confidence interval. 400 centipawns mean odds of ten to one.
+/// Converts results to a score in centipawns. The score is the logarithm of the odds of winning, where 400 centipawns
+/// mean odds of ten to one. The odds correspond to the center of the confidence interval of the results.
 ///
-/// The lower bound, by which moves are ranked, would not do: after one lost game it says that the position is lost, and
-/// programs would resign in the opening.
+/// The lower bound, by which moves are ranked, is not suitable here. After a single lost game, it would indicate a
+/// lost position, and programs might resign in the opening.
 pub(super) fn centipawns(stats: Wdl) -> i64 {
     let share = stats.interval_center().clamp(0.001, 0.999);
     (400.0 * (share / (1.0 - share)).log10()).round() as i64
 }
 
-/// Returns the shares of wins, draws and losses in thousandths. They add up to 1000; the largest share includes the
-/// rounding error.
+/// Returns the shares of wins, draws and losses in thousandths, in this order. They add up to 1000, because the
+/// rounding error is added to the largest share.
 pub(super) fn wdl(stats: Wdl) -> [u64; 3] {
     let share = |part: u64| (u128::from(part) * 1000 / u128::from(stats.games().max(1))) as u64;
     let mut shares = [stats.wins, stats.draws, stats.losses].map(share);
@@ -78,19 +78,19 @@ pub(super) fn wdl(stats: Wdl) -> [u64; 3] {
     shares
 }
 
-/// A pseudorandom number generator (SplitMix64 by G. L. Steele, D. Lea and C. H. Flood, 2014). Equal seeds give equal
-/// sequences.
+/// A pseudorandom number generator (SplitMix64 by G. L. Steele, D. Lea and C. H. Flood, 2014). Equal seeds produce
+/// equal sequences of numbers.
 pub(super) struct Random(u64);
 
 impl Random {
-    /// Creates a generator. The seed 0 means a different random seed each time.
+    /// Creates a generator with the given seed. 0 means a different random seed each time.
     pub(super) fn new(seed: u64) -> Random {
-        // The standard library takes the keys of its hashers from the system's random numbers.
+        // The standard library creates the keys of its hashers from the system's random numbers.
         let new = || RandomState::new().build_hasher().finish();
         Random(if seed == 0 { new() } else { seed })
     }
 
-    /// Returns the next random number, in the range from 0 (inclusive) to 1 (exclusive).
+    /// Returns the next random number, from 0 (inclusive) to 1 (exclusive).
     pub(super) fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -6,8 +6,8 @@ use shakmaty::{Move, Position, uci::UciMove, variant::VariantPosition};
 
 use crate::position::{Variant, fen_of};
 
-/// Finds the first known UCI command in a line. Returns the command and the text after it, or `None` if the line has no
-/// known command. Unknown words before the command are skipped, as UCI requires.
+/// Finds the first known UCI command in a line. Returns the command and the text after it, or `None` if the line
+/// contains no known command. Unknown words before the command are skipped, as UCI requires.
 pub(super) fn split(line: &str) -> Option<(&str, &str)> {
     const KNOWN: [&str; 11] = [
         "uci",
@@ -35,8 +35,9 @@ pub(super) fn split(line: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Parses the arguments of `setoption`, `name NAME value VALUE`. Returns the name and the value, which is empty if it
-/// is missing. Returns `None` if the text does not begin with `name`.
+/// Parses the arguments of the UCI command `setoption`, which have the form `name NAME value VALUE`. Returns the name
+/// and the value. A missing value is returned as an empty text. Returns `None` if the arguments do not begin with
+/// `name`.
 pub(super) fn option(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix("name ")?;
     let (name, value) = match text.split_once(" value ") {
@@ -46,10 +47,10 @@ pub(super) fn option(text: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
-/// The UCI command that must arrive before the result of a search may be sent.
+/// The UCI command that must arrive before the result of a search may be sent to the user interface.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) enum Wait {
-    /// No command: the result may be sent at once.
+    /// No command; the result may be sent at once.
     #[default]
     None,
     /// `ponderhit` or `stop`.
@@ -62,15 +63,15 @@ pub(super) enum Wait {
 #[derive(Default)]
 pub(super) struct Go<'a> {
     pub wait: Wait,
-    /// The moves after `searchmoves`, to which the choice is restricted. Empty if all moves are allowed.
+    /// The moves after `searchmoves`, which are the only moves that may be chosen. Empty if all moves are allowed.
     pub moves: Vec<UciMove>,
-    /// The arguments without `searchmoves`.
+    /// All arguments except `searchmoves` and its moves.
     pub limits: Vec<&'a str>,
 }
 
 impl<'a> Go<'a> {
-    /// Parses the arguments of the UCI command `go`. Words that polybook does not know are stored, too, because they
-    /// are passed on to the second engine.
+    /// Parses the arguments of the UCI command `go`. Unknown words are kept, because all arguments are passed on to
+    /// the second engine.
     pub(super) fn read(text: &'a str) -> Go<'a> {
         let mut go = Go::default();
         let mut is_move = false;
@@ -94,25 +95,26 @@ impl<'a> Go<'a> {
         go
     }
 
-    /// Returns the `go` command with all its arguments except `searchmoves`.
+    /// Returns the UCI command `go` with all its arguments except `searchmoves`.
     pub(super) fn command(&self) -> String {
         format!("go {}", self.limits.join(" "))
             .trim_end()
             .to_owned()
     }
 
-    /// Returns `true` if `searchmoves` allows the move `mv` in `pos`, or if the command had no `searchmoves`.
+    /// Returns `true` if the command permits the move `mv` in `pos`: if `mv` is one of the moves after `searchmoves`,
+    /// or if there were no such moves.
     pub(super) fn allows(&self, pos: &VariantPosition, mv: Move) -> bool {
         let is_same = |allowed: &UciMove| allowed.to_move(pos).is_ok_and(|allowed| allowed == mv);
         self.moves.is_empty() || self.moves.iter().any(is_same)
     }
 }
 
-/// Parses the arguments of the UCI command `position`. Returns the position after all moves.
+/// Parses the arguments of the UCI command `position`, and returns the position after all moves.
 ///
 /// # Errors
 ///
-/// Returns a message that says what is wrong with the position, or which move is illegal.
+/// Returns a message for the user if the position is invalid or a move is illegal.
 pub(super) fn position(text: &str, variant: Variant) -> Result<VariantPosition, String> {
     let (start, moves) = match text.split_once("moves") {
         Some((start, moves)) => (start.trim(), moves),
@@ -139,8 +141,8 @@ pub(super) fn position(text: &str, variant: Variant) -> Result<VariantPosition, 
     Ok(pos)
 }
 
-/// Returns the arguments of `position` for another engine. A FEN that only [`Variant::parse_position`] reads is replaced by
-/// the FEN of its position.
+/// Converts the arguments of the UCI command `position` to a form that other engines can read. A FEN that is not
+/// standard and that only [`Variant::parse_position`] accepts is replaced with the standard FEN of its position.
 pub(super) fn standard_position(text: &str, variant: Variant) -> Cow<'_, str> {
     let Some(fen) = text.trim().strip_prefix("fen") else {
         return text.into();

@@ -1,8 +1,8 @@
 //! A UCI engine that plays the moves of books, databases and indexes, and passes all other positions to a second
 //! engine.
 //!
-//! [`SourceEngine`] answers `go` from the first source that contains the position. If no source contains it, the second
-//! engine plays. Without a second engine, [`Fallback`] decides.
+//! [`SourceEngine`] answers `go` with a move of the first source that contains the position. If no source contains
+//! it, the second engine searches. Without a second engine, the [`Fallback`] setting decides.
 //!
 //! ```
 //! use polybook::{MakeBook, book::Book, engine::{EngineSource, Play, Settings, SourceEngine}, pgn::Input};
@@ -43,23 +43,25 @@ pub use self::{
 };
 use crate::{error::Result, task, uci::read_lines};
 
-/// The maximum number of queued lines from the user interface and from the second engine, which plays in positions that
-/// no source contains. Further lines block their sender.
+/// The capacity of the queue of lines from the user interface and from the second engine. When the queue is full, the
+/// threads that read these lines wait.
 const AHEAD: usize = 64;
 
 /// A UCI engine that plays the moves of books, databases and indexes.
 pub struct SourceEngine {
-    /// The sources, in the order in which they are searched. The first one that contains a position answers.
+    /// The sources of moves, in the order in which they are searched. The first source that contains a position
+    /// answers.
     pub sources: Vec<EngineSource>,
     /// The initial values of the UCI options.
     pub settings: Settings,
-    /// The program and the arguments of the second engine, which plays in positions that no source contains.
+    /// The program and arguments of the second engine, which plays in positions that no source contains. `None` means
+    /// that there is no second engine.
     pub behind: Option<(PathBuf, Vec<OsString>)>,
 }
 
 impl SourceEngine {
-    /// Runs the engine: reads UCI commands from `input` until `quit` or the end, and writes answers to `output`. A
-    /// thread reads `input`; after `quit`, the thread may still wait for a line.
+    /// Runs the engine: reads UCI commands from `input` until `quit` or the end of the input, and writes answers to
+    /// `output`. `input` is read by another thread, which may still be waiting for a line when this function returns.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The second engine, to which a session passes the positions that no source contains.
+//! The second engine, which plays in positions that no source contains.
 
 use std::{
     ffi::OsString,
@@ -12,46 +12,43 @@ use crate::{
     uci::{EngineProcess, option_name},
 };
 
-/// An event in a UCI session: a line from the user interface, or from the second engine, which plays in positions that
-/// no source contains.
+/// An event in a UCI session: input from the user interface, or output of the second engine, which plays in positions
+/// that no source contains.
 pub(super) enum Event {
-    /// The user interface sent a command.
+    /// The user interface sent this command.
     Command(String),
-    /// The user interface closed the input, so no further command will arrive.
+    /// The user interface closed the input, so no more commands will arrive.
     End,
-    /// The second engine wrote a line.
+    /// The second engine wrote this line.
     Behind(String),
-    /// The second engine has ended or closed its output.
+    /// The second engine ended or closed its output.
     BehindEnd,
 }
 
-/// The maximum time between the start of the second engine and its `uciok`. The second engine is the UCI engine that
-/// plays in positions that no source contains.
+/// The maximum time for the second engine to answer `uci` with `uciok` after its start.
 const START: Duration = Duration::from_secs(30);
 
-/// The time that the second engine has to exit after `quit` before it is killed. The second engine is the UCI engine
-/// that plays in positions that no source contains.
+/// The maximum time for the second engine to exit after `quit`. Afterwards, it is killed.
 const QUIT: Duration = Duration::from_secs(1);
 
-/// The maximum number of lines that are queued for the second engine, the UCI engine that plays in positions that no
-/// source contains. Some user interfaces set a hundred options at once.
+/// The maximum number of lines that are queued for the second engine. The queue is large because some user interfaces
+/// set a hundred options at once.
 const AHEAD: usize = 1 << 10;
 
-/// The maximum number of lines that the second engine may write before `uciok`. The second engine is the UCI engine
-/// that plays in positions that no source contains.
+/// The maximum number of lines that the second engine may write before `uciok`. It limits the memory for these lines.
 const MOST_LINES: usize = 1 << 12;
 
-/// A UCI engine that was started and has answered `uci`. It plays in positions that no source contains.
+/// A running UCI engine that has answered `uci`, and that plays in positions that no source contains.
 pub(super) struct SecondEngine {
     pub process: EngineProcess,
-    /// The lines `id` and `option` by which the engine introduced itself.
+    /// The `id` and `option` lines that the engine wrote in answer to `uci`.
     pub lines: Vec<String>,
-    /// The names of the options that the engine declared.
+    /// The names of the UCI options that the engine declared.
     pub options: Vec<String>,
 }
 
 impl SecondEngine {
-    /// Starts the engine and waits until it has answered `uci`. A thread reads the output of the engine and sends each
+    /// Starts the engine and waits until it has answered `uci`. A new thread reads the engine's output and sends each
     /// line to `feeder`. `events` is the receiving end of `feeder`.
     ///
     /// # Errors
@@ -83,7 +80,7 @@ impl SecondEngine {
                     }
                 }
                 Some(Event::BehindEnd) => return Err(process.has_ended("closed its output")),
-                // No command has been read yet, so the engine has written too many lines or taken too long.
+                // No input has been read yet, so the engine has written too many lines or taken too long.
                 _ => {
                     let how = format!(
                         "does not answer the command uci within {} s",
@@ -100,14 +97,14 @@ impl SecondEngine {
         })
     }
 
-    /// Returns `true` if the engine has declared an option with this name. Case is ignored.
+    /// Returns `true` if the engine has declared an option named `name`. Case is ignored.
     pub(super) fn has(&self, name: &str) -> bool {
         let mut known = self.options.iter();
         known.any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// Sends `quit` to the engine and waits until the engine has ended, which `events` reports. Kills the engine and
-    /// its child processes if it does not end in time.
+    /// Sends `quit` to the engine and waits until it has ended. `events` reports the end. If the engine does not end
+    /// in time, it and its child processes are killed.
     pub(super) fn quit(mut self, events: &mut Feed<Event>) {
         let deadline = Instant::now() + QUIT;
         if self.process.say("quit").is_err() {

@@ -1,4 +1,4 @@
-//! A UCI session with a user interface.
+//! A UCI session: handles the commands of the user interface and the output of the second engine.
 
 use std::{collections::VecDeque, io::Write};
 
@@ -20,34 +20,34 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
-/// The maximum number of half-moves in the principal variation that an answer shows.
+/// The maximum length in half-moves of the variation that is shown for a move.
 const LONGEST_LINE: usize = 5;
 
-/// The maximum number of commands that are queued until a search ends.
+/// The maximum number of commands that are queued during a search.
 const MOST_WAITING: usize = 64;
 
-/// A search for which `bestmove` has not been sent yet.
+/// A search whose result, `bestmove`, has not been sent yet.
 struct Search {
-    /// The answer of a source, or `None` if the answer is that of the second engine.
+    /// The `bestmove` line, if a source contains the position. `None` if the second engine will determine the answer.
     answer: Option<String>,
-    /// The command that must arrive before the answer of a source may be given.
+    /// The command that must arrive before the answer may be sent.
     wait: Wait,
     /// Whether `stop` has arrived.
     is_stopped: bool,
-    /// The number of moves of a source that were listed before those of the second engine, or `None` if the engine does
-    /// not search.
+    /// The number of moves of a source that were shown before the moves of the second engine. `None` if the second
+    /// engine is not searching.
     listed: Option<usize>,
 }
 
-/// A source from which the engine takes its moves.
+/// A source of moves for the engine.
 pub enum EngineSource {
-    /// A source whose moves are not filtered, such as a book.
+    /// A source whose moves are not filtered, for example a book.
     Moves(Box<dyn Source>),
-    /// An index of games or counts, whose games are [filtered](Settings::filters).
+    /// An index of games or counts. Only games that pass the [filters](Settings::filters) count.
     Games(Box<Explorer>),
 }
 
-/// A UCI session with a user interface: the position, the options, and the current search.
+/// The state of a UCI session: the current position, the options and the current search.
 pub(super) struct Session<W> {
     sources: Vec<EngineSource>,
     settings: Settings,
@@ -55,15 +55,15 @@ pub(super) struct Session<W> {
     behind: Option<SecondEngine>,
     output: W,
     random: Random,
-    /// The last `position` command, for the second engine.
+    /// The last `position` command, in the form in which it is sent to the second engine.
     position: String,
-    /// The position of the last `position` command, or `None` if it cannot be read.
+    /// The position that the last `position` command describes, or `None` if the command is invalid.
     pos: Option<VariantPosition>,
     search: Option<Search>,
-    /// The commands that arrived before the search has been answered. Some programs do not wait for the answer after
-    /// `stop`.
+    /// The commands that arrived during the search and must wait for its end. Some programs do not wait for the result
+    /// after `stop`.
     waiting: VecDeque<String>,
-    /// The number of `isready` commands that wait for the answer of the second engine.
+    /// The number of `isready` commands that the second engine has not answered yet.
     ready_asked: usize,
 }
 
@@ -89,8 +89,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles the events of the session until `quit` or the end of the input, and then ends the second engine, which
-    /// plays in positions that no source contains.
+    /// Handles the events of the session until `quit` or the end of the input, and then ends the second engine.
     ///
     /// # Errors
     ///
@@ -119,8 +118,8 @@ impl<W: Write> Session<W> {
         Ok(())
     }
 
-    /// Returns `true` if the command `word` can be handled at once, and `false` if it must wait until the current
-    /// search ends. A second `stop` must wait, because it belongs to the next search.
+    /// Returns `true` if the command `word` can be handled now, and `false` if it must wait for the end of the current
+    /// search. A second `stop` must wait, because it belongs to the next search.
     fn can_obey(&self, word: &str) -> bool {
         let Some(search) = &self.search else {
             return true;
@@ -132,8 +131,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Removes the first queued command and returns its line, if the command can be handled now. Otherwise returns
-    /// `None`.
+    /// Removes the first command from the queue and returns its line. Returns `None` if the queue is empty, or if the
+    /// command must still wait.
     fn next_waiting(&mut self) -> Option<String> {
         let (word, _) = command::split(self.waiting.front()?)?;
         let can_obey = self.can_obey(word);
@@ -161,7 +160,7 @@ impl<W: Write> Session<W> {
             "position" => self.take_position(rest),
             "go" => self.go(rest),
             "stop" | "ponderhit" => self.end_wait(word),
-            // All further commands concern only the second engine.
+            // All other commands concern only the second engine.
             _ => self.send_to_second_engine(format!("{word} {rest}").trim()),
         }
     }
@@ -209,8 +208,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Tells the user interface if no game can pass the current filters. The filters are not reset, because a user
-    /// interface sets one option after another.
+    /// Informs the user interface if no game can pass the current filters. The filters are kept, because the user
+    /// interface may be about to set further options.
     fn check_filters(&mut self) -> Result<()> {
         let filters = &self.settings.filters;
         let mut problems = Vec::new();
@@ -282,11 +281,11 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Chooses one of the moves that the sources contain in `pos` and that `go` allows. Writes `info` lines for the
-    /// moves that are shown. Adds moves whose score is too low to `refused`.
+    /// Chooses one of the moves that the sources contain in `pos` and that `go` allows. Writes an `info` line for each
+    /// move that is shown. Adds moves with too low a score to `refused`.
     ///
-    /// Returns the `bestmove` line, the number of moves that were shown, and the moves that the second engine must
-    /// analyze if the user wants to see more. Returns `None` if the sources contain no allowed move.
+    /// Returns the `bestmove` line, the number of moves shown, and further moves that the second engine must search if
+    /// the user wants to see more moves. Returns `None` if the sources contain no allowed move.
     fn list(
         &mut self,
         pos: &VariantPosition,
@@ -344,7 +343,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles the commands `stop` and `ponderhit`, which may end the wait for the result of a search.
+    /// Handles the command `stop` or `ponderhit`, given by `word`. It may end the wait for the result of a search.
     fn end_wait(&mut self, word: &str) -> Result<()> {
         let Some(search) = &mut self.search else {
             return Ok(());
@@ -359,9 +358,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Sends the result of the search to the user interface and ends the search. Does nothing if the user interface
-    /// must first send a command such as `stop`, or if the second engine (for positions that no source contains) is
-    /// still searching.
+    /// Ends the search and sends its result to the user interface. Does nothing if the result must wait for a command
+    /// such as `stop`, or if the second engine is still searching.
     fn conclude(&mut self) -> Result<()> {
         let is_over = |search: &mut Search| search.wait == Wait::None && search.listed.is_none();
         match self.search.take_if(is_over) {
@@ -370,13 +368,13 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles an output line of the second engine, which plays in positions that no source contains.
+    /// Handles a line that the second engine has written.
     fn take_engine_line(&mut self, line: &str) -> Result<()> {
         if self.behind.is_none() {
             return Ok(());
         }
         if line == "readyok" {
-            // A `readyok` for which the user interface is not waiting is dropped.
+            // A `readyok` that the user interface does not expect is dropped.
             if self.ready_asked > 0 {
                 self.ready_asked -= 1;
                 self.say(line)?;
@@ -385,8 +383,7 @@ impl<W: Write> Session<W> {
         }
         let listed = self.search.as_ref().and_then(|search| search.listed);
         match (listed, is_answer(line)) {
-            // The user interface would take a `bestmove` that is not the result of a search for that of the next
-            // search.
+            // The user interface would mistake a `bestmove` outside of a search for the result of the next search.
             (None, true) => Ok(()),
             (None | Some(0), false) => self.say(line),
             (Some(listed), false) => self.say(&renumbered(line, listed)),
@@ -402,8 +399,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Continues the session after the second engine has ended. Positions that no source contains, which this engine
-    /// would have searched, are answered from now on as if the user had named no second engine.
+    /// Continues the session without the second engine, after it has ended. Positions that no source contains are
+    /// answered with the fallback from now on.
     fn lose_second_engine(&mut self) -> Result<()> {
         let Some(mut behind) = self.behind.take() else {
             return Ok(());
@@ -419,8 +416,8 @@ impl<W: Write> Session<W> {
         self.end_second_search()
     }
 
-    /// Ends the search of the second engine, which plays in positions that no source contains. Sends the result that a
-    /// source has given or, if no source has given one, the fallback move.
+    /// Ends the search of the second engine. The result of the whole search is the move of a source or, if no source
+    /// contains the position, the fallback.
     fn end_second_search(&mut self) -> Result<()> {
         let fallback = self.fallback();
         if let Some(search) = &mut self.search
@@ -431,8 +428,7 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Writes a line to the second engine, which plays in positions that no source contains. Does nothing if there is
-    /// no second engine.
+    /// Sends a line to the second engine. Does nothing if there is no second engine.
     fn send_to_second_engine(&mut self, line: &str) -> Result<()> {
         let Some(behind) = &mut self.behind else {
             return Ok(());
@@ -443,8 +439,9 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Returns the moves that may be played in `pos`, best first, from the first source that has any. Adds moves with
-    /// too low a score in one source to `refused`; they are not taken from later sources.
+    /// Returns the moves that the engine may play in `pos`, best first. They come from the first source that contains
+    /// any. Moves whose score in a source is too low are added to `refused`, and are not taken from later sources
+    /// either.
     fn choices(&mut self, pos: &VariantPosition, refused: &mut Vec<Move>) -> Result<Vec<TreeMove>> {
         self.first_known(pos, |settings, moves| {
             restrict(moves, settings, refused);
@@ -452,8 +449,9 @@ impl<W: Write> Session<W> {
         })
     }
 
-    /// Calls `select` with the moves of one source after the other, until `select` leaves at least one move. Returns
-    /// these moves, best first. Returns no moves if no source has any, or if the position is beyond the maximum ply.
+    /// Passes the moves of each source in turn to `select`, which removes moves, until at least one move is left.
+    /// Returns the moves left, best first. Returns no moves if no source contains any, or if the maximum ply is
+    /// reached.
     fn first_known(
         &mut self,
         pos: &VariantPosition,
@@ -476,12 +474,10 @@ impl<W: Write> Session<W> {
         Ok(Vec::new())
     }
 
-    /// Returns the moves that the second engine, to which unknown positions are passed on, may search. These are the
-    /// moves that the command `go` allows, except `refused`, the moves that the settings of the user exclude. They are
-    /// in UCI notation, separated by spaces.
+    /// Returns the moves that the second engine may search, in UCI notation and separated by spaces. These are the
+    /// moves that `go` allows, except the moves in `refused`.
     ///
-    /// Returns `None` if the search must not be restricted: if `refused` is empty, or if it contains every allowed
-    /// move.
+    /// Returns `None` if the search must not be restricted, because `refused` is empty or contains all allowed moves.
     fn except(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {
         let pos = self.pos.as_ref().filter(|_| !refused.is_empty())?;
         let mut moves = pos.legal_moves();
@@ -490,8 +486,8 @@ impl<W: Write> Session<W> {
         (!moves.is_empty()).then(|| moves.join(" "))
     }
 
-    /// Returns the moves of the source with index `number` in `pos`. If the source cannot be read, reports this to the
-    /// user interface and returns no moves.
+    /// Returns the moves of the source number `number` in the position `pos`. If the source cannot be read, informs
+    /// the user interface and returns no moves.
     fn moves_of(&mut self, number: usize, pos: &VariantPosition) -> Result<Vec<TreeMove>> {
         let read = match &self.sources[number] {
             EngineSource::Moves(source) => source.moves(&Keyed::new(pos.clone())),
@@ -509,12 +505,12 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Returns a principal variation in UCI notation. It begins with the move `mv` in the position `pos`, and goes on
-    /// with the most played moves, to at most [`LONGEST_LINE`] half-moves or the last position that a source contains.
+    /// Returns a variation in UCI notation. It begins with the move `mv` in the position `pos`, and continues with the
+    /// most frequent moves. It ends after [`LONGEST_LINE`] half-moves, or at a position that no source contains.
     ///
     /// # Errors
     ///
-    /// Returns an error if the message about a source that cannot be read cannot be written to standard output.
+    /// Returns an error if standard output cannot be written.
     fn line_from(&mut self, pos: &VariantPosition, mv: Move) -> Result<Vec<String>> {
         let (mut pos, mut mv) = (pos.clone(), mv);
         let mut line = Vec::new();
@@ -536,8 +532,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Writes the `info` line of the move with rank `number`. `line` is its principal variation, and `sum` is the total
-    /// weight of all moves.
+    /// Writes the `info` line for the move `mv`, which has the rank `number` among the moves shown. `line` is a
+    /// variation that begins with the move, and `sum` is the total weight of all moves of the position.
     fn say_move(&mut self, mv: &TreeMove, number: usize, line: &[String], sum: u64) -> Result<()> {
         let mut info = format!("info depth 1 seldepth {} multipv {number}", line.len());
         // Moves without results have no score.
@@ -569,8 +565,8 @@ impl<W: Write> Session<W> {
     }
 }
 
-/// Adds `listed` to the value of `multipv` in an `info` line, because `listed` moves are listed before it. A missing
-/// value counts as 1. Returns any other line unchanged.
+/// Adds `listed` to the value of `multipv` in an `info` line, because `listed` moves of a source have already been
+/// shown. A missing value counts as 1. Returns any other line unchanged.
 fn renumbered(line: &str, listed: usize) -> String {
     let mut words: Vec<String> = line.split_ascii_whitespace().map(str::to_owned).collect();
     let of = |name: &str| words.iter().position(|word| word == name);

@@ -10,22 +10,24 @@ use crate::{
     position::Variant,
 };
 
-/// The rule by which a move is chosen among the moves of a position.
+/// The rule by which the engine chooses one of the moves of a position.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Play {
-    /// A random move, by weight; if the moves have results, by the number of games times the square of the score.
+    /// A random move. The probability of a move is proportional to its weight or, if it has results, to its number of
+    /// games times the square of its score.
     #[default]
     Weighted,
-    /// The move with the best score or the largest weight.
+    /// The best move: the one with the largest lower bound of its score or, if moves have no results, the largest
+    /// weight.
     Best,
-    /// A random move, all with the same probability.
+    /// A random move, where all moves have the same probability.
     Uniform,
 }
 
-/// The reply in a position that no source contains, if no second engine was given to play in these positions.
+/// The move to play in a position that no source contains, if there is no second engine.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Fallback {
-    /// No move: `bestmove (none)`.
+    /// No move. The engine answers `bestmove (none)`.
     #[default]
     None,
     /// A random legal move.
@@ -33,7 +35,7 @@ pub enum Fallback {
 }
 
 impl Play {
-    /// All rules for choosing a move, with the names by which users select them.
+    /// All rules for choosing a move, with their names in options.
     pub const NAMES: [(&str, Play); 3] = [
         ("weighted", Play::Weighted),
         ("best", Play::Best),
@@ -42,12 +44,12 @@ impl Play {
 }
 
 impl Fallback {
-    /// All ways to answer `go` in a position that no source contains, with the names by which users select them.
+    /// All fallbacks, which decide how to play in positions that no source contains, with their names in options.
     pub const NAMES: [(&str, Fallback); 2] =
         [("none", Fallback::None), ("random", Fallback::Random)];
 }
 
-/// The variants with their names in UCI.
+/// The chess variants, with their names in UCI.
 const VARIANTS: [(&str, Variant); 10] = [
     ("chess", Variant::Standard),
     ("crazyhouse", Variant::Crazyhouse),
@@ -61,37 +63,38 @@ const VARIANTS: [(&str, Variant); 10] = [
     ("racingkings", Variant::RacingKings),
 ];
 
-/// The values of the option that sets the color of a player, with their names. `None` means games with either color.
+/// The values of the option `Color`, which restricts the color that the player has in a game. `None` admits either
+/// color.
 const COLORS: [(&str, Option<Color>); 3] = [
     ("any", None),
     ("white", Some(Color::White)),
     ("black", Some(Color::Black)),
 ];
 
-/// The values of the UCI options.
+/// The values of the engine's UCI options.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The way in which a move is chosen.
+    /// The rule by which a move is chosen.
     pub play: Play,
-    /// The seed of the random choices, or 0 for other choices in each run.
+    /// The seed of the random number generator. 0 means a different random seed in each run.
     pub seed: u64,
-    /// The lowest score of a move that is played, in percent. Moves without results have no score and pass.
+    /// The minimum score of a move to be played, in percent. Moves without results always pass.
     pub min_score: u8,
-    /// The lowest number of games of a move that is played. Moves without results have no number and pass.
+    /// The minimum number of games of a move to be played. Moves without results always pass.
     pub min_games: u64,
-    /// The number of half-moves after which no position is known; 0 for no limit.
+    /// The number of half-moves from the start after which the sources are not searched. 0 means no limit.
     pub max_ply: u32,
-    /// The move that is played in a position that no source knows, if there is no second engine.
+    /// The move to play in a position that no source contains, if there is no second engine.
     pub fallback: Fallback,
-    /// The number of moves that an answer lists, at least 1.
+    /// The number of moves to show with each answer, at least 1. This is the UCI option `MultiPV`.
     pub multi_pv: usize,
-    /// Whether an answer lists wins, draws and losses.
+    /// Whether the shares of wins, draws and losses are shown with each move.
     pub show_wdl: bool,
-    /// The filters that a game of an index must pass to be counted.
+    /// The filters that a game of an index must pass to count.
     pub filters: Filters,
-    /// The variant, without Chess960.
+    /// The variant of the positions. Chess960 is standard chess with `is_chess960`.
     pub variant: Variant,
-    /// Whether castling is written as in Chess960.
+    /// Whether castling moves are read and written as in Chess960.
     pub is_chess960: bool,
 }
 
@@ -117,8 +120,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the variant by whose rules positions are read. It is Chess960 if the variant is standard chess and the
-    /// option for Chess960 is set.
+    /// Returns the variant whose rules apply. This is Chess960 if the option `UCI_Chess960` is set and the variant is
+    /// standard chess.
     pub(super) fn rules(&self) -> Variant {
         match self.variant {
             Variant::Standard if self.is_chess960 => Variant::Chess960,
@@ -127,22 +130,23 @@ impl Settings {
     }
 }
 
-/// A value of [`Settings`] that can be converted to and from the text of a UCI option. An empty text means that the
-/// value is missing.
+/// The value of a UCI option, which can be converted to and from text. It is stored in [`Settings`]. An empty text
+/// means that there is no value.
 trait OptionValue {
     fn text(&self) -> String;
 
-    /// Parses the text and sets the value. Returns a message, and leaves the value unchanged, if the text is invalid.
+    /// Parses a text and sets the value. If the text is invalid, leaves the value unchanged and returns a message for
+    /// the user.
     fn read(&mut self, text: &str) -> Result<(), String>;
 
-    /// Returns the part of an `option` line that lists the admitted values, such as `var best var uniform`. Returns an
-    /// empty text if the values cannot be listed.
+    /// Returns the part of the option's declaration that lists its possible values, for example `var best var
+    /// uniform`. Returns an empty text if the values cannot be listed.
     fn values(&self) -> String {
         String::new()
     }
 }
 
-/// An option whose value is one of a list of named values.
+/// A value of a UCI option that must be one of a list of named values. The fields are the value and this list.
 struct Choice<'a, T: 'static>(&'a mut T, &'static [(&'static str, T)]);
 
 impl<T: Copy + PartialEq> OptionValue for Choice<'_, T> {
@@ -165,7 +169,7 @@ impl<T: Copy + PartialEq> OptionValue for Choice<'_, T> {
     }
 }
 
-/// An option whose value is never missing.
+/// A value of a UCI option that always exists, such as a number.
 struct Always<'a, T>(&'a mut T);
 
 impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
@@ -179,7 +183,7 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
     }
 }
 
-/// An option whose value may be missing. The second field is the text that represents a missing value.
+/// An optional value of a UCI option. The second field is the text that means "no value".
 struct Maybe<'a, T>(&'a mut Option<T>, &'static str);
 
 impl<T: Display + FromStr<Err: Display>> OptionValue for Maybe<'_, T> {
@@ -195,7 +199,8 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Maybe<'_, T> {
     }
 }
 
-/// An option whose value is a list, separated by commas or spaces. An empty list admits everything.
+/// A value of a UCI option that is a list, written with commas or spaces as separators. An empty list means "no
+/// restriction".
 struct ListOption<'a, T>(&'a mut Option<Vec<T>>);
 
 impl<T: Display + FromStr<Err: Display>> OptionValue for ListOption<'_, T> {
@@ -209,8 +214,8 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for ListOption<'_, T> {
     }
 }
 
-/// An option whose value is the list of the names of one player. The names are separated by semicolons, because a name
-/// may contain commas.
+/// A value of a UCI option that is a list of names of the same player. The names are separated by semicolons, because
+/// a name may contain commas.
 struct NamesOption<'a>(&'a mut Vec<String>);
 
 impl OptionValue for NamesOption<'_> {
@@ -228,7 +233,8 @@ impl OptionValue for NamesOption<'_> {
     }
 }
 
-/// An option whose value is a list of rating groups. The word `unknown` in it admits games without a known rating.
+/// A value of a UCI option that is a list of rating groups. If it contains the word `unknown`, games without a known
+/// rating are admitted too.
 struct RatingsOption<'a>(&'a mut Filters);
 
 impl RatingsOption<'_> {
@@ -266,8 +272,8 @@ fn joined(values: impl Iterator<Item = impl Display>) -> String {
     values.join(",")
 }
 
-/// The definition of a UCI option: its name, its type, the range of a number, and the field of the settings that the
-/// option sets.
+/// The definition of a UCI option: its name and type, the range of its value if it is a number, and the value itself
+/// as a function of the settings.
 struct Definition {
     name: &'static str,
     kind: &'static str,
@@ -286,9 +292,9 @@ macro_rules! options {
     };
 }
 
-/// All UCI options of polybook. If there is a second engine, the first [`RULES`] options exist only if the second
-/// engine declares them as well, because it must know the variants that are played. If the second engine declares one
-/// of the first [`SHARED`] options, both engines get the same value.
+/// All UCI options of polybook. If a second engine exists, it must know the variants too, so the first [`RULES`]
+/// options exist only if the second engine declares them. If it declares one of the first [`SHARED`] options, both
+/// engines get the same value.
 static OPTIONS: [Definition; 24] = options! {
     "UCI_Chess960", "check", "", s => Always(&mut s.is_chess960);
     "UCI_Variant", "combo", "", s => Choice(&mut s.variant, &VARIANTS);
@@ -319,15 +325,15 @@ static OPTIONS: [Definition; 24] = options! {
 const RULES: usize = 2;
 const SHARED: usize = 4;
 
-/// A prefix for the names of polybook's own options. It is added if the second engine, which plays in positions that
-/// the sources do not contain, has an option with the same name but a different meaning.
+/// The prefix that is added to the name of a UCI option of polybook if the second engine has an option with the same
+/// name but a different meaning.
 const PREFIX: &str = "Book ";
 
-/// The text that UCI uses for an empty string.
+/// The text that stands for an empty string in UCI options.
 const EMPTY: &str = "<empty>";
 
-/// A UCI option of polybook. Its name gets a prefix if the second engine has an option with the same name but another
-/// meaning.
+/// A UCI option of polybook in a session. Its name has a prefix if the second engine has an option with the same name
+/// but a different meaning.
 pub(super) struct SessionOption {
     pub name: String,
     definition: &'static Definition,
@@ -336,9 +342,8 @@ pub(super) struct SessionOption {
 }
 
 impl SessionOption {
-    /// Returns all options of polybook. `behind` is the second engine, which plays in positions that no source
-    /// contains, if there is one. Options of polybook that would clash with those of the second engine are left out or
-    /// get a prefix.
+    /// Returns all UCI options of polybook. `behind` is the second engine, if there is one. Options whose names clash
+    /// with an option of the second engine are omitted or get a prefix.
     pub(super) fn all(behind: Option<&SecondEngine>) -> Vec<SessionOption> {
         let has = |name: &str| behind.is_some_and(|behind| behind.has(name));
         let mut own = Vec::new();
@@ -360,15 +365,14 @@ impl SessionOption {
         own
     }
 
-    /// Returns `true` if the option sets the seed, so that the random numbers must start again.
+    /// Returns `true` if the option sets the seed of the random number generator.
     pub(super) fn is_seed(&self) -> bool {
         self.definition.name == "Seed"
     }
 
-    /// Returns the UCI line `option name ...` that declares this option to a user interface. The default in the
-    /// line is the current value in `settings`, so that a user interface that sends all defaults does not change
-    /// what the command line has set. Returns `None` if the engine that polybook runs shares the option, because
-    /// the engine declares it itself.
+    /// Returns the UCI line `option name ...`, which declares the option to the user interface. Its default is the
+    /// current value in `settings`, because a user interface may set all options to their defaults. Returns `None` if
+    /// the second engine has the same option, because then the line of the second engine declares it.
     pub(super) fn declaration(&self, settings: &Settings) -> Option<String> {
         let Definition { kind, range, .. } = self.definition;
         let mut settings = settings.clone();
@@ -382,11 +386,11 @@ impl SessionOption {
         (!self.is_shared).then(|| line.trim_end().to_owned())
     }
 
-    /// Parses `text` and sets the option in `settings`.
+    /// Parses `text` and sets the option in `settings` to this value.
     ///
     /// # Errors
     ///
-    /// Returns a message that says what is wrong with the text. The old value is kept.
+    /// Returns a message for the user if `text` is not a valid value. The option then keeps its old value.
     pub(super) fn set(&self, settings: &mut Settings, text: &str) -> Result<(), String> {
         let Definition { kind, range, .. } = self.definition;
         let text = if text == EMPTY { "" } else { text };
