@@ -13,7 +13,7 @@ use crate::{
     progress::Meter,
 };
 
-/// A position whose moves differ between two books, with the moves that differ.
+/// A position in which two books differ, with the moves that differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PositionDifference {
     /// The key of the position.
@@ -25,11 +25,12 @@ pub struct PositionDifference {
 }
 
 impl PositionDifference {
-    /// Returns the moves that differ between the two books in `pos`, the position whose key is
+    /// Returns the moves that differ between the two books. `pos` must be the position whose key is
     /// [`key`](PositionDifference::key).
     ///
-    /// Unlike [`moves`](PositionDifference::moves), this treats the two spellings of castling as one move: king to its
-    /// target square, and king takes rook as the book format prescribes.
+    /// Unlike [`moves`](PositionDifference::moves), this function treats the two spellings of castling as one move:
+    /// the king moves to its target square, or the king takes the rook, as the book format prescribes. Recognizing
+    /// castling requires the position.
     pub fn moves_in<P: Rules>(&self, pos: &P) -> Vec<MoveDifference> {
         let spelled = |sums: &Vec<(Entry, u64)>| {
             let mut moves: Vec<(Entry, u64)> = Vec::new();
@@ -47,7 +48,7 @@ impl PositionDifference {
     }
 }
 
-/// A move of a position that is in only one of two books, or whose weight or `learn` field differs between the books.
+/// A move that only one of two books contains, or whose weight or `learn` field differs between the books.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveDifference {
     /// The move.
@@ -58,8 +59,7 @@ pub struct MoveDifference {
     pub second: Option<MoveRecords>,
 }
 
-/// The weight of a move in one book, and the value that the book's field `learn` has for the move. A book may have
-/// several records of the move.
+/// The weight and the field `learn` of a move in one book, combined from all records of the move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveRecords {
     /// The sum of the weights of the records. The sum may exceed 65535.
@@ -70,12 +70,13 @@ pub struct MoveRecords {
 
 /// Compares two books record by record, without their headers.
 ///
-/// Returns an iterator over the positions that differ, sorted by key. The order of the records of one position does not
-/// matter. The iterator reads both books once, from start to end. `meter` advances by one for each record.
+/// Returns an iterator over the positions that differ, sorted by key. The order of the records of one position
+/// does not matter. The iterator reads both books once, from start to end. `meter` advances by one for each
+/// record.
 ///
 /// # Errors
 ///
-/// The iterator returns an error if a book cannot be read or is not sorted, and then ends.
+/// The iterator yields an error if a book cannot be read or is not sorted, and then ends.
 ///
 /// ```
 /// use polybook::{book::{Book, Entry, differences}, position::BookMove, progress::Meter};
@@ -107,8 +108,8 @@ pub fn differences<'a>(
     })
 }
 
-/// Compares the moves of the next position that either book contains. The returned position has no moves if the books
-/// agree. Returns `None` at the end of both books.
+/// Reads the next position that either book contains, and compares its moves. The returned position has no moves
+/// if the books agree on it. Returns `None` at the end of both books.
 fn next_position(
     books: &mut [Peekable<BookPositions<'_>>; 2],
 ) -> Result<Option<PositionDifference>> {
@@ -125,8 +126,9 @@ fn next_position(
     Ok(key.map(|key| PositionDifference { key, moves, sums }))
 }
 
-/// Returns the moves whose total weights or whose `learn` fields differ between two books, sorted by move. Each element
-/// of `first` and `second` contains the first record of a move, and the sum of the weights in all records of the move.
+/// Returns the moves whose total weight or `learn` field differs between two books, sorted by move. `first` and
+/// `second` describe the moves of one position in the two books: the first record of each move, and the sum of
+/// the weights of all its records.
 fn compared(first: &[(Entry, u64)], second: &[(Entry, u64)]) -> Vec<MoveDifference> {
     let all = first.iter().chain(second);
     let mut moves: Vec<BookMove> = all.map(|(entry, _)| entry.mv).collect();

@@ -33,7 +33,7 @@ pub struct PositionEdit {
     pub changes: Vec<Change>,
 }
 
-/// The numbers of moves and positions that an edit changed in a book.
+/// Statistics about an edit of a book: the numbers of added, changed and removed moves and positions.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct EditSummary {
     /// The number of moves that were added.
@@ -51,25 +51,25 @@ pub struct EditSummary {
     pub entries: u64,
 }
 
-/// The new records of each edited position, by position key.
+/// A map from the keys of the edited positions to their new records.
 type Edited = BTreeMap<u64, Vec<Entry>>;
 
 /// Applies changes to a book and writes the changed book to `out`.
 ///
-/// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place) before
-/// opening the book, so that no other process replaces the file in between. Records of positions without changes keep
-/// their order. If the comment of the header contains a checksum, or if the header is shorter than its limit, a line is
-/// added to the comment which says that the book was edited.
+/// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place)
+/// before opening the book, so that no other process replaces the file in between. Records of positions without
+/// changes keep their order. A line which says that the book was edited is added to the comment of the header,
+/// unless the header has no room for the line.
 ///
-/// If a position is [removed](Change::RemovePosition), the positions that can be reached only through it are removed
-/// too. They are found by following the moves of the book or, where the book contains no moves for a position, all
-/// legal moves that lead to a position of the book. A position is kept if a line from the starting position of
-/// `variant` still reaches it.
+/// If a position is [removed](Change::RemovePosition), the positions that can be reached only through it are
+/// removed, too. They are found by following the moves of the book. In a position for which the book has no
+/// moves, all legal moves that lead to a position of the book are followed. A position is kept if the remaining
+/// moves still lead to it from the starting position of `variant`.
 ///
 /// # Errors
 ///
-/// Returns an error if the book cannot be read or is not sorted, if a change cannot be made, or if the output cannot be
-/// written. The target of `out` is then unchanged.
+/// Returns an error if the book cannot be read or is not sorted, if a change cannot be made, or if the output
+/// cannot be written. The target of `out` is then unchanged.
 pub fn edit_book(
     book: Book,
     edits: &[PositionEdit],
@@ -120,12 +120,12 @@ pub fn edit_book(
     Ok(summary)
 }
 
-/// Copies the records of a book to `out`, and replaces those of edited positions by the records in `positions`. Returns
-/// the number of records, without the header. `path` is the path of the output, which errors name. `meter` advances
-/// with each record.
+/// Copies a book to `out`, but writes the records in `positions` instead of the old records of edited positions.
+/// Returns the number of written records, without the header. Errors name `path`, the path of the output. `meter`
+/// advances by one for each record of the book.
 ///
-/// `without_null` leaves out the records with the key 0, which contain the old header, for callers that write a new
-/// header.
+/// If `without_null` is `true`, the records with the key 0 are left out. They contain the old header, and the
+/// caller writes a new one.
 fn rewrite(
     book: &Book,
     positions: &Edited,
@@ -154,16 +154,17 @@ fn rewrite(
     Ok(records)
 }
 
-/// The positions that removed positions led to, and the positions that lines from the starting position still reach. A
-/// position that is only in the first set is an orphan, which is removed.
+/// The sets of positions from which orphans are found. An orphan is a position that could be reached only through
+/// removed positions, so it is removed, too.
 struct Orphans {
     from_removed: SpillingSet,
     still_reached: Vec<SpillingSet>,
 }
 
 impl Orphans {
-    /// Finds the positions that only the positions in `removed` led to. `before` is the book that still contains
-    /// `removed`, and `after` is the book without them. Lines start from the starting position of `variant`.
+    /// Finds the positions that can be reached only through the positions in `removed`. `before` is the book that
+    /// still contains the removed positions, and `after` is the book without them. Lines start from the starting
+    /// position of `variant`.
     fn new(
         before: &Book,
         after: &Book,
@@ -200,15 +201,16 @@ impl Orphans {
         })
     }
 
-    /// Returns `true` if the position with this key is to be removed, too: if a move of a removed position leads to it,
-    /// and no line of the remaining moves reaches it.
+    /// Returns `true` if the position with the key `key` is an orphan: moves lead to it from a removed position, but
+    /// not from the starting position.
     fn contains(&self, key: u64) -> Result<bool> {
         Ok(contains(slice::from_ref(&self.from_removed), key)?
             && !contains(&self.still_reached, key)?)
     }
 }
 
-/// Wraps another source of moves, and reports no moves for the positions whose keys are in `closed`.
+/// A source of moves that hides some positions. It returns the moves of another source, but no moves for the
+/// positions whose keys are in `closed`.
 struct HidingSource<'a, S> {
     source: S,
     closed: &'a FxHashSet<u64>,
@@ -227,14 +229,15 @@ impl<S: Source> Source for HidingSource<'_, S> {
     }
 }
 
-/// The start of a comment line in the header of an edited book. The line says that the book was edited.
+/// The start of the comment line which says that a book was edited.
 const EDITED: &str = "Edited by polybook ";
 
-/// Returns the book's header text with a comment line which says that the book was edited, and with a line for the
-/// checksum.
+/// Returns the new header text of an edited book. It contains a comment line which says that the book was edited,
+/// and a line for the checksum. If the text has no room for the comment line, only an existing line for the
+/// checksum is kept.
 ///
-/// Returns `None` if the header must stay unchanged: if the book has no header or a malformed one, or if the header has
-/// neither a checksum nor room for the new lines.
+/// Returns `None` if the header must stay unchanged: if the book has no header or a malformed one, or if the
+/// header has neither a checksum nor room for the new lines.
 fn edited_header(book: &Book) -> Result<Option<String>> {
     let Some(old) = book.readable_header()? else {
         return Ok(None);
@@ -251,8 +254,8 @@ fn edited_header(book: &Book) -> Result<Option<String>> {
     Ok(text.or_else(|| create(checksum.map(|_| comment)?)))
 }
 
-/// Applies the changes of `edit` to `before`, the records of one position. Returns the new records, heaviest first, and
-/// adds the changes to `summary`.
+/// Applies the changes of `edit` to `before`, the records of one position of `book`. Returns the new records,
+/// sorted by descending weight, and adds the numbers of changed moves to `summary`.
 fn edited(
     book: &Book,
     edit: &PositionEdit,
@@ -304,15 +307,15 @@ fn edited(
     Ok(entries)
 }
 
-/// Parses a legal move in algebraic or coordinate notation. The error is a message for the user.
+/// Parses a move in algebraic or coordinate notation that is legal in `pos`. The error is a message for the user.
 fn legal(pos: &VariantPosition, text: &str) -> Result<BookMove, String> {
     let mv = read_move(pos, text.as_bytes());
     mv.map(BookMove::from)
         .map_err(|err| format!("\"{}\": {err}", text.escape_debug()))
 }
 
-/// Parses a move that one of the records in `entries` contains. The move need not be legal in `pos`. Returns an error
-/// message if no record contains the move.
+/// Parses a move that is to be removed. The move need not be legal in `pos`, but one of the records in `entries`
+/// must contain it. The error is a message for the user.
 fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<BookMove, String> {
     let named = entries.iter().find(|entry| entry.mv.uci(pos) == text);
     let mv = match named {
@@ -329,8 +332,8 @@ fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<Boo
     Err(format!("the book does not have the move \"{text}\""))
 }
 
-/// Sets the weight of a move in `pos`. Replaces all records of the move by a single one. The two spellings of castling
-/// count as the same move.
+/// Sets the weight of the move `mv` in `pos`. Replaces all records of the move by a single one, and adds it if
+/// there is none. The two spellings of castling count as the same move.
 fn set(entries: &mut Vec<Entry>, pos: &VariantPosition, mv: BookMove, weight: u16) {
     let is_it = |entry: &Entry| with_format_castling(pos, entry.mv) == mv;
     let old = entries.iter().find(|entry| is_it(entry));
@@ -363,9 +366,9 @@ fn summarize(pos: &VariantPosition, before: &[Entry], after: &[Entry], summary: 
     summary.removed += removed.count() as u64;
 }
 
-/// A change to the moves of one position in a book. Moves are given as text, in algebraic or coordinate notation. To
-/// remove a record whose move is illegal, give the text that [`BookMove::uci`](crate::position::BookMove::uci) returns
-/// for the move.
+/// A change to the moves of one position in a book. Moves are given as text, in algebraic or coordinate notation.
+/// To remove a record with an illegal move, give the text that [`BookMove::uci`](crate::position::BookMove::uci)
+/// returns for this move.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Change {
     /// Sets the weight of a move, and adds the move if the position does not have it.
@@ -479,7 +482,7 @@ impl FromStr for Change {
     }
 }
 
-/// A reader of scripts, which list changes line by line:
+/// A parser of edit scripts, which list changes to a book line by line:
 ///
 /// ```text
 /// # What I play against the Sicilian
@@ -568,21 +571,22 @@ impl Script {
     }
 }
 
-/// The maximum accepted difference between the actual share and the intended share of a move: 0.005 is half a
-/// percentage point. If the difference is greater, larger weights are tried.
+/// The maximum accepted difference between the intended share of a move and the share that rounded weights give
+/// it: 0.005, which is half a percentage point. If a difference is greater, larger weights are tried.
 const CLOSE: f64 = 0.005;
 
-/// The maximum accepted relative difference between a requested share and the resulting share: 1 %.
+/// The maximum accepted relative difference between the share that the user requested for a move and the share
+/// that rounded weights give it: 1 %.
 const CLOSE_TO_ASKED: f64 = 0.01;
 
-/// Sets the weights of `entries`, the records of one position. Each move in `shares` gets its share of the sum of
-/// weights, in percent. The moves without a requested share divide the rest in their old proportions.
+/// Sets the weights of `entries`, the records of one position. Each move in `shares` gets the given share of the
+/// sum of all weights, in percent. The other moves divide the rest in their old proportions.
 ///
-/// Returns the number of requested shares that no weights up to 65535 approximate closely enough.
+/// Returns the number of moves in `shares` whose share cannot be met closely enough by weights up to 65535.
 ///
 /// # Errors
 ///
-/// Returns an error message if the requested shares leave nothing for the remaining moves.
+/// Returns an error message if the requested shares leave nothing for the other moves.
 pub(super) fn share(
     entries: &mut [Entry],
     shares: &[(BookMove, f64)],
@@ -599,7 +603,7 @@ pub(super) fn share(
         );
     }
     let share_of = |mv| shares.iter().find(|(other, _)| *other == mv);
-    // The moves without a requested share keep their weights, or multiples of them if those are too coarse.
+    // The other moves keep their weights, or get multiples of them if the weights are too small for exact shares.
     let unit = if others > 0 {
         others as f64 / (100.0 - given)
     } else {
@@ -653,8 +657,8 @@ fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
     exact.iter().map(weight).collect()
 }
 
-/// Returns the moves of `exact` whose shares of the sum of `weights` differ from their intended shares by
-/// more than [`CLOSE`]. The limit is lower for small shares that the user has set.
+/// Returns the moves of `exact` whose rounded weights in `weights` miss the intended shares of the sum by more
+/// than [`CLOSE`]. For small shares that the user requested, the accepted difference is smaller.
 fn misses_of_shares<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
     let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();

@@ -1,4 +1,4 @@
-//! Recognizes by their content files that are not books.
+//! Recognizes files that are not books by their content.
 
 use std::{
     fs::File,
@@ -19,14 +19,14 @@ use crate::{
     storage::positioned::read_exact_at,
 };
 
-/// The number of bytes at the start of a file from which its format is recognized.
+/// The number of bytes at the start of a file that are examined to recognize its format.
 const START: u64 = 512;
 
-/// The number of records that are examined at each of three places: the start, the middle and the end of a file.
+/// The number of records that are sampled at each of three places of a file: the start, the middle and the end.
 const SAMPLE: u64 = 64;
 
-/// Returns an error that names the format of `file` if the file is not a book. Reads only a sample of the file; `path`
-/// is for error messages.
+/// Returns an error that names the format of `file` if the file is not a book. Reads only a sample of the file.
+/// Errors name `path`.
 pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
     let size = file.metadata().at(path, "read")?.len();
     let mut start = vec![0; size.min(START) as usize];
@@ -36,9 +36,9 @@ pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
     refuse_impossible(&sample.concat(), path)
 }
 
-/// Returns an error if most of the records contain a move that no piece can make, because the file is then in another
-/// format. `records` contains all records of the file, or a sample of them. A file that begins with a header is
-/// accepted.
+/// Returns an error if most of the records contain a move that no piece can make, because the file is then not a
+/// book. `records` contains all records of the file, or a sample of them. A file that begins with a header is
+/// accepted. Errors name `path`.
 pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
     let entries = records.as_chunks().0.iter();
     let mut entries = entries.map(|bytes| Entry::from_bytes(*bytes)).peekable();
@@ -58,11 +58,11 @@ pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
     Err(Error::foreign(path, problem))
 }
 
-/// Returns an error if a file begins like a format other than a book. `start` contains the first bytes of the file, and
-/// `size` is its size in bytes.
+/// Returns an error if a file begins like a file of another format than a book. `start` contains the first bytes
+/// of the file, and `size` is its size in bytes. Errors name `path`.
 ///
-/// The first key of a book may happen to equal the signature of another format. Bytes that can be records of a book are
-/// therefore accepted, unless they are text that begins like PGN.
+/// The first key of a book may happen to equal the signature of another format. Bytes that can be records of a
+/// book are therefore accepted, unless they are text that begins like PGN.
 pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Result<()> {
     let start = &start[..start.len().min(START as usize)];
     let is_whole = size.is_multiple_of(Entry::SIZE as u64);
@@ -82,16 +82,16 @@ pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Resu
     Err(Error::of_format(format, path, problem))
 }
 
-/// Returns `true` if the bytes are at least eight records with moves that a piece can make. The keys may be in any
-/// order, but must not be 0.
+/// Returns `true` if `bytes` contains at least eight records, and each record has a move that a piece can make.
+/// The keys may be in any order, but must not be 0.
 fn are_moves(bytes: &[u8]) -> bool {
     let records = bytes.as_chunks().0;
     let mut entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));
     records.len() >= 8 && entries.all(|entry| entry.key != 0 && entry.mv.is_possible())
 }
 
-/// Returns `true` if the bytes can be records after the header of a book: each has a move that a piece can make, and
-/// the keys ascend and are not 0.
+/// Returns `true` if `bytes` can be records of a book after its header: each record has a move that a piece can
+/// make, and the keys ascend and are not 0.
 fn are_records(bytes: &[u8]) -> bool {
     let records = bytes.as_chunks().0;
     let entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));
@@ -101,9 +101,9 @@ fn are_records(bytes: &[u8]) -> bool {
         && entries.map(|entry| entry.key).is_sorted()
 }
 
-/// Recognizes the format of a file that is no book, from `start`, its first bytes, and from the extension of `path`.
-/// Returns the format and a text for an error message: the name of the format, and advice for some formats. Returns
-/// `None` if the file may be a book.
+/// Recognizes the format of a file that is not a book, from its first bytes `start` and the extension of `path`.
+/// Returns the format and a text for an error message: the name of the format and, for some formats, advice.
+/// Returns `None` if the file may be a book.
 fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, String)> {
     if let Some((format, name)) = text_format(start) {
         return Some((format, name.to_owned()));
@@ -145,7 +145,7 @@ fn is_text(bytes: &[u8]) -> bool {
         && bytes.iter().filter(|byte| !byte.is_ascii()).count() <= bytes.len() / 10
 }
 
-/// Returns `true` if a text begins like PGN: with a tag, a comment, or a move with or without its number.
+/// Returns `true` if `text` begins like PGN: with a tag, a comment, or a move with or without its number.
 fn begins_as_pgn(text: &[u8]) -> bool {
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let text = text.trim_ascii_start();
@@ -168,8 +168,8 @@ fn begins_as_pgn(text: &[u8]) -> bool {
         && (text.starts_with(b"[") || moves.starts_with(b"{") || word.is_some_and(looks_like_move))
 }
 
-/// Checks that a new book may replace the file at `path`. An empty file or a book may always be replaced, and any other
-/// file if `force` is `true`.
+/// Checks that a new book may replace the file at `path`. An empty file or a book may always be replaced. Any
+/// other file may be replaced only if `force` is `true`.
 ///
 /// # Errors
 ///
@@ -214,10 +214,11 @@ pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
     Ok(count == 0 || count >= enough || has_start)
 }
 
-/// Returns `true` if a file is empty or a Polyglot book, so that a new book may replace it.
+/// Returns `true` if the file at `path` is empty or a Polyglot book, so that a new book may replace it.
 ///
-/// Reads only a few records. A file counts as a book if its size is a multiple of 16, if records with the key 0 at its
-/// start contain a valid header, and if sampled records have ascending keys and moves that a piece can make.
+/// Reads only a few records. A file counts as a book under three conditions: its size is a multiple of 16,
+/// records with the key 0 at its start contain a valid header, and sampled records have ascending keys and moves
+/// that a piece can make.
 ///
 /// # Errors
 ///
@@ -255,9 +256,9 @@ fn looks_like_a_book(mut file: &File, len: u64) -> io::Result<bool> {
         .all(|bytes| are_records(bytes)))
 }
 
-/// Reads three samples of at most [`SAMPLE`] records each: at the start, in the middle and at the end of a file of
-/// `len` records. The header, which consists of the first `first` records, is skipped. If at most three times
-/// [`SAMPLE`] records follow the header, the first sample contains all of them, and the others are empty.
+/// Reads three samples of at most [`SAMPLE`] records each: at the start, in the middle and at the end of a file
+/// of `len` records. The first `first` records, which are the header, are skipped. If at most three times
+/// [`SAMPLE`] records follow the header, the first sample contains all of them, and the other two are empty.
 fn sampled(file: &File, first: u64, len: u64) -> io::Result<[Vec<u8>; 3]> {
     let after = len - first;
     let sizes = match after <= 3 * SAMPLE {

@@ -1,5 +1,5 @@
-//! Makes a book from counts. [`DroppedMoves`] finds the moves to drop from a book because they are illegal or because
-//! they lose too much.
+//! Makes a book from counts. [`DroppedMoves`] finds the moves that are dropped from a book because they are
+//! illegal or lose too much.
 
 use std::{
     cell::{Cell, RefCell},
@@ -36,8 +36,8 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// Selects moves by the results of the games in which they were played, computes their weights, and writes them as a
-/// book.
+/// A maker of a book from counts. It selects moves by the results of the games in which they were played,
+/// computes their weights, and writes them as a book.
 #[derive(Clone, Debug)]
 pub struct BookMaker<'a> {
     counts: &'a Counts,
@@ -49,8 +49,8 @@ pub struct BookMaker<'a> {
     kept: Vec<Option<Vec<WeighedMove>>>,
 }
 
-/// Changes to the moves and weights of a book by the options `--max-loss` and `--minimax`. They are computed from a
-/// first version of the book.
+/// The changes that the options `--max-loss` and `--minimax` make to a book. They are computed from the book
+/// without these changes.
 #[derive(Clone, Default, Debug)]
 struct Adjustments {
     /// The moves that are left out because they lose too much, and the text of the option that requests this.
@@ -67,11 +67,12 @@ struct WeighedMove {
     weight: u64,
 }
 
-/// The maximum number of moves of a shard, one of 256 ranges of position keys, that stay in memory. If a shard has
-/// more, its moves are weighed again when they are needed.
+/// The maximum number of moves that are kept in memory for each shard of the counts (one of 256 ranges of
+/// position keys). If a shard has more moves, their weights are computed again when they are needed.
 const FEW: usize = 1024;
 
-/// Statistics about a book that is made from counts: for each move, in how many games it was played, by result.
+/// Statistics about a book that is made from counts: the numbers of positions and moves, and the scaling of the
+/// weights.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct BookSummary {
     /// The number of counted positions, whether or not they are in the book.
@@ -113,9 +114,9 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, Adjustments::default())
     }
 
-    /// Returns a maker for the same book in which moves with bad continuations have lower weights, as
-    /// [`Weights::minimax`] describes. Only positions that lines of the book reach from `starts` are affected. Error
-    /// messages name the book `path`.
+    /// Creates a maker of the same book with lower weights for moves whose continuations score badly, as
+    /// [`Weights::minimax`] describes. Only positions that can be reached from `starts` by moves with enough games
+    /// are affected. Errors name `path`, the path of the book.
     ///
     /// # Errors
     ///
@@ -137,8 +138,9 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, adjustments)
     }
 
-    /// Returns a maker for the same book without the moves whose loss of evaluation exceeds `max_loss`. Moves are left
-    /// out only in positions that lines of the book reach from the starting position of `variant`.
+    /// Creates a maker of the same book without the moves whose loss, according to evaluations, exceeds `max_loss`.
+    /// Only positions that can be reached from the starting position of `variant` through moves of the book are
+    /// examined.
     ///
     /// # Errors
     ///
@@ -202,8 +204,8 @@ impl<'a> BookMaker<'a> {
         Ok(maker)
     }
 
-    /// Reads one shard of the counts (a range of position keys). Returns statistics about it, and the moves that the
-    /// book keeps, or `None` instead of the moves if there are too many to keep in memory.
+    /// Reads one shard of the counts (a range of position keys). Returns statistics about the shard and the moves
+    /// that the book keeps, or `None` instead of the moves if they are too many to stay in memory.
     fn survey(&self, shard: usize) -> Result<(BookSummary, Option<Vec<WeighedMove>>)> {
         let mut summary = BookSummary::default();
         let mut kept = Some(Vec::new());
@@ -229,12 +231,12 @@ impl<'a> BookMaker<'a> {
         Ok((summary, kept))
     }
 
-    /// Returns statistics about the book, which are known before [`write`](BookMaker::write) is called.
+    /// Returns statistics about the book. They are known before [`write`](BookMaker::write) is called.
     pub fn summary(&self) -> BookSummary {
         self.summary
     }
 
-    /// Returns how many moves are left out because their loss of evaluation is too large. Returns `None` if the maker
+    /// Returns the numbers of moves that were left out or kept because of evaluations. Returns `None` if the maker
     /// was not created by [`leaving_out`](BookMaker::leaving_out).
     pub fn losses(&self) -> Option<LossSummary> {
         let dropped = self.adjustments.dropped.as_ref();
@@ -296,7 +298,8 @@ impl<'a> BookMaker<'a> {
         format!("{origin}\nWeight: {formula}\nScale: {scale}")
     }
 
-    /// Writes the header, unless `header` is `None`, and the records. Does not [commit](AtomicFile::commit) the file.
+    /// Writes the records of the book to `out`, after the header if `header` is not `None`. Does not
+    /// [commit](AtomicFile::commit) the file.
     ///
     /// Records are sorted by key, then by descending weight, then by move. If `out` is a pipe and the header has a
     /// checksum, the records are first written to a temporary file in `temp_dir`.
@@ -366,8 +369,8 @@ impl<'a> BookMaker<'a> {
         })
     }
 
-    /// Scales the weights of one position's moves, and appends the moves as records to `bytes`. `kept` must be sorted
-    /// by move. `global` is the scaling of the whole book, and `entries` is a buffer.
+    /// Scales the weights of the moves of one position, and appends the moves as records to `bytes`. `kept` must be
+    /// sorted by move. `global` is the scaling of the whole book, and `entries` is a reused buffer.
     fn position_records(
         &self,
         kept: impl Iterator<Item = WeighedMove> + Clone,
@@ -416,7 +419,8 @@ impl<'a> BookMaker<'a> {
 }
 
 impl Adjustments {
-    /// Returns the adjusted weight of a move, or 0 if the move is left out. `weight` is the weight without adjustments.
+    /// Returns the adjusted weight of the move `mv` in the position with the key `key`, or 0 if the move is left out.
+    /// `weight` is the weight without adjustments.
     #[cold]
     fn adjusted(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
         let dropped = self.dropped.as_ref();
@@ -428,20 +432,21 @@ impl Adjustments {
     }
 }
 
-/// A summary of the filter that removes moves with a large loss of evaluation: the number of removed moves, the number
-/// of moves without a known loss, and the number of positions that are left without moves.
+/// Statistics about the filter that removes moves with a large loss according to evaluations: the number of
+/// removed moves, the number of moves without a known loss, and the number of positions that are left without
+/// moves.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct LossSummary {
     /// The number of moves that are left out because they lose too much.
     pub left_out: u64,
-    /// The number of moves that are kept because they have no evaluation, or because no line of the book reaches their
-    /// position.
+    /// The number of moves that are kept because they have no evaluation, or because their position was not examined.
     pub unevaluated: u64,
     /// The number of positions whose moves are all left out.
     pub emptied: u64,
 }
 
-/// The moves that are left out of a book because they are illegal, or because their loss of evaluation is too large.
+/// The moves that are left out of a book because they are illegal, or because they lose too much according to
+/// evaluations.
 #[derive(Clone, Debug)]
 pub(super) struct DroppedMoves {
     /// Pairs of a key and a move, packed by [`key_and_move`].
@@ -456,9 +461,9 @@ pub(super) struct DroppedMoves {
 impl DroppedMoves {
     /// Finds the illegal moves of `book` and, if `max_loss` is given, the moves that lose more than it allows.
     ///
-    /// `book` must contain each move of a position at most once. Only positions that lines of the book reach from the
-    /// starting position of `variant` are checked, because a key alone does not determine the legal moves and where
-    /// they lead.
+    /// `book` must contain each move of a position at most once. Positions are found by walking through the moves of
+    /// the book from the starting position of `variant`. Other positions of the book are not checked, because a key
+    /// alone does not determine which moves are legal and where they lead.
     ///
     /// # Errors
     ///
@@ -521,14 +526,14 @@ impl DroppedMoves {
         })
     }
 
-    /// Returns the move of a record as the book format spells it: castling as king takes rook, not as two steps of the
-    /// king.
+    /// Returns the move of `entry` in the spelling of the book format: castling is spelled as king takes rook, not as
+    /// a move of the king by two squares.
     pub(super) fn spelled(&self, entry: &Entry) -> BookMove {
         let castling = self.castling.get(&key_and_move(entry.key, entry.mv));
         castling.copied().unwrap_or(entry.mv)
     }
 
-    /// Returns `true` if the move is dropped from the position with this key.
+    /// Returns `true` if the move `mv` is dropped from the position with the key `key`.
     pub(super) fn contains(&self, key: u64, mv: BookMove) -> bool {
         self.moves.contains(&key_and_move(key, mv))
     }
@@ -544,7 +549,7 @@ struct LegalMoves<'a> {
 }
 
 impl LegalMoves<'_> {
-    /// Returns the records of a position that have a legal move, each with its move. Collects the illegal moves.
+    /// Returns the records of `pos` whose moves are legal, each with its move. Adds the illegal moves to `illegal`.
     fn of(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(Entry, Move)>> {
         let mut legal = Vec::new();
         for entry in self.moves.records(pos.key())? {

@@ -26,15 +26,16 @@ use crate::{
     walk::LinesOf,
 };
 
-/// A filter for the moves of a book, which can also scale their weights. The default keeps all moves.
+/// A filter for the moves of a book, which can also scale their weights. The default filter keeps all moves.
 ///
-/// A book may spell castling as a move of the king by two squares or as a move of the king to the rook. In positions
-/// that lines of the book reach, a filter treats these two spellings as one move.
+/// A book may spell castling as a move of the king by two squares or as a move of the king to the rook. A filter
+/// treats these two spellings as one move in positions that can be reached from the starting position through
+/// moves of the book.
 ///
-/// Any filter except the default also drops illegal moves before it computes shares or selects the best moves. Illegal
-/// moves can be recognized only in positions that lines of the book reach from the starting position, because a key
-/// alone does not determine the legal moves. In all other positions, a move counts as legal if a piece can make it in
-/// [some position](crate::position::BookMove::is_possible).
+/// Any filter except the default also drops illegal moves, before it computes shares or selects the best moves.
+/// Illegal moves can be recognized only in positions that can be reached from the starting position, because a
+/// key alone does not determine the legal moves. In all other positions, a move counts as legal if a piece can
+/// make it in [some position](crate::position::BookMove::is_possible).
 ///
 /// Applying the same filter a second time changes nothing.
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -48,13 +49,13 @@ pub struct Filter {
     pub best: Option<usize>,
     /// If set, keeps only positions that are [reachable](Filter::reachable) in fewer plies than this.
     pub max_ply: Option<u16>,
-    /// Keeps only positions that a line of White or of Black reaches from the starting position by kept moves. See
-    /// [`lines`](super::lines).
+    /// If set, keeps only positions that kept moves of White or of Black reach from the starting position. The
+    /// opponent may play any move that the book answers. See [`lines`](super::lines).
     pub reachable: bool,
     /// Scales the weights of each position so that the largest is 65535.
     pub normalize: bool,
-    /// If set, drops moves that lose too much, but only in positions that lines reach from the starting position. This
-    /// filter is applied before all others.
+    /// If set, drops moves that lose too much, but only in positions that can be reached from the starting position.
+    /// This filter is applied before all others.
     pub max_loss: Option<MaxLoss>,
 }
 
@@ -74,17 +75,18 @@ pub struct MergeSummary {
 }
 
 impl Filter {
-    /// Returns `true` if the filter keeps only positions that lines reach from the starting position, so that the book
-    /// must be walked.
+    /// Returns `true` if the filter keeps only positions that can be reached from the starting position. The book
+    /// must then be walked to find them.
     fn walks(&self) -> bool {
         self.reachable || self.max_ply.is_some()
     }
 
-    /// Drops the records of one position that the filter does not keep, and scales the weights of the kept records if
-    /// [`normalize`](Filter::normalize) is set. The records must be sorted by weight, heaviest first.
+    /// Drops the records of one position that the filter does not keep. Scales the weights of the kept records if
+    /// [`normalize`](Filter::normalize) is set. The records must be sorted by descending weight.
     fn apply(&self, entries: &mut Vec<Entry>) {
         let sum: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
-        // Weights that were scaled to the largest possible weight are rounded down, so a share may be too low by one unit.
+        // Weights that were scaled to the largest possible weight are rounded down, so a share may be too low by one
+        // unit.
         let is_scaled = entries
             .first()
             .is_some_and(|first| first.weight == u16::MAX);
@@ -123,18 +125,19 @@ impl Filter {
 
 /// Merges books into a new book.
 ///
-/// `policy` determines how the moves of a position that several books contain are combined. If the sum of a move's
-/// weights exceeds 65535, all weights of the position are scaled down together. The field `learn` of a move comes from
-/// the first book that contains the move. The header of the result lists the variants of all books. `meter` advances by
-/// one for each record.
+/// `policy` determines how the moves of a position that several books contain are combined. If the sum of a
+/// move's weights exceeds 65535, all weights of the position are scaled down together. The field `learn` of a
+/// move comes from the first book that contains the move. The header of the new book lists the variants of all
+/// books. `meter` advances by one for each record.
 ///
-/// A book may spell castling as a move of the king by two squares or as a move of the king to the rook. In positions
-/// that lines of the books reach from the starting position, these two spellings are treated as one move.
+/// A book may spell castling as a move of the king by two squares or as a move of the king to the rook. These two
+/// spellings are treated as one move in positions that can be reached from the starting position through moves of
+/// the books.
 ///
 /// # Errors
 ///
-/// Returns an error if a book cannot be read, is not sorted or was cut short, or if the output cannot be written. The
-/// target of `out` is then unchanged.
+/// Returns an error if a book cannot be read, is not sorted or was cut short, or if the output cannot be written.
+/// The target of `out` is then unchanged.
 pub fn merge_books(
     books: &[Book],
     out: AtomicFile,
@@ -152,20 +155,20 @@ pub fn merge_books(
     merge.write(books, out, meter)
 }
 
-/// Writes the records of a book that `filter` keeps. Several books are [merged](super::merge_books) first. Records with
-/// the key 0 are left out.
+/// Writes the records of a book that `filter` keeps. Several books are [merged](super::merge_books) first.
+/// Records with the key 0 are left out.
 ///
-/// The lines of the book start from the starting position of `variant`. If `variant` is `None`, the variant in the
-/// header of the first book is used if the header lists a single one, and standard chess otherwise.
+/// Reachable positions are found from the starting position of `variant`. If `variant` is `None`, the variant in
+/// the header of the first book is used if the header lists a single one, and standard chess otherwise.
 ///
-/// Reads all books once, or twice if the filter is not the default. If the filter requires reachable positions, the
-/// function also writes and reads a temporary copy of the kept records. The copy, and data that exceed `memory`, are
-/// stored in the directory for temporary files.
+/// Reads all books once, or twice if the filter is not the default. If the filter requires reachable positions,
+/// the function also writes a temporary copy of the kept records and reads it. The copy, and data that exceed
+/// `memory`, are stored in the directory for temporary files.
 ///
 /// # Errors
 ///
-/// Returns an error if a book cannot be read, is not sorted or was cut short, if no record is kept, or if the output
-/// cannot be written. The target of `out` is then unchanged.
+/// Returns an error if a book cannot be read, is not sorted or was cut short, if no record is kept, or if the
+/// output cannot be written. The target of `out` is then unchanged.
 pub fn filter_books(
     books: &[Book],
     out: AtomicFile,
@@ -275,9 +278,9 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Returns `true` if the books have both spellings of castling for one position: as a move of the king by two
-    /// squares, such as `e1g1`, and as a move of the king to the rook, such as `e1h1`. If another piece is on the
-    /// king's square, the two moves are no castling, but the result is `true`, too.
+    /// Returns `true` if the books contain castling in both spellings for one position: as a move of the king by two
+    /// squares, such as `e1g1`, and as a move of the king to the rook, such as `e1h1`. The result may also be `true`
+    /// if the moves are not castling, because another piece is on the king's square.
     ///
     /// # Errors
     ///
@@ -303,7 +306,7 @@ impl BookMerge<'_> {
         Ok(false)
     }
 
-    /// Writes the records of `positions` that the filter of `self` and the function `is_kept` keep to `out`. `spelled`
+    /// Writes the records of `positions` to `out`, except the records that the filter or `is_kept` rejects. `spelled`
     /// returns the move of a record in the spelling to be written. If writing fails, the error contains the path and
     /// the operation in `doing`.
     fn write_kept(
@@ -331,9 +334,9 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Returns the keys of the positions on the lines of White, and those on the lines of Black. On a line of one side,
-    /// this side plays moves of the book, and the opponent plays moves that the book answers. Lines start from the
-    /// starting position of `variant` and have fewer than [`max_ply`](Filter::max_ply) plies.
+    /// Returns the keys of the positions that White can reach, and the keys of the positions that Black can reach. A
+    /// side reaches positions by playing moves of the book, while its opponent plays moves that the book answers.
+    /// Lines start from the starting position of `variant` and have fewer than [`max_ply`](Filter::max_ply) plies.
     fn on_lines(&self, book: &Book, variant: Variant, meter: &Meter) -> Result<[SpillingSet; 2]> {
         let mut done = [Portions::new(meter), Portions::new(meter)];
         let moves = PlayableMoves::within(book, meter, self.memory.bytes / 4)?;
@@ -348,9 +351,9 @@ impl BookMerge<'_> {
     }
 }
 
-/// Creates the header of a book that was merged or filtered from other books. It lists the variants of all source
-/// books. Its comment contains the operation `done`, such as `Merged`, the names of the source books, and the options.
-/// Errors name `out`.
+/// Creates the header text of a book that was merged or filtered from `books`. It lists the variants of all
+/// source books. Its comment contains the operation `done`, such as `Merged`, the names of the source books, and
+/// `options`. Errors name `out`, the path of the new book.
 pub(super) fn joined_header(
     books: &[Book],
     done: &str,
@@ -382,7 +385,7 @@ pub(super) fn joined_header(
     header::create(&united, &with_checksum(&comment)).map_err(|source| Error::format(out, source))
 }
 
-/// Returns the variants that the header of a book lists. A book without a header is for normal chess.
+/// Returns the variants that the header of a book lists. Returns normal chess for a book without a header.
 fn variants(book: &Book) -> Result<Vec<String>> {
     match book.header() {
         Ok(header) => Ok(header.variants),
@@ -410,7 +413,8 @@ pub(super) struct PositionEntries {
 }
 
 impl PositionEntries {
-    /// Replaces each move by the result of `spelled`. Merges moves that become equal, and adds up their weights.
+    /// Replaces the move of each record by the move that `spelled` returns. Records whose moves become equal are
+    /// merged, and their weights are added up.
     pub(super) fn spell(&mut self, spelled: impl Fn(&Entry) -> BookMove) {
         for (entry, _) in &mut self.sums {
             entry.mv = spelled(entry);
@@ -418,8 +422,8 @@ impl PositionEntries {
         add_up(&mut self.sums);
     }
 
-    /// Converts the moves to records, heaviest first. The `bool` is `true` if the weights were scaled down. This is
-    /// necessary if the weight of a move, which is the sum of its weights in the merged books, exceeds 65535.
+    /// Converts the moves to records, sorted by descending weight. Returns the records, and `true` if their weights
+    /// were scaled down because the summed weight of a move exceeds 65535.
     pub(super) fn into_entries(self) -> (Vec<Entry>, bool) {
         let largest = self.sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
         let scaling = Scaling::new(largest);
@@ -434,8 +438,9 @@ impl PositionEntries {
     }
 }
 
-/// An iterator over the merged positions of several books, sorted by key. It reads each book once, from start to end.
-/// If a move has several records, their weights are added up, and `learn` comes from the first record.
+/// An iterator over the merged positions of several books, sorted by key. It reads each book once, from start to
+/// end. If a move has several records, their weights are added up, and the field `learn` comes from the first
+/// record.
 pub(super) struct BookPositions<'a> {
     records: Peekable<Merge<'a, (u64, usize, Entry)>>,
     policy: MergePolicy,
@@ -444,8 +449,8 @@ pub(super) struct BookPositions<'a> {
 }
 
 impl<'a> BookPositions<'a> {
-    /// Creates an iterator over the merged positions of `books`. `policy` is the rule for merging moves. `meter`
-    /// advances by one for each record.
+    /// Creates an iterator over the merged positions of `books`. `policy` determines how the moves of several books
+    /// are combined. `meter` advances by one for each record.
     pub(super) fn new(
         books: impl IntoIterator<Item = &'a Book>,
         policy: MergePolicy,
@@ -455,9 +460,9 @@ impl<'a> BookPositions<'a> {
         BookPositions::of_records(records.collect(), policy)
     }
 
-    /// Creates an iterator like [`new`](BookPositions::new) that also compares the checksum in each header. If a
-    /// checksum does not match, the iterator yields an error after the last record of that book. It is used by commands
-    /// that write the records to a new book.
+    /// Creates an iterator over the merged positions of `books`, for commands that write the records to a new book.
+    /// Unlike [`new`](BookPositions::new), also verifies the checksum in the header of each book. If it does not
+    /// match, the iterator yields an error after the last record of this book.
     pub(super) fn checked(
         books: &'a [Book],
         policy: MergePolicy,
@@ -483,9 +488,9 @@ impl<'a> BookPositions<'a> {
         }
     }
 
-    /// Takes the next record if its position key is `key`. If `key` is `None`, takes the next record in any case.
-    /// Returns the key, the number of the book and the record. Returns `None` if the next record has another key, or if
-    /// all records were taken.
+    /// Takes the next record if its position key is `key`, or any next record if `key` is `None`. Returns the key,
+    /// the index of the book and the record. Returns `None` if the next record has another key, or if no record is
+    /// left.
     ///
     /// # Errors
     ///

@@ -15,48 +15,49 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// The maximum number of plies that are looked ahead to determine the value of a position.
+/// The maximum number of half-moves by which the search looks ahead to determine the value of a position.
 const HALF_MOVES: usize = 256;
 
-/// The numbers of moves whose weights were lowered because their continuations score badly, and of moves that were not
-/// examined.
+/// Statistics about the option `--minimax`, which lowers the weights of moves whose continuations score badly:
+/// the number of moves with lowered weights, and the number of moves that were not examined.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct MinimaxSummary {
     /// The number of moves whose weight was lowered, but not to 0.
     pub lowered: u64,
     /// The number of moves whose weight became 0, so that the book does not contain them.
     pub left_out: u64,
-    /// The number of moves that keep their weight because no line of moves with enough games reaches their position.
+    /// The number of moves that keep their weight because their position cannot be reached by moves with enough
+    /// games.
     pub unreached: u64,
-    /// The remaining share of the total weight of the starting position's moves, in percent.
+    /// The share of the total weight of the starting position's moves that remains, in percent.
     pub first_percent: u8,
 }
 
-/// A table of the factors, from 0 to 1, by which the option `--minimax` multiplies the weights of moves. A move gets a
-/// low factor if its continuations score badly in the counts.
+/// A table of the factors, from 0 to 1, by which the option `--minimax` multiplies the weights of moves. A move
+/// gets a low factor if its continuations score badly in the counts.
 ///
-/// Moves with fewer games than the filter requires are ignored. The value of a position is a score that its side to
-/// move can count on, from 0 to 1: the maximum over its moves of what the move is sure to score. A move is sure to
-/// score the lower bound of its confidence interval ([`Wdl::lower_bound`]), but not more than 1 minus the value of the
-/// position after the move. A move with a few lucky games therefore does not determine a value. Because moves can form
-/// cycles, only the next 256 plies are considered.
+/// The factors depend on values of positions. The value of a position is the score, from 0 to 1, that its side to
+/// move can count on: the highest sure score of its moves. The sure score of a move is the lower bound of its
+/// confidence interval ([`Wdl::lower_bound`]), but not more than 1 minus the value of the position after the
+/// move. The lower bound is used so that a move with a few lucky games does not determine a value. Moves with
+/// fewer games than the filter requires are ignored. Because moves can form cycles, only the next 256 half-moves
+/// are considered.
 #[derive(Clone, Debug)]
 pub(super) struct MinimaxShares {
-    /// Pairs of a key and a move, packed by [`key_and_move`] and sorted, each with the share of the move's weight that
-    /// remains. Moves that keep all of their weight have no entry.
+    /// Pairs of a key and a move, packed by [`key_and_move`] and sorted, each with the factor of the move. Moves that
+    /// keep all of their weight have no entry.
     shares: Vec<(u128, f64)>,
     pub summary: MinimaxSummary,
 }
 
 impl MinimaxShares {
-    /// Computes the share of its weight that each move keeps.
+    /// Computes the factor, from 0 to 1, by which the weight of each move is multiplied.
     ///
     /// The value of a position is the score, from 0 to 1, that its side to move can count on if both sides choose
-    /// their best moves. The score of a move is the mean result of its games, but not more than 1 minus the value
-    /// of the position after the move. Let `loss` be the value of the position before the move minus the score of
-    /// the move, in percent of a point. Then the weight of the move is multiplied by `1 - loss / percent`, or by
-    /// 0 if this factor is negative. The positions are found by walking from `starts`. `path` is the file that
-    /// error messages name.
+    /// their best moves. The score of a move is the mean result of its games, but not more than 1 minus the value of
+    /// the position after the move. Let `loss` be the value of the position before the move minus the score of the
+    /// move, in percent of a point. Then the factor of the move is `1 - loss / percent`, or 0 if this number is
+    /// negative. The positions are found by walking from `starts`. Errors name `path`, the path of the book.
     ///
     /// # Errors
     ///
@@ -96,9 +97,9 @@ impl MinimaxShares {
         Ok(lowered)
     }
 
-    /// Returns the percentage of the starting position's total weight that remains after the weights of its moves are
-    /// multiplied by their factors. The starting position is the first node of `graph`. `filter` and `weights`
-    /// determine the weights before.
+    /// Returns the percentage of the starting position's total weight that remains after the weights of its moves
+    /// have been multiplied by their factors. The starting position is the first node of `graph`. `filter` and
+    /// `weights` determine the original weights.
     fn first_percent(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> u8 {
         let Some(node) = graph.nodes.first() else {
             return 100;
@@ -114,8 +115,9 @@ impl MinimaxShares {
         (100.0 * left as f64 / all.max(1) as f64) as u8
     }
 
-    /// Returns the weight `weight` of a move multiplied by the move's factor in the table. The result is at least 1,
-    /// unless the weight or the factor is 0. If the table does not contain the move, returns `weight`.
+    /// Returns `weight`, the weight of the move `mv` in the position with the key `key`, multiplied by the factor of
+    /// the move. The result is at least 1, unless the weight or the factor is 0. If the table does not contain the
+    /// move, returns `weight`.
     pub(super) fn lowered(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
         let move_of = |(place, _): &(u128, f64)| *place;
         match self
@@ -132,7 +134,8 @@ impl MinimaxShares {
     }
 }
 
-/// A graph of the positions that have moves with enough games. Its edges are these moves.
+/// A graph whose nodes are the positions with frequently played moves. Its edges are these moves, which have at
+/// least the required number of games.
 struct Graph {
     nodes: Vec<MinimaxNode>,
     edges: Vec<MinimaxEdge>,
@@ -163,8 +166,8 @@ impl MinimaxEdge {
     const NOWHERE: u64 = u64::MAX;
 
     /// Returns the highest score that the side that plays the move can still get: 1 minus the value of the resulting
-    /// position, which is the score of the opponent. `values` contains the values of the positions of the graph. If the
-    /// graph does not contain the resulting position, nothing limits the score, and the result is 1.
+    /// position for the opponent. `values` contains the values of the graph's positions. If the graph does not
+    /// contain the resulting position, returns 1, because nothing limits the score.
     fn score_left(&self, values: &[f64]) -> f64 {
         let after = usize::try_from(self.after).ok();
         let value = after.and_then(|after| values.get(after));
@@ -221,8 +224,8 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Adds a position and its moves to the graph and returns `true`. If `moves` is empty, adds nothing and returns
-    /// `false`.
+    /// Adds the position `pos` and its moves to the graph, and returns `true`. If `moves` is empty, adds nothing and
+    /// returns `false`.
     fn add(&mut self, pos: &Keyed<VariantPosition>, moves: &[(MoveCount, Move)]) -> bool {
         for (count, mv) in moves {
             let mut after = pos.clone();
@@ -251,8 +254,8 @@ impl Graph {
         &self.edges[first..self.nodes[node].end]
     }
 
-    /// Computes the value of each position: the score, from 0 to 1, that its side to move can count on. The result is
-    /// indexed like `nodes`.
+    /// Computes the value of each position: the score, from 0 to 1, that its side to move can count on. The values
+    /// are in the order of `nodes`.
     fn values(&self) -> Vec<f64> {
         let mut values = vec![0.0; self.nodes.len()];
         for _ in 0..HALF_MOVES {
@@ -271,7 +274,7 @@ impl Graph {
     }
 }
 
-/// A source of moves for a walk: the counted moves that have at least `min_game` games.
+/// A source of moves for a walk: the legal moves that were played in at least `min_game` games.
 struct KeptMoves<'a> {
     finder: Finder<'a>,
     min_game: u64,

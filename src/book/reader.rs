@@ -49,8 +49,8 @@ pub struct Book {
 const LONGEST_PIPE: u64 = 256 << 20;
 
 impl Book {
-    /// Opens a book for look-ups. Each look-up reads a few blocks of 4 KiB. The checksum of the book is not compared;
-    /// [`open_within`](Book::open_within) does that.
+    /// Opens a book for look-ups. Each look-up reads a few blocks of 4 KiB. The checksum of the book is not verified;
+    /// use [`open_within`](Book::open_within) for that.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Book {
         Ok((book, (metadata.len() % size) as usize))
     }
 
-    /// Opens a book for an operation that needs all of it, and compares its checksum. If the book takes at most
+    /// Opens a book for an operation that needs all of it, and verifies its checksum. If the book takes at most
     /// `memory` bytes, it is read into memory, where look-ups are fastest.
     ///
     /// # Errors
@@ -143,8 +143,8 @@ impl Book {
     }
 
     /// Returns an iterator over all records, for commands that write them to a new book. The iterator yields an error
-    /// if keys do not ascend. It also yields an error at the end if the checksum in the header does not match: the
-    /// checksum of the new book would hide the damage. `meter` advances by one for each record.
+    /// if keys do not ascend. At the end, it yields an error if the checksum in the header does not match, because
+    /// the checksum of the new book would hide the damage. `meter` advances by one for each record.
     pub(super) fn checked_records<'a>(&'a self, meter: &'a Meter) -> Result<CheckedRecords<'a>> {
         let null = self.null_records()?;
         Ok(CheckedRecords {
@@ -153,7 +153,7 @@ impl Book {
         })
     }
 
-    /// Returns an iterator over all records, which yields an error if keys do not ascend. `meter` advances by one for
+    /// Returns an iterator over all records that yields an error if keys do not ascend. `meter` advances by one for
     /// each record.
     pub(super) fn sorted_records<'a>(&'a self, meter: &'a Meter) -> CheckedRecords<'a> {
         meter.add_total(self.len());
@@ -167,7 +167,8 @@ impl Book {
         }
     }
 
-    /// Compares the checksum in the header with the header and all records. Does nothing if the header has no checksum.
+    /// Verifies the checksum in the header, which covers the header and all records. Does nothing if the header has
+    /// no checksum.
     ///
     /// # Errors
     ///
@@ -240,8 +241,9 @@ impl Book {
         })
     }
 
-    /// Returns `true` if the header lists a variant that is played like `variant`. A book without a header is for
-    /// standard chess. The check is necessary because positions of several variants may have the same key.
+    /// Returns `true` if the book is for `variant`: if its header lists a variant that is played like `variant`. A
+    /// book without a header is for standard chess. The check is necessary because positions of different variants
+    /// may have the same key.
     ///
     /// # Errors
     ///
@@ -270,8 +272,8 @@ impl Book {
         Ok(each_move_once(pos, self.moves(key(pos))?))
     }
 
-    /// Returns `true` if the book is in memory and has no record with this position key. Returns `false` for a book in
-    /// a file, without reading it.
+    /// Returns `true` if the book is in memory and has no record with the position key `key`. Returns `false` for a
+    /// book in a file, because the look-up would have to read the file.
     #[cfg(feature = "games")]
     pub(crate) fn certainly_lacks(&self, key: u64) -> bool {
         matches!(self.storage, BookStorage::Memory(_)) && matches!(self.storage.find(key), Ok(None))
@@ -307,8 +309,8 @@ impl<'a> IntoIterator for &'a Book {
     }
 }
 
-/// An iterator over the records of a book. It yields an error if keys do not ascend and, at the end, if the checksum of
-/// the records differs from the expected one.
+/// An iterator over the records of a book that also checks them. It yields an error if keys do not ascend and, at
+/// the end, if the checksum of the records differs from the checksum in the header.
 #[derive(Debug)]
 pub(super) struct CheckedRecords<'a> {
     book: &'a Book,
@@ -351,7 +353,7 @@ impl Iterator for CheckedRecords<'_> {
     }
 }
 
-/// The number of records that a look-up reads first. It reads more only if all of them have the requested key.
+/// The number of records that a look-up reads first. If all of them have the requested key, it reads more.
 const FEW: u64 = 16;
 
 /// The maximum number of records of one position. A move has 16 bits, so a correct book never has more.

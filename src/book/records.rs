@@ -77,10 +77,10 @@ pub(super) fn write_entries(entries: &[Entry], out: &mut (impl Write + ?Sized)) 
         .try_for_each(|entry| out.write_all(&entry.to_bytes()))
 }
 
-/// Returns the moves of `pos` that `records` contains, sorted by descending weight. If a move has several records, they
-/// are merged: the weights are added up, to at most 65535, and the field `learn` comes from the first record. Some
-/// programs write castling as a move of the king to its target square; it becomes the same move as king takes rook, the
-/// spelling of the format.
+/// Returns the moves that `records` contains for the position `pos`, sorted by descending weight. If a move has
+/// several records, they are merged: the weights are added up, to at most 65535, and the field `learn` comes from
+/// the first record. Castling is spelled as king takes rook, as the format requires, even if a record spells it
+/// as a move of the king to its target square.
 pub(crate) fn each_move_once<P: Rules>(
     pos: &P,
     records: impl IntoIterator<Item = Entry>,
@@ -97,7 +97,8 @@ pub(crate) fn each_move_once<P: Rules>(
     entries
 }
 
-/// Returns `mv` as the book format spells it: castling as king takes rook. Returns an illegal move unchanged.
+/// Returns `mv` in the spelling of the book format, in which castling is king takes rook. Returns an illegal move
+/// unchanged.
 pub(crate) fn with_format_castling<P: Rules>(pos: &P, mv: BookMove) -> BookMove {
     mv.to_move(pos).map_or(mv, BookMove::from)
 }
@@ -107,7 +108,7 @@ pub(super) fn key_and_move(key: u64, mv: BookMove) -> u128 {
     u128::from(key) << 64 | u128::from(mv.0)
 }
 
-/// The number of records that are read at once when all records of a book are read: 64 KiB.
+/// The number of records that an iterator over a book reads at once: 4096 records, which are 64 KiB.
 const STREAM_BUFFER: u64 = 1 << 12;
 
 /// The storage of a book's records, in a file or in memory.
@@ -174,7 +175,7 @@ pub(super) fn records_of(mut file: impl Read) -> impl Iterator<Item = io::Result
     })
 }
 
-/// Creates records of one position with these weights, in which moves are numbered from 0.
+/// Creates records of one position with the given weights. The moves are numbered from 0.
 #[cfg(test)]
 pub(super) fn of_weights(weights: &[u16]) -> Vec<Entry> {
     let entry = |(mv, weight): (usize, &u16)| Entry {
@@ -186,8 +187,8 @@ pub(super) fn of_weights(weights: &[u16]) -> Vec<Entry> {
     weights.iter().enumerate().map(entry).collect()
 }
 
-/// Returns the share of each move in the sum of a position's weights, in percent: how often a program that follows the
-/// weights plays the move. `weights` contains `None` for an illegal move, which has no share.
+/// Returns the share of each move in the sum of a position's weights, in percent. This is how often a program
+/// that follows the weights plays the move. `weights` contains `None` for an illegal move, which has no share.
 ///
 /// The shares add up to 100. If all weights are 0, all shares are 0.
 ///

@@ -56,7 +56,7 @@ pub enum BookFault {
     Move(FaultyRecords),
 }
 
-/// The number of records that have a certain fault, and the first of them.
+/// The number of records that have a certain fault, and the index of the first one.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct FaultyRecords {
     /// The number of these records.
@@ -74,8 +74,8 @@ impl FaultyRecords {
         self.count += 1;
     }
 
-    /// Returns a message about the records: the record or their number, followed by `of_one` if the number is 1, and
-    /// by `of_more` otherwise.
+    /// Returns a message about the faulty records. It names the single record or the number of records, followed by
+    /// `of_one` for a single record and by `of_more` for several.
     fn text(&self, of_one: &str, of_more: &str) -> String {
         let first = self.first;
         match self.count {
@@ -148,10 +148,10 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<VerifiedBook> {
 
 /// Writes a copy of a book without its faults.
 ///
-/// Records are sorted, and records without a valid move are dropped. If several records have the same key and move,
-/// only the heaviest is kept, and among equally heavy ones the one with the largest `learn`. A well-formed header is
-/// copied. Its checksum is renewed if it matches, and dropped otherwise, because a new checksum would hide the damage.
-/// `memory` is the budget for sorting.
+/// Records are sorted, and records without a valid move are dropped. If several records have the same key and
+/// move, only the heaviest is kept, or, if their weights are equal, the one with the largest `learn`. A
+/// well-formed header is copied. Its checksum is renewed if it matches, and dropped otherwise, because a new
+/// checksum would hide the damage. `memory` is the budget for sorting.
 ///
 /// # Errors
 ///
@@ -213,16 +213,15 @@ impl FaultyBook {
         })
     }
 
-    /// Returns `true` if the checksum in the header matches the header and `records`, the checksum of the records.
-    /// Returns `None` if the header has no checksum.
+    /// Returns `true` if the checksum in the header is correct. `records` is the checksum of the records; the
+    /// checksum in the header also covers the text of the header. Returns `None` if the header has no checksum.
     fn checksum_matches(&self, records: Checksum) -> Option<bool> {
         let text = self.null.text().ok()?;
         split_checksum(text).1?;
         Some(renewed(text, records) == text)
     }
 
-    /// Returns an iterator over the records after the header, each with its index, which is counted from the start of
-    /// the book.
+    /// Returns an iterator over the records after the header, each with its index in the book.
     fn records(&self) -> impl Iterator<Item = Result<(u64, Entry)>> {
         let first = self.null.size / Entry::SIZE as u64;
         let records = (0..).zip(&self.book);
@@ -232,8 +231,9 @@ impl FaultyBook {
     }
 }
 
-/// Returns a function that checks whether a move is possible in some position of a book with this header. Drops and
-/// promotions to a king are possible only if the header lists a variant other than chess and Chess960.
+/// Returns a function that returns `true` if a move is possible in some position of a book with the header
+/// `header`. Drops and promotions to a king are possible only if the header lists a variant other than chess and
+/// Chess960.
 pub(super) fn move_check(header: Option<Header>) -> fn(BookMove) -> bool {
     let chess = [Variant::Standard, Variant::Chess960].map(Variant::name);
     let is_for_variants = header.is_some_and(|header| {
@@ -247,7 +247,7 @@ pub(super) fn move_check(header: Option<Header>) -> fn(BookMove) -> bool {
     }
 }
 
-/// Collects the faults of a book's records while the records are read.
+/// A collector of the faults of a book's records, which finds them while the records are read.
 #[derive(Default)]
 struct RecordFaults {
     order: FaultyRecords,
@@ -323,12 +323,13 @@ fn repeated_anywhere(book: &FaultyBook, memory: &Memory) -> Result<FaultyRecords
     Ok(repeated)
 }
 
-/// Decodes a record from its 16 bytes in big-endian order, the form in which records are sorted.
+/// Decodes a 128-bit number from its 16 bytes in big-endian order, the form in which records are sorted.
 fn number(text: &[u8]) -> u128 {
     u128::from_be_bytes(*text.first_chunk().expect("all texts are numbers"))
 }
 
-/// A mask of the low 48 bits, which contain the index of a record. They are enough for a book of 4 petabytes.
+/// A mask of the low 48 bits of a number that [`repeated_anywhere`] sorts. They contain the index of a record,
+/// which is enough for a book of 4 petabytes.
 const INDEX: u64 = (1 << 48) - 1;
 
 /// Encodes a record as a number that sorts by key, then by move, then by descending weight, then by descending `learn`.

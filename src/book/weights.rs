@@ -5,7 +5,7 @@ use crate::{
     provenance::{option_text, switch, valued},
 };
 
-/// The numbers that each win, draw and loss of the side to move adds to the weight of a move.
+/// The amounts that each win, draw and loss of the side to move adds to the weight of a move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Factors {
     /// The weight of a win.
@@ -28,7 +28,7 @@ impl Default for Factors {
 }
 
 impl Factors {
-    /// Returns the weight of a move with these results, before scaling. Saturates at `u64::MAX`.
+    /// Returns the weight of a move with the results `stats`, before scaling. Saturates at `u64::MAX`.
     #[inline]
     pub fn weight(self, stats: Wdl) -> u64 {
         stats
@@ -39,8 +39,8 @@ impl Factors {
     }
 }
 
-/// The range of moves that are scaled together when weights exceed 65535. The largest weight of the range becomes
-/// 65535.
+/// The set of moves whose weights are scaled by the same factor. If a weight exceeds 65535, all weights of the
+/// set are scaled down so that the largest becomes 65535.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Scale {
     /// All moves of the book. The weights of different positions stay comparable.
@@ -74,16 +74,16 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Returns the weight of a move with these results, before scaling. If the weight by [`factors`](Weights::factors)
-    /// is 0, it stays 0 even if weights are uniform, and a book does not keep the move.
+    /// Returns the weight of a move with the results `stats`, before scaling. With uniform weights, the result is 1,
+    /// unless the weight by [`factors`](Weights::factors) is 0. A move of weight 0 is not kept in a book.
     #[inline]
     pub fn weight(&self, stats: Wdl) -> u64 {
         let weight = self.factors.weight(stats);
         if self.uniform { weight.min(1) } else { weight }
     }
 
-    /// Returns the settings that differ from the defaults as command-line options. The text is empty for the default
-    /// settings. Book headers store this text, so it is part of their format.
+    /// Returns the command-line options for the settings that differ from the defaults. The text is empty for the
+    /// default settings. Book headers store this text, so it is part of their format.
     pub fn option_text(&self) -> String {
         let Weights {
             uniform,
@@ -103,8 +103,7 @@ impl Weights {
         ])
     }
 
-    /// Returns a description of the formula by which weights are computed. The description is stored in the headers of
-    /// books.
+    /// Returns a description of the formula that computes weights. Book headers store this text.
     pub fn formula(&self) -> String {
         if self.uniform {
             return "1 for every move".to_owned();
@@ -114,7 +113,7 @@ impl Weights {
     }
 }
 
-/// A scaling of weights to 16 bits. Weights are scaled down only if the largest one exceeds 65535.
+/// A scaling that makes weights fit into 16 bits. It changes weights only if the largest one exceeds 65535.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Scaling {
     largest: u64,
@@ -135,7 +134,8 @@ impl Scaling {
         }
     }
 
-    /// Scales a weight. If weights are scaled down, the result is at least 1. A result over 65535 becomes 65535.
+    /// Scales `weight`. If the largest weight exceeds 65535, the result is at least 1. A result over 65535 becomes
+    /// 65535.
     ///
     /// ```
     /// use polybook::book::Scaling;

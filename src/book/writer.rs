@@ -20,8 +20,8 @@ use crate::{
 };
 
 impl Book {
-    /// Creates a temporary book: creates an unnamed file in `temp_dir`, calls `write` to write the records to it, and
-    /// opens it as a book. Error messages name the directory.
+    /// Creates a temporary book in an unnamed file in `temp_dir`, and opens it. `write` writes the records to the
+    /// file. Errors name `temp_dir`.
     pub(super) fn temporary(
         temp_dir: &Path,
         write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
@@ -46,11 +46,12 @@ impl Book {
     }
 }
 
-/// Creates the output file for a new book at the path `out`. The new book may replace a book or an empty file.
+/// Creates the output file for a new book at the path `out`. The new book may replace an empty file or another
+/// book.
 ///
-/// A file without a book's header is accepted as a book if its records are sorted by key, each record has a move that a
-/// chess piece can make, and the file has at least four records or a record for the starting position.
-///
+/// An existing file without a header is accepted as a book if its records are sorted by key, if each record has a
+/// move that a chess piece can make, and if the file has at least four records or a record for the starting
+/// position.
 ///
 /// # Errors
 ///
@@ -59,11 +60,11 @@ pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
     begin_over(out.as_ref(), ENOUGH)
 }
 
-/// Creates the output file for a book that replaces its own source. [`begin_book`] refuses to replace a file without a
-/// header that is too short to be certainly a book; this function accepts a book of any length.
+/// Creates the output file for a book that replaces its own source. Unlike [`begin_book`], this function also
+/// accepts a book without a header that has fewer than four records.
 ///
-/// A command that edits a book must call this before it opens the old book, so that no other process replaces the old
-/// book in between.
+/// A command that edits a book must call this function before it opens the old book, so that no other process
+/// replaces the old book in between.
 ///
 /// # Errors
 ///
@@ -72,8 +73,8 @@ pub fn begin_book_in_place(book: impl AsRef<Path>) -> Result<AtomicFile> {
     begin_over(book.as_ref(), 1)
 }
 
-/// Creates the output file for a book at the path `out`. The new book may replace an empty file, a book with a header,
-/// or a book with at least `enough` records, as [`may_be_replaced`] decides.
+/// Creates the output file for a book at the path `out`. The new book may replace an empty file, a book with a
+/// header, or a book with at least `enough` records.
 fn begin_over(out: &Path, enough: usize) -> Result<AtomicFile> {
     AtomicFile::create_over(out, |old| match may_be_replaced(old, enough)? {
         true => Ok(()),
@@ -94,8 +95,8 @@ pub fn begin_book_over(out: &Path, force: bool) -> Result<AtomicFile> {
     AtomicFile::create_over(out, |old| check_replaceable(old, force))
 }
 
-/// A writer for a book, from its header to its last record. If the header has a line for the checksum, the writer fills
-/// in the checksum after the last record.
+/// A writer of a book, from its header to its last record. If the header has a line for the checksum, the writer
+/// fills in the checksum after the last record.
 pub(super) struct BookWriter<'a> {
     file: &'a mut AtomicFile,
     header: Option<&'a str>,
@@ -107,11 +108,11 @@ pub(super) struct BookWriter<'a> {
 }
 
 impl<'a> BookWriter<'a> {
-    /// Begins a book whose header has the text `header`, or a book without a header if `header` is `None`. Returns a
-    /// writer for the records.
+    /// Begins a book, and returns a writer for its records. `header` is the text of the header, or `None` for a book
+    /// without a header.
     ///
     /// If the output is a pipe and the header has a checksum, the records are first written to a temporary file in
-    /// `temp_dir`.
+    /// `temp_dir`, because the checksum is known only after the last record.
     pub(super) fn begin(
         file: &'a mut AtomicFile,
         header: Option<&'a str>,
@@ -137,15 +138,15 @@ impl<'a> BookWriter<'a> {
         })
     }
 
-    /// Appends whole records. `sum` is their checksum.
+    /// Appends `records`, the bytes of whole records. `sum` is the checksum of these records.
     #[inline]
     pub(super) fn append(&mut self, records: &[u8], sum: Checksum) -> io::Result<()> {
         self.sum = self.sum.plus(sum);
         self.records.write_all(records)
     }
 
-    /// Copies the records of all positions in `book` for whose keys `is_kept` returns `true`. The header's records have
-    /// the key 0. Returns the numbers of copied positions and records.
+    /// Copies the records of each position in `book` for whose key `is_kept` returns `true`. The records of the
+    /// header have the key 0. Returns the numbers of copied positions and records.
     pub(super) fn copy(
         &mut self,
         book: &Book,
@@ -191,7 +192,7 @@ impl<'a> BookWriter<'a> {
     }
 }
 
-/// The numbers of positions and records that [`BookWriter::copy`] copied.
+/// The numbers of positions and records that [`BookWriter::copy`] copied or left out.
 #[derive(Default)]
 pub(super) struct Copied {
     pub positions: u64,
@@ -201,7 +202,7 @@ pub(super) struct Copied {
     pub records: u64,
 }
 
-/// Returns the checksum of the records in `records`, which must be whole.
+/// Returns the checksum of `records`, the bytes of whole records.
 #[inline]
 pub(super) fn checksum_of(records: &[u8]) -> Checksum {
     let mut sum = Checksum::default();

@@ -21,8 +21,8 @@ use crate::{
 /// The comment that [`update`] gives to a new header if the caller passes no comment.
 pub const DEFAULT_COMMENT: &str = "(default comment created by polybook pgheader)";
 
-/// Returns an error if a file cannot be a Polyglot book: if its size is not a multiple of 16, or if the keys of the
-/// first records do not ascend.
+/// Returns an error if the file at `path` cannot be a Polyglot book: if its size is not a multiple of 16, or if
+/// the keys of its first ten records do not ascend.
 fn refuse_other(path: &Path) -> Result<()> {
     let bad = |what| Err(Error::format(path, HeaderError::BadFormat(what)));
     let file = File::open(path).at(path, "open")?;
@@ -42,8 +42,8 @@ fn refuse_other(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns the bytes that the records with the key 0 at the start of a book contain, which are the header. The result
-/// is empty if the book has no header.
+/// Returns the bytes of a book's header, which the records with the key 0 at the start of the book contain. The
+/// result is empty if the book has no header.
 ///
 /// # Errors
 ///
@@ -52,11 +52,11 @@ pub fn read_raw(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     Ok(null_records(path.as_ref())?.data)
 }
 
-/// Returns the text of a book's header. Use [`parse`] to read its fields.
+/// Returns the text of a book's header. Use [`parse`] to read the fields of the text.
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read, [`HeaderError::NoHeader`] if it has no null records, and
+/// Returns an error if the file cannot be read, [`HeaderError::NoHeader`] if the book has no header, and
 /// [`HeaderError::BadHeader`] if the text does not end with a null byte or is not UTF-8.
 pub fn read(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
@@ -79,16 +79,16 @@ fn in_file(path: &Path, source: HeaderError) -> Error {
 
 /// Replaces the variants, the comment, or both in the header of a book file.
 ///
-/// If `variants` or `comment` is `None`, the old variants or the old comment are kept. If the book has no header, those
-/// of a default header are used instead. If the comment is kept, its checksum is renewed. The file is replaced as a
-/// whole; if an error occurs, the file is unchanged.
+/// If `variants` or `comment` is `None`, the book keeps its old variants or its old comment. If the book has no
+/// header, the missing value comes from a default header: the variant `normal` and [`DEFAULT_COMMENT`]. If the
+/// comment is kept, its checksum is renewed. The file is replaced as a whole; if an error occurs, the file is
+/// unchanged.
 ///
 /// # Errors
 ///
 /// Returns an error if the file cannot be read or written, [`HeaderError::BadFormat`] if it is not a book, and
-/// [`HeaderError::BadHeader`] if its header is malformed. A new comment drops the checksum of the old one, so the
-/// function also returns an error if the old checksum does not match the records. A malformed checksum is an error in
-/// any case.
+/// [`HeaderError::BadHeader`] if its header is malformed. Also returns an error if a new comment would drop a
+/// checksum that does not match the records, or if the checksum is malformed.
 pub fn update(
     path: impl AsRef<Path>,
     variants: Option<&[String]>,
@@ -128,26 +128,26 @@ pub fn update(
 ///
 /// # Errors
 ///
-/// Returns the errors of [`update`] for a new comment: if the file cannot be read or written, if it is not a book, if
-/// its header is malformed, or if the checksum in the header does not match the records.
+/// Returns an error if the file cannot be read or written, if it is not a book, or if the checksum in the header
+/// does not match the records.
 pub fn remove(path: impl AsRef<Path>) -> Result<()> {
     let out = AtomicFile::create(path.as_ref())?;
     refuse_changed(path.as_ref())?;
     rewrite(&[], path.as_ref(), out)
 }
 
-/// Returns an error if the header of the book at `path` contains a checksum that does not match the records. Called
-/// before a change that removes the checksum, after which the damage could not be detected.
+/// Returns an error if the book at `path` has a checksum that does not match its records. Must be called before a
+/// change that removes the checksum, because damage cannot be detected afterwards.
 fn refuse_changed(path: &Path) -> Result<()> {
     refuse_other(path)?;
     Book::open(path)?.refuse_changed()
 }
 
-/// Writes a copy of the book at `path` to `out` and commits it. The copy has the header `header`, encoded as null
-/// records, which are records with the key 0. If `header` is empty, the copy has no header.
+/// Writes a copy of the book at `path` to `out`, and commits it. `header` is the header of the copy, encoded as
+/// records with the key 0. If it is empty, the copy has no header.
 ///
-/// The caller must have created `out`, which claims the file, before it read the old header. Otherwise, another process
-/// could replace the book in between.
+/// The caller must create `out` before it reads the old header. Creating `out` locks the file, so that no other
+/// process can replace the book in between.
 fn rewrite(header: &[u8], path: &Path, mut out: AtomicFile) -> Result<()> {
     refuse_other(path)?;
     let mut book = File::open(path).at(path, "open")?;

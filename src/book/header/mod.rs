@@ -26,7 +26,7 @@ pub use self::file::{DEFAULT_COMMENT, read, read_raw, remove, update};
 use super::records::Entry;
 use crate::storage::checksum::{Checksum, InvalidChecksum};
 
-/// The maximum length in bytes of a header, including its null byte, that every program can read.
+/// The maximum length of a header that every program can read, in bytes, including the null byte at its end.
 pub const PORTABLE_LENGTH: usize = 2048;
 
 /// An error in a header, or in the values from which a header is created.
@@ -59,7 +59,7 @@ pub const MAGIC: &str = "@PG@";
 /// The version of the headers that [`create`] creates.
 pub const VERSION: &str = "1.0";
 
-/// The names of variants that a header may list without `--force`. They are spelled as in the Chess Engine
+/// The names of the variants that a header may list without `--force`. They are spelled as in the Chess Engine
 /// Communication Protocol.
 pub const KNOWN_VARIANTS: &[&str] = &[
     "normal",
@@ -114,8 +114,8 @@ pub fn known_variant(name: &str) -> bool {
 ///
 /// # Errors
 ///
-/// Returns [`HeaderError::BadParameter`] if the comment contains a null byte, or if the name of a variant is empty or
-/// contains anything but printable ASCII without blanks and capitals.
+/// Returns [`HeaderError::BadParameter`] if the comment contains a null byte. Also returns this error if the name
+/// of a variant is empty, or contains a blank, a capital letter or anything else that is not printable ASCII.
 pub fn create<S: AsRef<str>>(variants: &[S], comment: &str) -> Result<String, HeaderError> {
     if let Some(wrong) = variants.iter().find(|name| !is_variant(name.as_ref())) {
         return Err(HeaderError::BadParameter(format!(
@@ -218,7 +218,7 @@ fn is_variant(name: &str) -> bool {
             .all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase())
 }
 
-/// The maximum length in bytes of a book's header that polybook reads: 1 MiB. A longer header is an error.
+/// The maximum length of a header that polybook reads, in bytes: 1 MiB. A longer header is an error.
 pub const LONGEST: usize = 1 << 20;
 
 /// Encodes the text of a header as records with the key 0, which must precede all other records of a book.
@@ -242,7 +242,7 @@ pub fn create_raw(header: &str) -> Vec<u8> {
 
 /// The records with the key 0 (null records) at the start of a book, which contain the header.
 pub(super) struct NullRecords {
-    /// The bytes after the keys of the records, at most about [`LONGEST`].
+    /// The header bytes of the records, which follow their keys. Bytes after about [`LONGEST`] are not stored.
     pub data: Vec<u8>,
     /// The number of bytes that the null records take in the book.
     pub size: u64,
@@ -277,13 +277,12 @@ impl NullRecords {
         rest.iter().any(|byte| *byte != 0)
     }
 
-    /// Returns the text of the header. The text is stored in the null records, the records with the key 0 at the start
-    /// of a book, and ends at the first null byte.
+    /// Returns the text of the header, which ends at the first null byte.
     ///
     /// # Errors
     ///
     /// Returns [`HeaderError::NoHeader`] if there are no null records, and [`HeaderError::BadHeader`] if no null byte
-    /// ends the text or if it is not UTF-8.
+    /// ends the text or if the text is not UTF-8.
     pub(super) fn text(&self) -> Result<&str, HeaderError> {
         if self.size == 0 {
             return Err(HeaderError::NoHeader);
@@ -300,16 +299,18 @@ impl NullRecords {
     }
 }
 
-/// The start of the comment line that contains the checksum. It is the last line of the comment.
+/// The text that precedes the checksum in the comment of a header. The line of the checksum is the last line of
+/// the comment.
 const LINE: &str = "\nChecksum: ";
 
-/// Returns `comment` with a last line for the checksum, which [`BookWriter`](super::writer::BookWriter) fills in.
+/// Returns `comment` with an additional last line for the checksum. [`BookWriter`](super::writer::BookWriter)
+/// fills in the checksum.
 pub(crate) fn with_checksum(comment: &str) -> String {
     format!("{comment}{LINE}{}", Checksum::default())
 }
 
-/// Splits the text of a header, or a comment, into the part before the checksum's line and the digits of the checksum.
-/// Returns `None` instead of the digits if the text has no such line.
+/// Splits the text of a header, or a comment, before the line with the checksum. Returns the text before this
+/// line, and the digits of the checksum, or `None` if the text has no such line.
 pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(LINE) {
         Some((before, digits)) if !digits.contains('\n') => (before, Some(digits)),
@@ -317,8 +318,8 @@ pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Returns the text of a header with its checksum filled in. The checksum covers the text and the records, whose
-/// checksum is `records`. Returns the text unchanged if it has no line for the checksum.
+/// Returns the header text `text` with its checksum filled in. The checksum covers the text and all records;
+/// `records` is the checksum of the records alone. Returns the text unchanged if it has no line for the checksum.
 pub(super) fn renewed(text: &str, records: Checksum) -> String {
     match split_checksum(text) {
         (before, Some(_)) => format!("{before}{LINE}{}", sum_of(before).plus(records)),
@@ -326,16 +327,17 @@ pub(super) fn renewed(text: &str, records: Checksum) -> String {
     }
 }
 
-/// Returns the checksum that the records of a book must have according to the text of the book's header.
+/// Returns the checksum that the records of a book must have according to the book's header text `text`.
 ///
-/// Returns `None` if the header has no checksum, and `Some` with an error if the digits of the checksum are malformed.
+/// Returns `None` if the header has no checksum, and `Some` with an error if the digits of the checksum are
+/// malformed.
 pub(super) fn of_records(text: &str) -> Option<Result<Checksum, InvalidChecksum>> {
     let (before, digits) = split_checksum(text);
     let checksum = digits?.parse::<Checksum>();
     Some(checksum.map(|checksum| checksum.minus(sum_of(before))))
 }
 
-/// Returns the checksum of the header text before the checksum's line.
+/// Returns the checksum of `before`, the part of a header text before the line of the checksum.
 fn sum_of(before: &str) -> Checksum {
     let mut sum = Checksum::default();
     sum.add(before.as_bytes());

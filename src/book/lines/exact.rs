@@ -22,8 +22,8 @@ use crate::{
     walk::{LinesOf, Source},
 };
 
-/// The numbers of positions that can be reached if one side plays any legal moves, and the opponent plays only replies
-/// after which the book has a move.
+/// The numbers of book positions that each side can reach if it plays any legal moves, and its opponent plays
+/// only replies after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Reachable {
     /// The number of positions that can be reached if White plays any legal moves. Includes the positions on White's
@@ -34,13 +34,14 @@ pub struct Reachable {
     pub black: u64,
 }
 
-/// Counts, for each side, the positions of a book that the side can reach if it plays any legal moves and its opponent
-/// plays moves that the book answers. The numbers equal those of `polyglot info-book -exact`. Positions that exceed
-/// `memory` are written to temporary files. `meter` shows the progress.
+/// Counts, for each side, the positions of a book that the side can reach if it plays any legal moves and its
+/// opponent plays moves that the book answers. The numbers equal the output of `polyglot info-book -exact`.
+/// Positions that exceed `memory` are written to temporary files. `meter` shows the progress.
 ///
 /// # Errors
 ///
-/// Returns an error if the book cannot be read, if its keys do not ascend, or if a temporary file cannot be written.
+/// Returns an error if the book cannot be read, if its keys do not ascend, or if a temporary file cannot be
+/// written.
 pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachable> {
     let walks = [
         (Color::White, FollowedMoves::OfTheBook),
@@ -66,7 +67,7 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
     })
 }
 
-/// The moves that a search follows for the side whose lines it searches. For the opponent, a search always follows
+/// The moves that a search follows for the side whose lines it counts. For the opponent, a search always follows
 /// every reply after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum FollowedMoves {
@@ -74,7 +75,8 @@ enum FollowedMoves {
     Any,
 }
 
-/// A position, with the squares of each side's pieces in the order of polyglot's piece lists.
+/// A position with two lists of squares, one for the pieces of each side, in the order in which polyglot lists
+/// the pieces.
 #[derive(Clone)]
 struct ListedPosition {
     pos: Keyed<VariantPosition>,
@@ -143,9 +145,9 @@ impl ListedPosition {
     }
 }
 
-/// Returns the sort key of a move in the order in which the program polyglot lists moves: the index of the moving piece
-/// in `pieces`, the direction and the distance in files and ranks, and the promotion. A pawn's captures come before its
-/// steps, and castling comes last.
+/// Returns a key that sorts moves in the order in which the program polyglot generates them: by the index of the
+/// moving piece in `pieces`, then by direction, distance and promotion. A pawn's captures come before its steps,
+/// and castling comes last.
 fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
     if let Some(side) = mv.castling_side() {
         return (pieces.len(), i32::from(side.is_queen_side()), 0, 0);
@@ -176,7 +178,8 @@ fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
     )
 }
 
-/// A position on the current path, with its moves that have not been followed yet; the next move is the last element.
+/// A position on the current path, with its moves that have not been followed yet. The next move to follow is the
+/// last element.
 struct WalkNode {
     at: ListedPosition,
     moves: Vec<Move>,
@@ -218,13 +221,13 @@ impl LineWalk<'_> {
         Ok(())
     }
 
-    /// Enters the position `at`, which is `ply` plies from the start, in a depth-first search for the lines of `side`.
-    /// Returns the moves to follow from the position, in reverse order, so that the next one is last.
+    /// Enters the position `at`, which is `ply` half-moves from the start, in a depth-first search for the lines of
+    /// `side`. Returns the moves to follow from the position, in reverse order, so that the next one is last.
     ///
     /// For `side`, the search follows all legal moves or only the moves of the book, as `own` says. For the opponent,
     /// it follows the moves after which the book has an answer. Returns no moves if the position is on the current
-    /// line, or if
-    /// `seen`, the keys of the positions that the search has entered, contains it.
+    /// line. Also returns no moves if `seen`, the keys of the positions that the search has entered, contains the
+    /// position.
     fn enter(
         &mut self,
         at: &ListedPosition,
@@ -262,7 +265,8 @@ impl LineWalk<'_> {
         Ok(moves)
     }
 
-    /// Returns the legal moves of the opponent after which the book has a move, in polyglot's order.
+    /// Returns the legal moves of the opponent after which the book has a move. The moves are in the order of
+    /// polyglot's move generator.
     fn replies(&self, at: &ListedPosition) -> Result<Vec<Move>> {
         let ours = !at.pos.position().turn();
         let replies = LinesOf(&self.moves, ours).moves(&at.pos)?;

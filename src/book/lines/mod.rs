@@ -45,11 +45,13 @@ pub struct Lines {
     pub positions: u64,
 }
 
-/// Counts the lines and positions of a book. `meter` shows the progress.
+/// Counts the lines and positions of a book. On a line, one side plays moves of the book, and the opponent plays
+/// any reply after which the book has a move. `meter` shows the progress.
 ///
 /// # Errors
 ///
-/// Returns an error if the book cannot be read, if its keys do not ascend, or if a temporary file cannot be written.
+/// Returns an error if the book cannot be read, if its keys do not ascend, or if a temporary file cannot be
+/// written.
 pub fn count(book: &Book, meter: &Meter) -> Result<Lines> {
     let mut done = [Portions::new(meter), Portions::new(meter)];
     let moves = PlayableMoves::new(book, meter)?;
@@ -65,9 +67,9 @@ pub fn count(book: &Book, meter: &Meter) -> Result<Lines> {
     })
 }
 
-/// Counts the lines of `side`, as `info-book` reports them. On such a line, `side` plays moves of the book, and the
-/// opponent plays any move after which the book has an answer. Returns the number of lines, and the number of their
-/// positions in which `side` is to move and the book has moves. `done` receives the progress.
+/// Counts the lines of `side`, as `info-book` reports them. On such a line, `side` plays moves of the book, and
+/// the opponent plays any move after which the book has an answer. Returns the number of lines, and the number of
+/// positions on them in which `side` is to move and the book has moves. `done` receives the progress.
 fn count_lines(
     moves: &PlayableMoves<'_>,
     side: Color,
@@ -92,10 +94,11 @@ fn count_lines(
     Ok((lines, positions))
 }
 
-/// Returns the keys of the positions that the moves of `source` reach from `starts` in fewer than `plies` plies.
+/// Returns the keys of the positions that can be reached from `starts` in fewer than `plies` half-moves by the
+/// moves of `source`.
 ///
-/// If `side` is given, only the positions in which this side is to move are returned. The keys spill to temporary files
-/// if they exceed `memory`.
+/// If `side` is given, only the positions in which this side is to move are returned. The keys spill to temporary
+/// files if they exceed `memory`. `done` receives the progress.
 pub(super) fn reached_keys(
     source: &impl Source,
     starts: &[VariantPosition],
@@ -128,7 +131,7 @@ pub(super) fn reached_keys(
     Ok(keys)
 }
 
-/// Returns `true` if one of the sets of position keys in `reached`, which [`reached`] returned, contains `key`.
+/// Returns `true` if at least one of the sets of position keys in `reached` contains `key`.
 pub(super) fn contains(reached: &[SpillingSet], key: u64) -> Result<bool> {
     for keys in reached {
         if keys.contains_key(key)? {
@@ -138,8 +141,8 @@ pub(super) fn contains(reached: &[SpillingSet], key: u64) -> Result<bool> {
     Ok(false)
 }
 
-/// A source of the playable moves of a sorted book: legal moves with a weight above 0. A castling move is playable only
-/// if its record spells it as king takes rook, as the format requires.
+/// A source of the playable moves of a sorted book. A move is playable if it is legal and has a weight above 0. A
+/// castling move must also be spelled as king takes rook, as the format requires.
 pub(super) struct PlayableMoves<'a> {
     book: &'a Book,
     absent: KeyFilter,
@@ -147,16 +150,17 @@ pub(super) struct PlayableMoves<'a> {
 }
 
 impl<'a> PlayableMoves<'a> {
-    /// Creates a source of the moves of a book, like [`within`](PlayableMoves::within). The filter that recognizes keys
-    /// without records takes at most [`KeyFilter::MOST`] bytes of memory.
+    /// Creates a source of the moves of `book`, like [`within`](PlayableMoves::within). The filter of the book's keys
+    /// takes at most [`KeyFilter::MOST`] bytes of memory.
     fn new(book: &'a Book, meter: &Meter) -> Result<PlayableMoves<'a>> {
         PlayableMoves::within(book, meter, KeyFilter::MOST)
     }
 
-    /// Creates the source. Reads all records once to build a filter of their keys, which saves look-ups of absent keys.
+    /// Creates a source of the moves of `book`. Reads all records once to build a filter of their keys, so that most
+    /// look-ups of keys that the book does not contain need not read the book.
     ///
-    /// The filter takes at most `memory` bytes, but at least 512. The smaller the filter, the more look-ups of absent
-    /// keys have to read the book.
+    /// The filter takes at most `memory` bytes, but at least 512. The smaller the filter is, the more look-ups read
+    /// the book in vain.
     ///
     /// # Errors
     ///
@@ -221,29 +225,29 @@ impl Source for PlayableMoves<'_> {
     }
 }
 
-/// Returns the move of a record in the position `pos`. Returns `None` if the move is illegal, has the weight 0, or
-/// spells castling other than as king takes rook.
+/// Returns the move of the record `entry` in the position `pos`. Returns `None` if the move is illegal, if its
+/// weight is 0, or if castling is not spelled as king takes rook.
 fn playable(pos: &VariantPosition, entry: Entry) -> Option<Move> {
     let mv = entry.mv.to_move(pos)?;
     (entry.weight > 0 && BookMove::from(mv) == entry.mv).then_some(mv)
 }
 
-/// A filter that rejects most position keys that a book does not contain. It is a bit set, indexed by the low bits of a
-/// key.
+/// A filter that rejects most position keys that a book does not contain. It is a set of bits, indexed by the low
+/// bits of the keys.
 struct KeyFilter {
     bits: Vec<u64>,
 }
 
 impl KeyFilter {
-    /// The number of filter bits per record. Unless the size of the filter is limited, at most one in 32 absent keys
-    /// passes it.
+    /// The number of bits in the filter for each record. At most one in 32 absent keys passes a filter of this size,
+    /// unless [`MOST`](KeyFilter::MOST) limits the size.
     const BITS_A_RECORD: u64 = 32;
 
-    /// The maximum size of a filter in bytes: 256 MiB. With a filter of this size, half of the absent keys pass for a
-    /// book of 20 GB.
+    /// The maximum size of a filter in bytes: 256 MiB. For a book of 20 GB, half of the absent keys pass a filter of
+    /// this size.
     const MOST: usize = 1 << 28;
 
-    /// Creates an empty filter for a book of `records` records, in at most `memory` bytes, but at least 512.
+    /// Creates an empty filter for a book of `records` records. It takes at most `memory` bytes, but at least 512.
     fn new(records: u64, memory: usize) -> KeyFilter {
         let words = (records * KeyFilter::BITS_A_RECORD / 64).next_power_of_two();
         let most = memory.clamp(1 << 9, KeyFilter::MOST) / size_of::<u64>();
@@ -269,11 +273,11 @@ impl KeyFilter {
     }
 }
 
-/// Writes the lines of `side` that begin at `start` as numbered lines of text, each move of `side` with its share of
-/// the weights in percent.
+/// Writes the lines of `side` that begin at `start`, as numbered lines of text. Each move of `side` is followed
+/// by its share of the position's weights in percent.
 ///
-/// The moves of `side` come in the order of the book, and the opponent's moves in the order of their UCI text. Errors
-/// name the output `path`. `meter` shows the progress.
+/// The moves of `side` come in the order of the book, and the opponent's moves in the order of their UCI text.
+/// Errors name `path`, the path of the output. `meter` shows the progress.
 ///
 /// # Errors
 ///
@@ -377,8 +381,8 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Leaves the last position of the current line and removes it from the line. First writes the line if it ends with
-    /// this position, because the book has no answer to any reply of the opponent.
+    /// Removes the last position from the current line. First writes the line if it ends with this position, because
+    /// the book has no answer to any reply of the opponent.
     fn leave(&mut self) -> Result<()> {
         let Some(node) = self.path.pop() else {
             return Ok(());
@@ -391,8 +395,8 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Writes the current line, followed by `note`. `portion` is the estimated share of all lines that are done with
-    /// it, for the progress display.
+    /// Writes the current line, followed by the text `note`. `portion` is the estimated share of the whole work that
+    /// this line completes, for the progress display.
     fn write_line(&mut self, note: &str, portion: f64) -> Result<()> {
         self.done.add(portion);
         let written = self.try_write_line(note);
