@@ -1,7 +1,7 @@
-//! Data for the page, which does not know the rules of chess: positions with their lines and legal moves, and the moves
-//! of games and of pasted texts.
+//! Data for the web page, which does not know the rules of chess: positions with their legal moves, and the moves of
+//! games and of pasted texts.
 //!
-//! [`Annotations`] are the clocks, evaluations, marks and comments in the text of a game.
+//! [`Annotations`] contains the clock times, evaluations, marks and comments in the text of a game.
 
 use serde::Serialize;
 use shakmaty::{Position, variant::VariantPosition};
@@ -16,7 +16,8 @@ use crate::{
     tree::move_number,
 };
 
-/// The properties of a position that follow from the rules of chess: its FEN, the legal moves, and whether it is check.
+/// The properties of a position that follow from the rules of chess, for the web page: the FEN, the legal moves, and
+/// whether the side to move is in check.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct PositionRules {
     /// The FEN of the position after the line.
@@ -29,43 +30,45 @@ struct PositionRules {
     legal: Vec<WrittenMove>,
 }
 
-/// The data that the page needs about a position in addition to the explorer's answer, which contains the counts of
-/// moves.
+/// The data about a position that only polybook's web page needs. It accompanies the explorer's answer, which
+/// contains the results of the moves.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Board {
     /// The position, or `None` if the request has `legal=0`.
     #[serde(flatten)]
     rules: Option<PositionRules>,
-    /// A name in the filters that no game has, if no game passes the filters.
+    /// If no game passes the filters, a name in the filters that occurs in no game.
     #[serde(skip_serializing_if = "Option::is_none", rename = "unknownName")]
     unknown_name: Option<UnknownName>,
-    /// The number of games that the history leaves out, if the answer has a history by month.
+    /// The number of games that the history by month does not contain, because their month is unknown. `None` if the
+    /// answer has no such history.
     #[serde(skip_serializing_if = "Option::is_none", rename = "unknownMonths")]
     unknown_months: Option<u64>,
-    /// The moves whose positions more games reach than played the move. `None` if the request asks for transpositions,
-    /// but they are unknown.
+    /// The moves after which the position is also reached by other move orders. `None` if the request asks for
+    /// transpositions, but the explorer does not know them.
     transpositions: Option<Vec<Transpositions>>,
-    /// If the counts lack rare positions, the minimum number of moves counted in each position that they contain.
+    /// The minimum number of moves that were counted in each position of the counts. `None` if the counts are
+    /// complete.
     #[serde(skip_serializing_if = "Option::is_none", rename = "minGame")]
     min_game: Option<u64>,
-    /// The last half-move that was counted of each game, if the games were not counted to their end.
+    /// The number of half-moves of each game that were counted. `None` if the games were counted to their end.
     #[serde(skip_serializing_if = "Option::is_none", rename = "maxPly")]
     max_ply: Option<usize>,
     /// The evaluation of the position.
     #[serde(skip_serializing_if = "Option::is_none")]
     eval: Option<Eval>,
-    /// The legal moves that lead to evaluated positions.
+    /// The legal moves whose resulting positions have an evaluation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     evals: Vec<MoveEval>,
-    /// The times that the moves took, if the request asks for them.
+    /// The mean times that players took for the moves, if the request asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     clocks: Option<ClockTimes>,
 }
 
-/// The times that players took for their moves in a position.
+/// The mean times that players took for their moves in a position.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct ClockTimes {
-    /// The number of games of the position that pass the filters.
+    /// The number of games with the position that pass the filters.
     games: u64,
     /// The number of these games that were read, starting with the newest.
     read: u64,
@@ -73,7 +76,7 @@ struct ClockTimes {
     moves: Vec<MoveClock>,
 }
 
-/// A move and the mean time that players took for it.
+/// A move, and the mean time that players took for it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct MoveClock {
     uci: String,
@@ -81,7 +84,7 @@ struct MoveClock {
     time: MoveTime,
 }
 
-/// A move and the evaluation of the position after it.
+/// A move, and the evaluation of the position after it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct MoveEval {
     uci: String,
@@ -89,7 +92,7 @@ struct MoveEval {
     eval: Eval,
 }
 
-/// A move in UCI notation and in standard algebraic notation.
+/// A move in two notations: UCI and standard algebraic notation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct WrittenMove {
     /// The move in UCI notation, in which castling is written as the king capturing its own rook.
@@ -98,7 +101,7 @@ pub(super) struct WrittenMove {
     san: String,
 }
 
-/// A move, and the number of games that reach the position after it by a different move order.
+/// A move, and the number of games that reach the position after it by another move order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct Transpositions {
     uci: String,
@@ -129,8 +132,8 @@ impl PositionRules {
 }
 
 impl Board {
-    /// Creates the data about the last position of a request. `answer` is the explorer's answer, which contains the
-    /// transpositions. `explorer` determines the limits with which the counts of its sources were made.
+    /// Creates the data about the last position in the line of a request. `answer` is the explorer's answer to the
+    /// request. `explorer` provides the limits that were used when its counts were made.
     pub(super) fn new(request: &Request, answer: &Answer, explorer: &Explorer) -> Board {
         let filters = &request.query.filters;
         let line = &request.query.line;
@@ -158,7 +161,7 @@ impl Board {
         }
     }
 
-    /// Stores a name that occurs in the filters but in no game, and the names that are most similar to it.
+    /// Stores a name that the filters contain but no game does, together with the most similar names in the games.
     pub(super) fn set_unknown_name(&mut self, unknown: UnknownName) {
         self.unknown_name = Some(unknown);
     }
@@ -179,8 +182,8 @@ impl Board {
         Ok(())
     }
 
-    /// Adds to each move of the answer the mean time that players took for it. `pos` is the position of the answer, and
-    /// `times` contains the mean times of its moves.
+    /// Adds the mean times that players took for the moves in `pos`, which is the position of the answer. `times`
+    /// contains the mean times by move.
     pub(super) fn add_times(&mut self, pos: &VariantPosition, times: &Times) {
         let moves = pos.legal_moves().into_iter().filter_map(|mv| {
             Some(MoveClock {
@@ -196,19 +199,20 @@ impl Board {
     }
 }
 
-/// The maximum number of half-moves of a game that are read. The longest games have about 600 half-moves.
+/// The maximum number of half-moves that are read from a game. It is far above the length of the longest games, about
+/// 600 half-moves.
 const MOST_MOVES: usize = 2000;
 
 /// The error message for a pasted text that is neither a position nor moves.
 const NEITHER: &str = "this is neither a FEN nor moves from the start";
 
-/// Returns `true` if a text that cannot be parsed was probably meant as a FEN, because its first word contains slashes.
+/// Returns `true` if a text that cannot be parsed was probably meant as a FEN: its first word contains a slash.
 fn begins_like_fen(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
     word.contains('/') && !word.contains(['-', '['])
 }
 
-/// A move of a game, with the annotations in the text of the game.
+/// A move of a game, and the annotations that follow it in the text of the game.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct AnnotatedMove {
     #[serde(flatten)]
@@ -217,20 +221,20 @@ struct AnnotatedMove {
     annotations: Annotations,
 }
 
-/// The moves of a game or of a pasted text, with its tags and its starting position. If a move cannot be played, the
-/// moves end before it.
+/// The starting position, the moves and the tags of a game or of a pasted text. If a move cannot be played, the list
+/// of moves ends before it.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub(super) struct Moves {
     /// The variant, by its name in the UCI protocol.
     variant: Variant,
-    /// The FEN of the starting position, or `None` for the usual one of the variant.
+    /// The FEN of the starting position, or `None` for the usual starting position of the variant.
     start: Option<String>,
     /// The comments before the first move.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     comments: Vec<String>,
     /// The moves of the main line.
     moves: Vec<AnnotatedMove>,
-    /// The reason why the line ends before the text does, if it does.
+    /// The reason why not all moves of the text could be read, or `None` if all were read.
     problem: Option<String>,
     /// The tags in the order of the text.
     tags: Vec<(String, String)>,
@@ -240,13 +244,14 @@ pub(super) struct Moves {
 }
 
 impl Moves {
-    /// Returns `true` if the starting position is known, because the variant is supported and the FEN is valid.
+    /// Returns `true` if the starting position is known. It is unknown if the variant is not supported or the FEN is
+    /// invalid.
     pub(super) fn has_known_start(&self) -> bool {
         self.is_placed
     }
 
-    /// Reads the first game of a text. `variant` is the variant of a game without a `Variant` tag. If the game cannot
-    /// be read to its end, the result contains the moves before the problem.
+    /// Reads the first game of a text. `variant` is the variant of a game without a `Variant` tag. If a part of the
+    /// game cannot be read, the result contains the moves before this part.
     pub(super) fn of_game(variant: Variant, text: &[u8]) -> Moves {
         let mut moves = Moves {
             variant,
@@ -256,7 +261,7 @@ impl Moves {
         moves
     }
 
-    /// Returns the line that consists of the starting position and all moves.
+    /// Returns the starting position and all moves as a line.
     pub(super) fn line(&self) -> Line {
         let moves = self.moves.iter().map(|mv| &*mv.mv.uci);
         let play = moves.collect::<Vec<_>>().join(",");
@@ -272,8 +277,9 @@ impl Moves {
         value.map(str::to_owned)
     }
 
-    /// Reads a pasted text in the variant `variant`. The text is a FEN, an EPD, or moves with or without tags, move
-    /// numbers and comments. If the text cannot be read to its end, the result says why.
+    /// Reads a text that a user has pasted: a FEN, an EPD, or moves with or without tags, move numbers and comments.
+    /// `variant` is the variant of a text without tags. If the text cannot be read completely, the result contains
+    /// the reason.
     pub(super) fn of_text(variant: Variant, text: &str) -> Moves {
         let text = text.trim();
         let mut moves = Moves {
@@ -299,7 +305,8 @@ impl Moves {
         moves
     }
 
-    /// Reads the tags and the moves of a game. If the game cannot be read to its end, returns the reason as an `Err`.
+    /// Reads the tags and the moves of a game. If the game cannot be read completely, returns the reason as an `Err`;
+    /// the tags and moves before the fault are stored.
     fn read(&mut self, game_text: &[u8]) -> Result<(), String> {
         let mut game = GameReader::new(game_text).with_untagged_variant(self.variant);
         if !game.next_game() {
@@ -326,8 +333,8 @@ impl Moves {
         self.play(game_text, start)
     }
 
-    /// Plays the moves of a game from `pos`, and stores them with their annotations. If not all moves can be played,
-    /// returns the reason as an `Err`.
+    /// Plays the moves of a game from the position `pos`, and stores them with their annotations. If a move cannot be
+    /// played, returns the reason as an `Err`; the moves before it are stored.
     fn play(&mut self, game_text: &[u8], mut pos: VariantPosition) -> Result<(), String> {
         let mut game = GameReader::new(game_text);
         game.next_game();
@@ -369,8 +376,8 @@ impl Moves {
         }
     }
 
-    /// Parses `text`, which follows the last move, and stores its annotations with the move. Before the first move,
-    /// stores the comments of the game.
+    /// Parses the annotations in `text`, which follows the last stored move, and adds them to this move. If no move
+    /// is stored yet, stores the comments as comments of the game.
     fn annotate(&mut self, text: &[u8]) {
         let said = Annotations::read(text);
         match self.moves.last_mut() {
@@ -380,10 +387,10 @@ impl Moves {
     }
 }
 
-/// The annotations that follow a move in the text of a game.
+/// The annotations of a move in the text of a game.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub(super) struct Annotations {
-    /// The seconds left on the clock.
+    /// The remaining time on the player's clock, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     clk: Option<f64>,
     /// The evaluation from White's point of view.
@@ -398,7 +405,7 @@ pub(super) struct Annotations {
 }
 
 impl Annotations {
-    /// Parses the text between two moves of the main line. Variations in it are skipped.
+    /// Parses the text between two moves of the main line. Variations are skipped.
     pub(super) fn read(mut text: &[u8]) -> Annotations {
         let mut read = Annotations::default();
         let mut depth = 0u32;
@@ -448,8 +455,8 @@ impl Annotations {
         read
     }
 
-    /// Adds the clock, the evaluation and the text of a comment. Ignores comments in variations, for which `depth` is
-    /// greater than 0.
+    /// Adds the clock time, the evaluation and the text of a comment. Ignores the comment if `depth`, the nesting
+    /// depth of variations, is greater than 0.
     fn take_comment(&mut self, comment: &[u8], depth: u32) {
         if depth > 0 {
             return;

@@ -1,4 +1,4 @@
-//! Books whose moves the page shows next to the counts.
+//! Books whose moves the web page shows next to the results of games.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,7 +16,7 @@ use crate::{
     position::BookMove,
 };
 
-/// A book that the server shows: an open Polyglot book or OOBS database.
+/// An open book that the server shows: a Polyglot book or an OOBS database.
 #[derive(Debug)]
 pub struct BookFile {
     name: String,
@@ -26,20 +26,21 @@ pub struct BookFile {
 
 #[derive(Debug)]
 enum BookFormat {
-    /// A book, which is opened again after another program has changed it.
+    /// A Polyglot book. It is opened again if reading fails, because another program may have replaced the file.
     Polyglot(RwLock<Arc<Book>>),
-    /// A database, with the scaling of its weights.
+    /// An OOBS database, with the factor that scales its weights to those of a Polyglot book.
     Oobs(Box<Obs>, Scaling),
 }
 
-/// The moves of a book in a position, together with the name of the book.
+/// The moves of a book in a position, with the name of the book.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct BookMoves {
     name: String,
     moves: Vec<ShownBookMove>,
 }
 
-/// A move of a book, with its weight and its share of the position's total weight in percent.
+/// A move of a book, with its weight. The field `probability` is its share of the position's total weight, in
+/// percent.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct ShownBookMove {
     uci: String,
@@ -49,11 +50,7 @@ struct ShownBookMove {
 }
 
 impl BookFile {
-    /// Opens a Polyglot book or an OOBS database. The book is named after the file, without its extensions.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the file cannot be read, or is neither a Polyglot book nor an OOBS database.
+    /// Opens a Polyglot book or an OOBS database. The name of the book is its file name up to the first dot.
     pub fn open(path: impl AsRef<Path>) -> Result<BookFile> {
         let path = path.as_ref();
         let format = if FileKind::of(path)? == FileKind::Sqlite {
@@ -70,13 +67,13 @@ impl BookFile {
         })
     }
 
-    /// Returns the display name of the book.
+    /// Returns the name under which the page shows the book.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the records of a Polyglot book for the last position of a line. If reading fails, for example because
-    /// another program has changed the file, opens the file again, stores the new book in `book`, and tries once more.
+    /// Looks up the last position of a line in a Polyglot book. If reading fails, for example because another program
+    /// has changed the file, opens the file again, replaces `book`, and tries once more.
     fn entries(&self, book: &RwLock<Arc<Book>>, line: &Line) -> Result<Vec<Entry>> {
         let entries_of = |book: &Book| match book.is_for(line.variant())? {
             true => book.moves_of(line.position()),
@@ -90,12 +87,8 @@ impl BookFile {
         })
     }
 
-    /// Returns the legal moves of the book in the last position of a line, with their shares in the total weight of the
-    /// position. The moves are in the order of the book. Returns no moves if the book is for another variant.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the book cannot be read.
+    /// Returns the legal moves of the book in the last position of a line, with their weights. Returns no moves if
+    /// the book is for another variant.
     pub(super) fn moves(&self, line: &Line) -> Result<BookMoves> {
         let pos = line.position();
         let weighed: Vec<(BookMove, u16)> = match &self.format {
@@ -136,8 +129,8 @@ impl BookFile {
     }
 }
 
-/// Returns the display name of a source or book: the name of its file up to the first dot, or the whole name if it
-/// begins with a dot.
+/// Returns the name under which the page shows a source or book: the file name up to the first dot. A file name that
+/// begins with a dot is returned unchanged.
 ///
 /// ```
 /// use polybook::serve::source_name;

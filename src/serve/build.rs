@@ -1,5 +1,5 @@
-//! Builds repertoires from filtered games, like `polybook repertoire`, and returns the equivalent command. Also finds
-//! the gaps of served repertoires in filtered games, and writes served repertoires with the edits of a user.
+//! Answers requests that concern repertoires. Builds repertoires from filtered games, as `polybook repertoire build`
+//! does; finds the gaps of the server's repertoires; and writes these repertoires with a user's edits.
 
 use std::{
     collections::BTreeMap,
@@ -33,17 +33,17 @@ use crate::{
     tree::Source,
 };
 
-/// The maximum value of the parameter `reach` of a repertoire. The value N means that the repertoire answers positions
-/// that at least one in N games reaches.
+/// The maximum value of the parameter `reach`. With the value N, a repertoire answers every position that at least
+/// one in N games reaches.
 const MOST_REACH: u32 = 10_000;
 
-/// The maximum length of a list of gaps.
+/// The maximum number of gaps in a response.
 const MOST_GAPS: u32 = 10_000;
 
 impl AppState {
-    /// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the games that pass the filters and
-    /// returns its file. If the request has the parameter `count`, returns the size and the equivalent command instead,
-    /// and keeps the file for a later request. Setting `stop` cancels the work.
+    /// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the games that pass the filters, and
+    /// returns its file. With the parameter `count`, returns the size of the file and an equivalent command instead,
+    /// and stores the file for a later request. Setting `stop` cancels the work.
     pub(super) fn build(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -131,8 +131,8 @@ impl AppState {
         Ok(content)
     }
 
-    /// Answers `/gaps`: returns positions for which a served repertoire has no move, found in the games that pass the
-    /// filters. Setting `stop` cancels the work.
+    /// Answers `/gaps`: returns the opponent's moves that one of the server's repertoires does not answer. Their
+    /// frequency comes from the games that pass the filters. Setting `stop` cancels the work.
     pub(super) fn gaps(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -169,9 +169,9 @@ impl AppState {
         self.with_unknown_name(&query.filters, &FoundGaps { total, found })
     }
 
-    /// Answers `/repertoire`: returns the report of each served repertoire on a position, in the games that pass the
-    /// filters. If the request has the parameter `repertoire`, returns only the report of that repertoire, with the
-    /// edits of the user.
+    /// Answers `/repertoire`: returns a report about a position from each of the server's repertoires. The reports
+    /// use the games that pass the filters. With the parameter `repertoire`, returns only the report of this
+    /// repertoire, with the user's edits applied.
     pub(super) fn repertoires(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -205,8 +205,8 @@ impl AppState {
         self.answered(key, &query.filters, &document)
     }
 
-    /// Returns the PGN of a served repertoire without the moves that a user has removed. The lines that the user has
-    /// added precede it as games.
+    /// Returns one of the server's repertoires as PGN, with a user's edits applied. The lines that the user has added
+    /// come first, as separate games; then follows the text of the file without the moves that the user has removed.
     fn edited_pgn(&self, parameters: &Parameters) -> Result<Content, Refusal> {
         let color = side(parameters)?;
         let served = self.served_repertoire(parameters, color)?;
@@ -223,11 +223,11 @@ impl AppState {
         Ok(Content::pgn(bytes))
     }
 
-    /// Returns the repertoire for `color` whose name is the value of the query parameter `repertoire`.
+    /// Returns the server's repertoire for `color` with the name in the parameter `repertoire`.
     ///
     /// # Errors
     ///
-    /// Returns a refusal that lists the known names if no repertoire has this name.
+    /// Returns a refusal that lists the known names if no repertoire for this color has this name.
     pub(super) fn served_repertoire(
         &self,
         parameters: &Parameters,
@@ -257,16 +257,17 @@ impl AppState {
     }
 }
 
-/// The content of the response to a request for the gaps of a repertoire, the opponent's moves that it does not answer.
+/// The response to a request for the gaps of a repertoire. A gap is an opponent's move that the repertoire does not
+/// answer.
 #[derive(Serialize)]
 struct FoundGaps {
-    /// The number of all gaps, of which the answer lists the likeliest.
+    /// The number of all gaps. The response lists only the likeliest of them.
     total: usize,
     #[serde(flatten)]
     found: Gaps,
 }
 
-/// A repertoire that the server shows, and its report on the position of a request.
+/// One of the server's repertoires, and its report about a position.
 #[derive(Serialize)]
 struct RepertoireReport<'a> {
     #[serde(flatten)]
@@ -275,13 +276,13 @@ struct RepertoireReport<'a> {
     report: LineReport,
 }
 
-/// Returns the side of a repertoire, which the parameter `side` must name.
+/// Returns the side of a repertoire from the parameter `side`, or a refusal if the parameter is missing.
 pub(super) fn side(parameters: &Parameters) -> Result<Color, Refusal> {
     let color = parameters.choice("side", |side| side.parse().ok())?;
     color.ok_or_else(|| Refusal::bad("the parameter side is missing: write white or black"))
 }
 
-/// Returns the memory budget for a run of `make-book` that writes its temporary files to `directory`.
+/// Returns the memory budget of one request, and `directory` as the directory for temporary files.
 fn memory(directory: &Path) -> Memory {
     Memory {
         bytes: MEMORY,
@@ -289,9 +290,9 @@ fn memory(directory: &Path) -> Memory {
     }
 }
 
-/// Executes the run of `counting` and writes the counts to a subdirectory of `directory`. Returns the counts as a
-/// source of moves, and the number of counted games. `what` is the word for the output in error messages, such as
-/// `repertoire`. Setting `stop` cancels the run.
+/// Counts the games that `counting` describes, and writes the counts to a subdirectory of `directory`. Returns the
+/// counts as a source of moves, and the number of counted games. `what` is the name of the product in error messages,
+/// such as `repertoire`. Setting `stop` cancels the work.
 fn count_games(
     mut counting: Counting,
     what: &str,

@@ -1,4 +1,4 @@
-//! A cache of indexes that were made from PGN files, so that a later server can reuse them.
+//! A cache of indexes that were built from PGN files, so that later runs can use them again.
 
 use std::{
     fs::{self, DirBuilder, Metadata},
@@ -16,33 +16,33 @@ use crate::{
     storage::output::{FileId, TemporaryDir, claim_abandoned, is_absent},
 };
 
-/// The version of the contents of cached indexes. It must be increased when the contents change. Indexes of a lower
-/// version are then rebuilt.
+/// The version of the content of cached indexes. It must be increased when the content changes, so that older indexes
+/// are built again.
 const GENERATION: u32 = 12;
 
-/// A directory of indexes that were built from PGN files. The name of an index contains two hashes: one of the path of
-/// its PGN file, and one of the state of this file.
+/// A cache directory of indexes that were built from PGN files. The name of an index consists of two hashes: one of
+/// the path of the PGN file, and one of its size and its times.
 #[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,
-    /// Removes the directory when dropped, if it is temporary.
+    /// The temporary directory, which is removed when the cache is dropped. `None` if the directory is permanent.
     _temporary: Option<TemporaryDir>,
 }
 
-/// The location of the cached index of a PGN file in its current state. The index need not exist.
+/// The location of the index of a PGN file in a [`Cache`], for the file's current content. The index need not exist.
 #[derive(Clone, Debug)]
 pub struct CachedIndex {
     pgn: PathBuf,
     path: PathBuf,
-    /// The prefix of the names of all indexes of this file, including those of older states.
+    /// The first part of the names of this file's indexes, including those of earlier contents of the file.
     prefix: String,
     /// The variant of games without a `Variant` tag.
     untagged: Variant,
 }
 
 impl Cache {
-    /// Opens the cache in a directory, and creates the directory if it does not exist. Only the owner can read a new
-    /// directory.
+    /// Opens the cache in `directory`. If the directory does not exist, creates it so that only its owner can read
+    /// it.
     ///
     /// # Errors
     ///
@@ -78,25 +78,26 @@ impl Cache {
         &self.directory
     }
 
-    /// Returns the location of the index of a PGN file. It depends on the path, the size and the times of the file, and
-    /// on `untagged`, the variant of games without a `Variant` tag. The times are the modification time and, on Unix, the
-    /// time of the last change of status, which changes even if a program writes the file and restores its modification
-    /// time.
+    /// Returns the location of the index of a PGN file. The location depends on the path, the size and the times of
+    /// the file, and on `untagged`, the variant of games without a `Variant` tag.
+    ///
+    /// The times are the modification time and, on Unix, the time of the last status change. The latter changes even
+    /// if a program changes the file and then restores its modification time.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file does not exist.
+    /// Returns an error if the file does not exist or cannot be examined.
     pub fn of(&self, pgn: &Path, untagged: Variant) -> Result<CachedIndex> {
         CachedIndex::in_directory(&self.directory, pgn, untagged)
     }
 }
 
 impl CachedIndex {
-    /// Returns the location of the index of a PGN file in the cache `directory`, like [`Cache::of`].
+    /// Returns the location of the index of a PGN file in the cache `directory`. Implements [`Cache::of`].
     fn in_directory(directory: &Path, pgn: &Path, untagged: Variant) -> Result<CachedIndex> {
         let pgn = fs::canonicalize(pgn).at(pgn, "open")?;
         let metadata = pgn.metadata().at(&pgn, "open")?;
-        // If the file system has no times, only a change of the size is noticed.
+        // If the file system stores no times, only a change of the size is detected.
         let state = (
             metadata.len(),
             metadata.modified().ok(),
@@ -105,7 +106,8 @@ impl CachedIndex {
             env!("CARGO_PKG_VERSION"),
             untagged,
         );
-        // An index of the same file with another variant is kept, because it is not an older one.
+        // Indexes for different values of `untagged` have different prefixes, so that one is not removed as an
+        // earlier state of the other.
         let prefix = match untagged {
             Variant::Standard => format!("{:016x}-", hash(&pgn)),
             _ => format!("{:016x}-", hash(&(&pgn, untagged))),
@@ -119,45 +121,47 @@ impl CachedIndex {
         })
     }
 
-    /// Returns the path of the index's directory.
+    /// Returns the path of the directory of the index.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns `true` if an index exists at the location. The index may be damaged.
+    /// Returns `true` if a complete index exists at this location. It may still be damaged.
     ///
     /// # Errors
     ///
-    /// Returns an error if the operating system cannot tell whether the index exists.
+    /// Returns an error if the operating system cannot say whether the index exists.
     pub fn is_made(&self) -> Result<bool> {
         Ok(unless_damaged(is_index(&self.path))?.unwrap_or(false))
     }
 
-    /// Returns `true` if the index exists and can be opened.
+    /// Returns `true` if the index exists and can be opened. Returns `false` if it is missing, incomplete or damaged.
     ///
     /// # Errors
     ///
-    /// Returns an error if the operating system does not allow this process to read the index, for example because too
-    /// many files are open. Such an error does not mean that the index is damaged.
+    /// Returns an error if the operating system does not let this process read the index, for example because too
+    /// many files are open. The index may be intact in this case.
     pub fn is_sound(&self) -> Result<bool> {
         let opened = Explorer::open([(String::new(), self.path.clone())]);
         Ok(unless_damaged(opened)?.is_some())
     }
 
-    /// Removes a damaged or incomplete index. Does nothing if no index exists, or if `is_sound` returns `true`, for
-    /// example if another server has rebuilt the index meanwhile.
+    /// Removes the index if it is damaged or incomplete. Does nothing if the index does not exist, or if `is_sound`
+    /// returns `true`. `is_sound` is called after locking, because another process may have built the index again in
+    /// the meantime.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Busy`] while another server removes the index, the error of `is_sound`, or an error if a file
-    /// cannot be removed or does not belong to an index.
+    /// Returns [`Error::Busy`] if another process is building or removing the index. Also returns an error if
+    /// `is_sound` fails, if a file cannot be removed, or if the directory contains a file that does not belong to an
+    /// index.
     pub fn remove_unless(&self, is_sound: impl FnOnce() -> Result<bool>) -> Result<()> {
         let _claim = match claim_abandoned(&self.path, true) {
             Ok(None) => {
                 let path = self.path.clone();
                 return Err(Error::Busy { path });
             }
-            // If locking is not possible, checking again has to suffice.
+            // If locking is not possible, calling `is_sound` must suffice.
             claim => claim.ok(),
         };
         let is_absent = FileId::of(&self.path).at(&self.path, "open")?.is_none();
@@ -167,7 +171,7 @@ impl CachedIndex {
         }
     }
 
-    /// Returns a [`MakeBook`] that builds the index of the PGN file when it is run. The index contains games of all
+    /// Returns a run of [`MakeBook`] that builds the index of the PGN file. The index will contain the games of all
     /// variants.
     pub fn make(&self) -> MakeBook {
         MakeBook::new([Input::file(&self.pgn).with_untagged_variant(self.untagged)])
@@ -175,23 +179,24 @@ impl CachedIndex {
             .explorer(&self.path)
     }
 
-    /// Returns the name of the index of an earlier state of the PGN file if `name` is the temporary name of this index
-    /// while it is built: a dot, the name of the index, a dot, random characters and an ending. Otherwise returns `None`.
+    /// Returns the name of an index if `name` is the temporary name under which it is being built, and if it is the
+    /// index of an earlier content of the same PGN file. Otherwise returns `None`. A temporary name has the form
+    /// `.INDEX.RANDOM.ENDING`.
     fn older_unfinished<'n>(&self, name: &'n str) -> Option<&'n str> {
         let (older, _) = name.strip_prefix('.')?.split_once('.')?;
         let is_older = older.starts_with(&self.prefix) && self.path.file_name()? != older;
         is_older.then_some(older)
     }
 
-    /// Removes the indexes of earlier states of the PGN file, and the incomplete ones that killed processes have left.
-    /// Ignores errors, and keeps damaged indexes. Another server that has an index open can continue to use it.
+    /// Removes the indexes of earlier contents of the PGN file, including incomplete ones that killed processes have
+    /// left. Ignores errors, and keeps damaged indexes. A server that has such an index open can continue to use it.
     ///
-    /// Removes nothing if the PGN file has changed since this location was determined, or cannot be examined, because
-    /// another process may have made the index of its current state.
+    /// Removes nothing if the PGN file has changed since this location was determined, or if it cannot be examined,
+    /// because another process may already have built an index of the new content.
     pub fn remove_older(&self) {
         let directory = self.path.parent().unwrap_or(&self.path);
         let current = CachedIndex::in_directory(directory, &self.pgn, self.untagged);
-        // If the file cannot be examined, the index of its current state is not known.
+        // If the file cannot be examined, the location of its current index is unknown.
         if !current.is_ok_and(|current| current.path == self.path) {
             return;
         }
@@ -199,14 +204,14 @@ impl CachedIndex {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
             if let Some(older) = self.older_unfinished(&name) {
-                // An index that another process is building, or that contains other files, stays.
+                // An index is kept if another process is building it or if its directory contains foreign files.
                 let _ = remove_unfinished(&directory.join(older));
             }
             let is_older = name.starts_with(&self.prefix)
                 && path != self.path
                 // Do not follow links, because their targets were not created by a cache.
                 && entry.file_type().is_ok_and(|kind| kind.is_dir());
-            // An index that cannot be read stays.
+            // An index that cannot be read is kept.
             if is_older && is_index(&path).unwrap_or(false) {
                 // The next server can remove an index that cannot be removed now.
                 let _ = remove(&path);
@@ -215,24 +220,25 @@ impl CachedIndex {
     }
 }
 
-/// Returns the time at which the content, the rights or the name of a file last changed, in seconds and nanoseconds.
+/// Returns the time of a file's last status change (`ctime`), in seconds and nanoseconds. It changes with the
+/// content, the access rights and the name of the file.
 #[cfg(unix)]
 fn changed(metadata: &Metadata) -> Option<(i64, i64)> {
     use std::os::unix::fs::MetadataExt;
     Some((metadata.ctime(), metadata.ctime_nsec()))
 }
 
-/// Always returns `None`, because other systems do not have the time of the last change of status.
+/// Always returns `None`, because systems other than Unix do not store the time of the last status change.
 #[cfg(not(unix))]
 fn changed(_metadata: &Metadata) -> Option<(i64, i64)> {
     None
 }
 
-/// Converts the error for a damaged or incomplete index to `None`. Returns a value as `Some`.
+/// Converts the error for a missing, incomplete or damaged index to `None`, and a value to `Some`.
 ///
 /// # Errors
 ///
-/// Returns an error of the operating system unchanged, because it does not mean that the index is damaged.
+/// Returns other errors of the operating system unchanged, because they do not mean that the index is damaged.
 fn unless_damaged<T>(opened: Result<T>) -> Result<Option<T>> {
     match opened {
         Err(Error::Io { source, .. }) if is_absent(&source) => Ok(None),

@@ -1,6 +1,6 @@
-//! Clients of the server: whether they are still connected, and how much of the server they may use.
+//! Clients of the server: whether they are still connected, and how many resources of the server they may use.
 //!
-//! Every limited resource is limited twice, for the whole server and for each address, so that no single address can
+//! Each resource has two limits, one for the whole server and one for each address, so that no single address can
 //! block all others.
 
 use std::{
@@ -19,51 +19,51 @@ use tokio::{
 
 use super::{Refusal, content::Content};
 
-/// The maximum time that a request waits for a permit to use a limited resource of the server, such as a thread that
-/// reads games.
+/// The maximum time for which a request waits for a semaphore permit. Permits limit the use of resources, such as the
+/// threads that read games.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The maximum size, in bytes, of a response that is sent without acquiring a permit from the semaphore that limits the
-/// bytes of unsent responses. The send buffers of the operating system have about this size.
+/// The maximum size, in bytes, of a response that needs no semaphore permit to be sent. Such a response usually fits
+/// into the send buffer of the operating system.
 const SMALL: usize = 64 << 10;
 
 /// The size, in bytes, of the send buffer of a connection. A blocked write continues when a third of the buffer is
-/// free. The default of several megabytes is too large: a client that reads slowly would look like a client that does
-/// not read.
+/// free. With the default of several megabytes, a client that reads slowly would look like one that does not read.
 const SEND_BUFFER: u32 = 128 << 10;
 
-/// A resource of the server of which each client can use a limited amount.
+/// A resource of the server whose use by clients is limited.
 #[derive(Copy, Clone)]
 enum Share {
-    /// Connections. Further connections wait to be accepted.
+    /// Connections. When the limit of the server is reached, further connections wait to be accepted.
     Connections,
     /// Requests that are being answered. Further requests wait.
     Requests,
-    /// Requests that read the texts of games, or wait to. They are limited so that counts are still answered.
+    /// Requests that read the texts of games, including those that wait for a thread. The limit keeps other requests
+    /// from waiting for them.
     Texts,
-    /// Requests that make books, or wait to.
+    /// Requests that make books, including those that wait for the thread.
     Books,
-    /// Bytes of large answers that are not sent yet.
+    /// Bytes of large responses that have not been sent yet.
     Unsent,
-    /// Large answers that wait until others are sent.
+    /// Large responses that wait until other responses have been sent.
     Waiting,
 }
 
-/// The maximum amount of each [`Share`] that may be in use, in the order of its variants.
+/// The limit of each resource, in the order of the variants of [`Share`].
 type ClientLimits = [usize; 6];
 
-/// The limits of the whole server, for all clients together: 4096 connections, 256 requests, 64 requests for texts of
-/// games, 4 requests for books, 64 MiB of answers that are not sent, and 8 answers that wait to be sent. The numbers
-/// are in the order of the variants of [`Share`].
+/// The limits for all clients of the server together, in the order of the variants of [`Share`]: 4096 connections,
+/// 256 requests, 64 requests for texts of games, 4 requests for books, 64 MiB of unsent responses, and 8 waiting
+/// responses.
 const OF_SERVER: ClientLimits = [4096, 256, 64, 4, 64 << 20, 8];
-/// The limits for each IP address, for all its clients together. They are in the order of the variants of [`Share`].
+/// The limits for all clients with the same IP address, in the order of the variants of [`Share`].
 const OF_ADDRESS: ClientLimits = [256, 32, 2, 2, 16 << 20, Semaphore::MAX_PERMITS];
 
-/// The limits for each IP address if the server listens only on the local machine. All clients then have the same
-/// address, so nothing is limited.
+/// The limits for one IP address if the server listens only on the local machine. Nothing is limited, because all
+/// clients then have the same address.
 const OF_THIS_MACHINE: ClientLimits = [Semaphore::MAX_PERMITS; 6];
 
-/// The semaphores that enforce the limits of the server or of one address, one for each [`Share`].
+/// One semaphore for each [`Share`], which enforces its limit for the whole server or for one address.
 struct Capacity([Arc<Semaphore>; 6]);
 
 impl Capacity {
@@ -77,7 +77,7 @@ impl Capacity {
     }
 }
 
-/// The clients of a server, and the limits for them.
+/// All clients of a server, and the semaphores that limit their use of resources.
 pub(super) struct Clients {
     /// The semaphores of the whole server.
     server: Arc<Capacity>,
@@ -87,8 +87,7 @@ pub(super) struct Clients {
     shares: HashMap<IpAddr, Weak<Capacity>>,
 }
 
-/// The client of one connection. The permits of the semaphores that limit connections are held until the last clone is
-/// dropped.
+/// The client of one connection. It holds the semaphore permits of the connection until the last clone is dropped.
 #[derive(Clone)]
 pub(super) struct Client {
     stream: Arc<net::TcpStream>,
@@ -98,12 +97,12 @@ pub(super) struct Client {
 }
 
 impl Clients {
-    /// Creates the record of clients for a server that listens at the address `listening`.
+    /// Creates an empty set of clients for a server that listens at the address `listening`.
     pub(super) fn new(listening: IpAddr) -> Clients {
         let (mut server, mut share) = (OF_SERVER, OF_ADDRESS);
         let connections = most_connections();
         server[Share::Connections as usize] = connections;
-        // If the process may open few files, one address may use at most a quarter of the connections.
+        // If the process may open only few files, an address may use at most a quarter of the connections.
         let own = &mut share[Share::Connections as usize];
         *own = (*own).min(connections / 4);
         Clients {
@@ -116,15 +115,15 @@ impl Clients {
         }
     }
 
-    /// Waits until the server may accept another connection, and returns a permit of the semaphore that limits
-    /// connections.
+    /// Waits until the server may accept another connection, and returns the semaphore permit for it.
     pub(super) async fn connection_permit(&self) -> OwnedSemaphorePermit {
         let permit = self.server.of(Share::Connections).acquire_owned().await;
         permit.expect("nobody closes the semaphore")
     }
 
-    /// Registers the client of an accepted connection. `permit` is a permit of the server's semaphore of connections,
-    /// which the client holds. Returns the client, and the stream for use in another runtime.
+    /// Registers the client of an accepted connection. The client holds `permit`, the server's semaphore permit for
+    /// the connection. Returns the client, and its stream in a form that can be moved to the runtime of another
+    /// thread.
     ///
     /// Returns `None` if the address has too many connections, or if the operating system cannot open another file.
     pub(super) fn enter(
@@ -148,7 +147,8 @@ impl Clients {
         Some((client, stream))
     }
 
-    /// Returns the semaphores that all connections of an IP address share.
+    /// Returns the semaphores that all connections of one address share, and creates them if the address has no
+    /// connections.
     fn share_of(&mut self, address: IpAddr) -> Arc<Capacity> {
         let address = client_network(address);
         if let Some(share) = self.shares.get(&address).and_then(Weak::upgrade) {
@@ -161,8 +161,8 @@ impl Clients {
     }
 }
 
-/// Returns the maximum number of connections, which is at least eight. Each connection takes two open files. Half of
-/// the files that the process may open are reserved for indexes, and some for games and the program itself.
+/// Returns the maximum number of connections, which is at least 8. A connection takes two open files. Half of the
+/// files that the process may open are reserved for indexes, and 64 for games and the program itself.
 #[cfg(unix)]
 fn most_connections() -> usize {
     let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
@@ -170,14 +170,15 @@ fn most_connections() -> usize {
     (files.saturating_sub(64) / 2).clamp(8, OF_SERVER[Share::Connections as usize])
 }
 
-/// Returns the maximum number of connections. Systems other than Unix do not limit open files to a number that matters.
+/// Returns the maximum number of connections. On systems other than Unix, it does not depend on the limit on open
+/// files, which is high enough there.
 #[cfg(not(unix))]
 fn most_connections() -> usize {
     OF_SERVER[Share::Connections as usize]
 }
 
-/// Returns the part of an IP address that one client controls: an IPv4 address as a whole, or the 64-bit network of an
-/// IPv6 address.
+/// Returns the IP address for which the use of resources is limited. An IPv4 address is returned unchanged. Of an
+/// IPv6 address, only the 64-bit network is kept, because one client can use all addresses in it.
 fn client_network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V4(address) => address.into(),
@@ -189,8 +190,8 @@ fn client_network(client: IpAddr) -> IpAddr {
 }
 
 impl Client {
-    /// Returns `true` if the client has closed the connection. Does not block. hyper does not always notice a closed
-    /// connection.
+    /// Returns `true` if the client has closed the connection. Never blocks. This check is needed because hyper does
+    /// not always notice a closed connection.
     pub(super) fn is_gone(&self) -> bool {
         match self.stream.peek(&mut [0]) {
             Ok(waiting) => waiting == 0,
@@ -198,8 +199,8 @@ impl Client {
         }
     }
 
-    /// Waits for two semaphore permits to answer a request: first for one of the client's address, then for one of the
-    /// server. Dropping the result returns both permits.
+    /// Waits for the two semaphore permits that are needed to answer a request: one of the client's address, then one
+    /// of the server. Dropping the result returns the permits.
     ///
     /// # Errors
     ///
@@ -210,13 +211,13 @@ impl Client {
         Ok((own, permit))
     }
 
-    /// Acquires two semaphore permits to read the texts of games: waits for one of the client's address, and then takes
-    /// one of the server without waiting. Dropping the result returns both permits.
+    /// Acquires the two semaphore permits that are needed to read the texts of games. Waits for the permit of the
+    /// client's address, but not for that of the server. Dropping the result returns the permits.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the permit of the address is not available within ten seconds, or if the permit of the
-    /// server is not available at once.
+    /// Returns a refusal if the permit of the address is not available within ten seconds, or if that of the server
+    /// is not available immediately.
     pub(super) async fn text_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let own = in_time(self.share.of(Share::Texts).acquire_owned()).await?;
         let permit = self.server.of(Share::Texts).try_acquire_owned();
@@ -228,11 +229,12 @@ impl Client {
         Ok((own, permit.map_err(too_many)?))
     }
 
-    /// Takes the semaphore permits to make a book, without waiting for them. Dropping the result returns the permits.
+    /// Acquires the two semaphore permits that are needed to make a book, one of the client's address and one of the
+    /// server. Does not wait for them. Dropping the result returns the permits.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the client's address, or all clients together, are making too many books.
+    /// Returns a refusal if too many books are being made for the client's address or for all clients together.
     pub(super) fn book_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let permit = |of: &Capacity| of.of(Share::Books).try_acquire_owned();
         let too_many = |_| {
@@ -244,19 +246,19 @@ impl Client {
         Ok((own, permit(&self.server).map_err(too_many)?))
     }
 
-    /// Attaches semaphore permits for sending a large response to `content`. They are returned when the response has
-    /// been sent. A small response needs no permits and is returned unchanged.
+    /// Acquires the semaphore permits that are needed to send a large response, and attaches them to `content`. They
+    /// are returned when the response has been sent. A small response needs no permits and is returned unchanged.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the client's address has too much unread data, if too many large answers are waiting, or if
-    /// the permits are not available within ten seconds.
+    /// Returns a refusal if too many bytes to the client's address have not been sent yet, if too many large
+    /// responses are waiting, or if the permits are not available within ten seconds.
     pub(super) async fn to_be_sent(&self, content: Content) -> Result<Content, Refusal> {
         if content.size() <= SMALL {
             return Ok(content);
         }
-        // A content that is larger than the limit of an address takes the whole limit, so it is sent when nothing else
-        // is being sent.
+        // A response that exceeds the limit of an address takes all permits of the address, so it is sent when no
+        // other response is.
         let permits = content.size().min(OF_ADDRESS[Share::Unsent as usize]) as u32;
         let own = self.share.of(Share::Unsent).try_acquire_many_owned(permits);
         let too_much = |_| {
@@ -281,7 +283,8 @@ impl Client {
     }
 }
 
-/// Waits for a semaphore permit and returns it. Returns a refusal if the permit is not available within ten seconds.
+/// Waits for a semaphore permit and returns it. Returns a refusal if the permit is not available within
+/// [`PERMIT_TIMEOUT`].
 pub(super) async fn in_time<T>(
     permit: impl Future<Output = Result<T, AcquireError>>,
 ) -> Result<T, Refusal> {

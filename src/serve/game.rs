@@ -1,4 +1,4 @@
-//! Games as JSON documents for the page.
+//! Single games as JSON documents for the web page.
 
 use serde::Serialize;
 
@@ -10,7 +10,8 @@ use super::{
 };
 use crate::explorer::{GameInfo, Opening, Query, last_departure};
 
-/// A game with its moves and annotations, in the form that the web page displays. It is serialized as JSON.
+/// A game as the web page shows it, with its moves, their annotations, and the number of games that reach each
+/// position.
 #[derive(Serialize)]
 struct OpenGame {
     #[serde(flatten)]
@@ -21,22 +22,24 @@ struct OpenGame {
     date: Option<String>,
     round: Option<String>,
     eco: Option<String>,
-    /// The last position of the game that has a name.
+    /// The opening of the last position in the game that has an opening name.
     opening: Option<Opening>,
     #[serde(flatten)]
     moves: Moves,
-    /// The number of games that reach the position after each move, or `None` if the index does not know it.
+    /// The number of games that reach the position after each move. `None` if the number is unknown.
     reached: Vec<Option<u64>>,
-    /// The index of the move by which the game left the positions of other games for good, if the index knows it.
+    /// The index of the move after which no position of the game occurs in another game. `None` if there is no such
+    /// move, or if it is unknown.
     novelty: Option<usize>,
-    /// The number of half-moves after which the game reaches the position of the request, if it does.
+    /// The number of half-moves after which the game reaches the position of the request, or `None` if it does not
+    /// reach it.
     ply: Option<usize>,
 }
 
 impl AppState {
-    /// Returns a game as JSON, with its moves and annotations. `number` is the game's number in the explorer, and
-    /// `text` is its PGN. For each position, the answer states how many games reached it; `query` determines which
-    /// games count. `goes_on` returns `false` to cancel the work.
+    /// Returns a game as JSON, with its moves, their annotations, and the number of games that reach each position.
+    /// `number` is the number of the game in the explorer, and `text` is its PGN. `query` selects the games that are
+    /// counted. The work is cancelled when `goes_on` returns `false`.
     pub(super) fn open_game(
         &self,
         number: u64,
@@ -68,10 +71,10 @@ impl AppState {
     }
 }
 
-/// Returns the index of the move with which a game leaves the positions of other games for good: no position after this
-/// move occurs in another game. Returns `None` if there is no such move.
+/// Returns the index of the game's first move after which no position occurs in another game. Returns `None` if there
+/// is no such move.
 ///
-/// `reached` contains, for each move, the number of games that reach the position after it, including the game itself.
+/// For each move, `reached` contains the number of games that reach the position after it, including the game itself.
 /// The number is `None` if it is unknown.
 fn novelty(reached: &[Option<u64>]) -> Option<usize> {
     let known = reached

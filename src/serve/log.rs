@@ -1,4 +1,4 @@
-//! Logs requests on a separate thread, so that answers never wait for the reader of the log.
+//! Logs requests on a separate thread, so that requests never wait until the log is written.
 
 use std::{
     io,
@@ -11,10 +11,10 @@ use std::{
     time::Duration,
 };
 
-/// The maximum number of requests that wait to be logged. If more requests arrive, they are only counted.
+/// The maximum number of requests in the queue of the log. If the queue is full, further requests are only counted.
 const QUEUE_LENGTH: usize = 1024;
 
-/// The maximum time that a shutdown waits for the last entries of the log.
+/// The maximum time for which a shutdown waits until the last requests are logged.
 pub(super) const LAST_LINES: Duration = Duration::from_millis(200);
 
 /// An entry of the server's log: a request and the status of its response.
@@ -28,15 +28,15 @@ pub struct Served {
     pub status: u16,
     /// The time from the arrival of the request until its answer was ready.
     pub time: Duration,
-    /// The number of requests before this one that were not logged because the log was too slow.
+    /// The number of requests before this one that are not in the log, because its queue was full.
     pub left_out: u64,
 }
 
-/// A function that writes an entry to the log.
+/// A function that writes one entry of the server's log.
 pub type Log = Box<dyn Fn(&Served) + Send>;
 
-/// The sender of log entries to the thread that writes the log. The queue between them has a limited length; entries
-/// that find it full are only counted.
+/// The sending end of the queue of the log. A separate thread receives the entries and writes them. The length of the
+/// queue is limited; entries that do not fit are only counted.
 #[derive(Clone, Debug)]
 pub(super) struct Logging {
     waiting: SyncSender<Served>,
@@ -44,8 +44,8 @@ pub(super) struct Logging {
 }
 
 impl Logging {
-    /// Starts a thread that calls `log` for each request. Returns the queue of requests for the thread, and a receiver
-    /// by which the caller can wait until the thread ends: the channel is then disconnected.
+    /// Starts a thread that calls `log` for each request. Returns the sending end of its queue, and a receiver with
+    /// which the caller can wait for the end of the thread: the receiver is then disconnected.
     pub(super) fn start(log: Log) -> io::Result<(Logging, Receiver<()>)> {
         let (waiting, requests) = mpsc::sync_channel(QUEUE_LENGTH);
         let (ended, end) = mpsc::channel();
@@ -60,7 +60,7 @@ impl Logging {
         Ok((Logging { waiting, left_out }, end))
     }
 
-    /// Adds a request to the queue of the log. If the queue is full, only counts the request. Never blocks.
+    /// Adds a request to the queue of the log, or only counts it if the queue is full. Never blocks.
     pub(super) fn note(&self, mut served: Served) {
         served.left_out = self.left_out.swap(0, Ordering::Relaxed);
         let noted = self.waiting.try_send(served);

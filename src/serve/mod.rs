@@ -1,11 +1,12 @@
-//! The explorer over HTTP: the API of Lichess's opening explorer, and a page with a board.
+//! A web server for the [`Explorer`](crate::explorer::Explorer): it answers the requests of Lichess's opening
+//! explorer API, and serves a web page with a board.
 //!
-//! A [`Server`] holds an [`Explorer`](crate::explorer::Explorer) and books. [`listen`](Server::listen) binds it to a
-//! listener, and [`run`](Listening::run) answers requests until its [`Stop`] is triggered. [`Parameters`] is a parsed
-//! query string, and [`Request`] is a checked request. A [`Refusal`] is the answer to a request that cannot be
-//! answered, with an HTTP status and a message. The files of the page are part of the program.
+//! A [`Server`] contains an explorer and books. [`listen`](Server::listen) starts its threads on a listener, and
+//! [`run`](Listening::run) answers requests until its [`Stop`] is triggered. [`Parameters`] is a parsed query string,
+//! and [`Request`] is a checked request. A [`Refusal`] is the answer to a request that cannot be fulfilled, with an
+//! HTTP status and a message. The files of the web page are part of the program.
 //!
-//! While an index is still being made, an [`Indexing`] server shows its progress at the same address.
+//! While an index is still being built, an [`Indexing`] server shows the progress at the same address.
 
 mod board;
 mod books;
@@ -41,7 +42,8 @@ pub use self::{
     server::{HowFar, IndexProgress, Indexing, Listening, Server},
 };
 
-/// Returns a 64-bit hash of a value, which stays the same while the program runs.
+/// Returns a 64-bit hash of a value. Equal values have equal hashes as long as the program runs; another build may
+/// return other hashes.
 fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

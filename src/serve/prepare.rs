@@ -1,4 +1,4 @@
-//! Preparations for an opponent.
+//! Answers requests for preparations: what an opponent plays, and how the user can answer.
 
 use shakmaty::variant::VariantPosition;
 
@@ -13,14 +13,13 @@ use crate::{
     position::Keyed,
 };
 
-/// The maximum number of lines that a request for a preparation may ask for.
+/// The maximum value of the parameter `lines`, the number of lines to study in a response.
 const MOST_LINES: u32 = 50;
 
 impl AppState {
-    /// Answers `/prepare`: returns the opponent's moves in a position, the results of the player who prepares after
-    /// each of them, and the player's answers. The query parameter `player` names the opponent, `color` is the
-    /// opponent's color, and
-    /// `me` names the player who prepares.
+    /// Answers `/prepare`: returns the opponent's moves in a position, the user's results after each of them, and the
+    /// user's answers. The parameter `player` names the opponent, `color` is the opponent's color, and `me` names the
+    /// user.
     pub(super) fn prepare(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
