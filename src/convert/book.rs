@@ -1,4 +1,4 @@
-//! Converting a Polyglot book to suites and tables.
+//! Converts a Polyglot book to opening suites and tables.
 
 use std::sync::Arc;
 
@@ -21,33 +21,33 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// A conversion of a Polyglot book to a table or to an opening suite.
+/// A conversion of a Polyglot book to an opening suite or a table.
 #[derive(Debug)]
 pub struct ConvertBook<'a> {
-    /// The book.
+    /// The book to convert.
     pub book: &'a Book,
-    /// The variant of its positions.
+    /// The variant of the positions in the book.
     pub variant: Variant,
-    /// The memory for lines and positions; more spills to temporary files.
+    /// The memory budget for lines and positions. Data beyond it are spilled to temporary files.
     pub memory: Memory,
-    /// Reports progress, and can cancel the conversion.
+    /// The meter that reports progress and can cancel the conversion.
     pub meter: Arc<Meter>,
 }
 
-/// A row of the table to which a book is converted: one record of the book, with its position if a line of the book
-/// reaches it.
+/// A row of the table to which a book is converted. It contains a record of the book, and the position of the record
+/// if moves of the book lead to it.
 #[derive(Serialize)]
 struct BookRow {
     key: String,
-    /// The move as a 16-bit number, for Parquet files. A legal castling move has one number, whichever way the record
-    /// writes it.
+    /// The move as a 16-bit number, for Parquet files. A legal castling move always has the same number, even if the
+    /// record uses another form.
     #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
     number: Option<u16>,
-    /// The FEN of the position, or `None` if no line leads to it.
+    /// The FEN of the position, or `None` if no moves of the book lead to it.
     fen: Option<String>,
     /// The move in SAN, or `None` if the position is unknown or the move is not legal.
     san: Option<String>,
-    /// The move in UCI notation. If the position is unknown, castling is written as the king capturing its rook.
+    /// The move in UCI notation. If the position is unknown, castling is written as the king capturing its own rook.
     uci: String,
     weight: u16,
     learn: u32,
@@ -79,13 +79,14 @@ impl<'a> ConvertBook<'a> {
         }
     }
 
-    /// Writes the records of the book as a table with the columns key (16 hex digits), FEN, move in SAN, move in UCI
-    /// notation, weight, and learn field. Parquet files also have the 16-bit number of the move.
+    /// Converts the book to a table, and writes it to `out`. Each record becomes a row with the key (16 hex digits),
+    /// the FEN, the move in SAN and in UCI notation, the weight, and the learn field. Parquet files also contain the
+    /// 16-bit number of the move.
     ///
-    /// Positions are written in the order in which the book's lines reach them from `starts`; if `starts` is empty,
-    /// from the starting position of the variant. The moves of a position are sorted by weight in descending order. If
-    /// records contain a castling move in two spellings, the move is written once. Records of positions that no line
-    /// reaches follow at the end, without FEN and SAN.
+    /// Positions are written in the order in which the moves of the book reach them from `starts`. If `starts` is
+    /// empty, they are reached from the starting position of the variant. The moves of a position are sorted by
+    /// weight, in descending order. A castling move that the book contains in two forms is written once. Records of
+    /// positions that are not reached follow at the end, without FEN and SAN.
     ///
     /// # Errors
     ///
@@ -147,7 +148,7 @@ impl<'a> ConvertBook<'a> {
         })
     }
 
-    /// Returns the starting positions `given`, or the starting position of the variant if `given` is empty.
+    /// Returns the starting positions in `given`, or the starting position of the variant if `given` is empty.
     fn starts(&self, given: &[VariantPosition]) -> Vec<VariantPosition> {
         match given {
             [] => vec![self.variant.start()],
@@ -155,8 +156,8 @@ impl<'a> ConvertBook<'a> {
         }
     }
 
-    /// Writes an opening suite, like [`Convert::to_suite`](super::Convert::to_suite), to the file `out`. The weight of
-    /// a move takes the place of its number of games.
+    /// Converts the book to an opening suite, like [`Convert::to_suite`](super::Convert::to_suite), and writes it to
+    /// `out`. The weight of a move is used in place of its number of games.
     ///
     /// # Errors
     ///
@@ -194,7 +195,7 @@ impl<'a> ConvertBook<'a> {
     }
 }
 
-/// A source of the moves that are played from a book: the moves whose weight is greater than 0.
+/// A source that returns the moves of a book whose weight is greater than 0.
 struct PlayedMoves<'a>(&'a Book);
 
 impl Source for PlayedMoves<'_> {

@@ -1,9 +1,9 @@
-//! Conversions of books: an [OOBS database](crate::obs) to a Polyglot book, to opening suites and to tables, and a
-//! Polyglot book to suites and tables.
+//! Converts books to other formats: an [OOBS database](crate::obs) to a Polyglot book, an opening suite or a table,
+//! and a Polyglot book to a suite or a table.
 //!
-//! [`Convert`] converts a database, [`ConvertBook`] a book. Both write to a file that was begun before, by
-//! [`begin_book`](crate::book::begin_book) for books and by [`begin_text`](crate::storage::output::begin_text) for
-//! suites and tables.
+//! [`Convert`] converts a database, and [`ConvertBook`] converts a book. Both write to an output file that the caller
+//! creates: with [`begin_book`](crate::book::begin_book) for books, and with
+//! [`begin_text`](crate::storage::output::begin_text) for suites and tables.
 //!
 //! ```
 //! use polybook::{MakeBook, book::begin_book, convert::Convert, obs::Obs, pgn::Input};
@@ -19,13 +19,13 @@
 //!
 //! # Counts of a database
 //!
-//! A conversion to a book recovers the counts of a database: the results of each move, by the Polyglot key of its
-//! position. Some EPDs lack the en passant square of a pinned pawn.
+//! A conversion to a book recovers counts from the database: the results of each move, by the Polyglot key of its
+//! position. An EPD does not always determine this key. The key includes the en passant file if a pawn has just made
+//! a double step and an enemy pawn is next to it, even if that pawn is pinned. An EPD contains the en passant square
+//! only if the capture is legal.
 //!
-//! The Polyglot key has the en passant file if a pawn has just made a double step and an enemy pawn stands beside it,
-//! even if that pawn is pinned. An EPD has the square only if the capture is legal. So the key of such a position
-//! cannot be computed from its EPD alone. Another row of the database may have the double step as its move: it shows
-//! which key the games of the position had.
+//! Therefore, the key of a position with a pinned pawn cannot be computed from its EPD alone. However, another row of
+//! the database may contain the double step as its move. Such a row shows which key the position had in the games.
 
 mod book;
 #[cfg(feature = "parquet")]
@@ -54,55 +54,58 @@ use crate::{
 pub use self::{book::ConvertBook, table::TableFormat};
 pub use crate::suite::{EvalRange, Suite, SuiteFormat, read_starts};
 
-/// A conversion of an OOBS database to a Polyglot book, a table or an opening suite. The default options are the same
-/// as for [`MakeBook`](crate::MakeBook). Inactive rows, whose moves must not be played, are skipped.
+/// A conversion of an OOBS database to a Polyglot book, an opening suite or a table. The default options are those of
+/// [`MakeBook`](crate::MakeBook). Rows that are marked as inactive are skipped, because their moves must not be
+/// played.
 #[derive(Debug)]
 pub struct Convert {
     /// The database.
     pub obs: Obs,
-    /// The variant of the positions, or `None` for the one that the database names.
+    /// The variant of the positions. `None` means the variant that the database names.
     pub variant: Option<Variant>,
-    /// The filter that selects moves of the database. `None` means the default filter of Polyglot for books and suites,
-    /// and every move for tables.
+    /// The filter that selects moves of the database. `None` means Polyglot's default filter for books and suites, and
+    /// every move for tables.
     pub move_filter: Option<MoveFilter>,
-    /// Whether suites leave out moves of weight 0, which no book has. Default: no.
+    /// Whether moves of weight 0, which a book cannot contain, are omitted from suites. Default: no.
     pub only_weighted: bool,
-    /// How the weights of moves are calculated.
+    /// The rule by which the weights of moves are calculated.
     pub weights: Weights,
-    /// The comment of a book's header, or `None` for the one that says how the book was made.
+    /// The comment in the header of a book. `None` means a comment that describes how the book was made.
     pub comment: Option<String>,
-    /// The greatest loss of evaluation of a book's moves; moves that lose more are left out. Default: no limit.
+    /// The maximum loss of evaluation that a move may cause. Moves that lose more are omitted from a book. Default: no
+    /// limit.
     pub max_loss: Option<MaxLoss>,
-    /// Whether a book gets a header. Default: yes.
+    /// Whether a header is written to a book. Default: yes.
     pub header: bool,
-    /// The number of threads that read positions, or 0 for one per core. Default: 0.
+    /// The number of threads that process rows. 0 means one per core. Default: 0.
     pub threads: usize,
-    /// The memory for counts; more spills to temporary files.
+    /// The memory budget for counts. Data beyond it are spilled to temporary files.
     pub memory: Memory,
-    /// Reports progress, and can cancel the conversion.
+    /// The meter that reports progress and can cancel the conversion.
     pub meter: Arc<Meter>,
 }
 
-/// The result of a conversion: the number of records that were written, and the numbers of rows and moves that were
-/// left out.
+/// The result of a conversion: the number of entries written, and the numbers of rows and moves that were omitted.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Converted {
-    /// The number of records of the book, of lines or positions of the suite, or of rows of the table.
+    /// The number of entries written: records of a book, lines or positions of a suite, or rows of a table.
     pub entries: u64,
-    /// The numbers of positions and moves of a book; `None` for other outputs.
+    /// The numbers of positions and moves of the book, or `None` for other outputs.
     pub book: Option<BookSummary>,
-    /// The moves that a book left out by their evaluations, or `None` if it does not filter by evaluation.
+    /// The moves that were omitted from the book because of their evaluations. `None` if there is no limit for the
+    /// loss of evaluation.
     pub losses: Option<LossSummary>,
-    /// The moves whose weights a book lowered by the counts after them, or `None` without minimax.
+    /// The moves whose weights were lowered because of the results of later moves (minimax). `None` if minimax is not
+    /// used.
     pub minimax: Option<MinimaxSummary>,
-    /// The number of rows that could not be read, and the error of the first.
+    /// The number of rows that could not be read, and the error of the first one.
     pub passed_over: SkippedRows,
-    /// The number of active rows that the move filter left out of a table.
+    /// The number of active rows that the move filter excluded from a table.
     pub left_out: u64,
-    /// Whether the search for a suite's lines stopped before it had looked at all lines, so that some may be missing.
+    /// Whether the search for the lines of a suite stopped early, so that some lines may be missing.
     pub is_cut: bool,
-    /// The number of lines or positions that a suite left out because they have no evaluation, or `None` if it does not
-    /// filter by evaluation.
+    /// The number of lines or positions that were omitted from the suite because they have no evaluation. `None` if
+    /// the suite does not filter by evaluation.
     pub unevaluated: Option<u64>,
 }
 
@@ -135,12 +138,13 @@ impl Convert {
         }
     }
 
-    /// Writes a Polyglot book to `out`. If the database contains every move ([`MoveFilter::every_move`]), the book is
-    /// byte-identical to the one that [`MakeBook`](crate::MakeBook) makes from the same games.
+    /// Converts the database to a Polyglot book, and writes it to `out`. If the database contains every move
+    /// ([`MoveFilter::every_move`]), the book is byte-identical to the one that [`MakeBook`](crate::MakeBook) makes
+    /// from the same games.
     ///
     /// # Errors
     ///
-    /// Returns an error if the database cannot be read, if its variant has no number in the Polyglot format, or if the
+    /// Returns an error if the database cannot be read, if the Polyglot format does not support its variant, or if the
     /// file cannot be written.
     pub fn to_bin(&self, mut out: AtomicFile) -> Result<Converted> {
         task::caught(|| {
@@ -195,15 +199,17 @@ impl Convert {
         })
     }
 
-    /// Writes an opening suite of lines or positions to `out`.
+    /// Converts the database to an opening suite, a list of lines or positions from which engine games start, and
+    /// writes it to `out`.
     ///
-    /// Lines are written as games without a result, sorted by the number of games that can have played them, in
-    /// descending order; no line occurs twice. Positions are written as EPDs, one in each line of text, sorted by the
-    /// number of games that reached them, in descending order. The comment of a game and the operation `c0` of an EPD
-    /// state how often games reached the final position by any moves, and White's score in these games.
+    /// Lines are written as games without a result. They are sorted by the number of games that may have played them,
+    /// in descending order, and no line is written twice. Positions are written as EPDs, one per line of text, sorted
+    /// by the number of games that reached them, in descending order. A comment in a game, or the operation `c0` in an
+    /// EPD, states how many games reached the final position by any moves, and White's score in these games.
     ///
-    /// Every move of a line would be in a book made from the database, and no line repeats a position. In Chess960,
-    /// lines begin at all starting positions of the database unless `suite` has starting positions.
+    /// Every move of a line is one that a book made from the database would contain, and no line repeats a position.
+    /// In Chess960, lines begin at all starting positions of the database, unless `suite` specifies starting
+    /// positions.
     ///
     /// # Errors
     ///
@@ -229,7 +235,7 @@ impl Convert {
                 _ => vec![variant.start()],
             };
             let filter = self.narrowed(MoveFilter::default());
-            // A lower minimum does not bring back moves that the database itself lacks.
+            // A lower minimum cannot bring back moves that the database does not contain.
             let can_keep_more = filter.min_game > self.obs.info().move_filter.min_game.max(1);
             let source = CountedMoves {
                 finder: pool.install(|| counts.finder())?,
@@ -258,8 +264,7 @@ impl Convert {
         })
     }
 
-    /// Returns the variant whose rules apply to the moves: the variant that the caller chose, or else the variant that
-    /// the database names.
+    /// Returns the variant of the positions: the one that the caller chose, or else the one that the database names.
     ///
     /// # Errors
     ///
@@ -277,8 +282,8 @@ impl Convert {
         })
     }
 
-    /// Combines two move filters, so that a move must pass both. The first is the filter of the conversion, or
-    /// `default` if none was set. The second is the filter that the database states for its moves.
+    /// Returns a move filter that combines two others, so that a move must pass both. One is the filter of the
+    /// conversion, or `default` if it is not set. The other is the filter with which the database was made.
     fn narrowed(&self, default: MoveFilter) -> MoveFilter {
         let mut filter = self.move_filter.clone().unwrap_or(default);
         filter.narrowed_by(&self.obs.info().move_filter);
@@ -286,20 +291,19 @@ impl Convert {
     }
 }
 
-/// A source of moves for walking through a database. It returns those moves of a position that a [`MoveFilter`]
-/// selects, with their results.
+/// A source that returns the moves of a database that a [`MoveFilter`] selects, with their results.
 struct CountedMoves<'a> {
     finder: Finder<'a>,
     filter: MoveFilter,
     weights: &'a Weights,
-    /// Whether moves of weight 0 are skipped.
+    /// Whether moves of weight 0 are omitted.
     only_weighted: bool,
     scratch: RefCell<LookUpBuffers>,
 }
 
 impl CountedMoves<'_> {
-    /// Returns the results, from White's view, of all games that reached a position. Returns `None` if no game reached
-    /// it.
+    /// Returns the results, from White's point of view, of all games that reached a position. Returns `None` if no
+    /// game did.
     fn results(&self, pos: &Keyed<VariantPosition>) -> Result<Option<Wdl>> {
         let part = self.finder.range_of(pos.identity());
         let mut scratch = self.scratch.borrow_mut();
@@ -330,39 +334,40 @@ impl Source for CountedMoves<'_> {
     }
 }
 
-/// The greatest number of rows of a database in a batch. All threads add up the results in batches.
+/// The maximum number of rows in a batch. The threads process one batch at a time.
 const BATCH: usize = 1 << 16;
 /// The size in bytes at which a batch of rows is complete.
 const BATCH_BYTES: usize = 1 << 24;
 
-/// The numbers of games by position, move and result that were read from an OOBS database, and its starting positions.
+/// The numbers of games by position, move and result, as read from an OOBS database, with the starting positions of
+/// the games.
 pub(super) struct DatabaseCounts {
     pub counts: Counts,
-    /// The start positions of Chess960 that the database contains, deduplicated.
+    /// The distinct Chess960 starting positions that the database contains.
     pub starts: Vec<VariantPosition>,
     pub passed_over: SkippedRows,
 }
 
-/// The numbers of games by position, move and result that one thread has read from a batch of rows of an OOBS database.
+/// The numbers of games by position, move and result that one thread has read from some rows of an OOBS database.
 #[derive(Default)]
 struct RowCounts {
     counts: CountBatch,
-    /// The counts of positions whose EPD may lack an en passant square that the key has, and notes of double steps; see
-    /// [`pinned`].
+    /// The counts of positions whose EPD may lack the en passant square on which the key depends. Also contains the
+    /// notes by [`note_step`].
     hidden: CountBatch,
-    /// Whether an EPD has the en passant square of a pinned pawn.
+    /// Whether any EPD contains the en passant square of a pinned pawn, although the capture is illegal.
     names_pinned: bool,
     starts: Vec<Keyed<VariantPosition>>,
     passed_over: SkippedRows,
 }
 
 impl Convert {
-    /// Reads all rows that the database marks as active, and counts their moves. The calling thread reads the rows, and
-    /// the threads of `pool` count them. `memory` is the memory budget.
+    /// Reads all active rows of the database and counts their moves. The calling thread reads the rows, and the
+    /// threads of `pool` count them. `memory` is the memory budget.
     ///
-    /// If `arrivals` is `false`, moves are counted by the Polyglot keys of their positions. If `arrivals` is `true`,
-    /// moves are counted by the identities of their positions. The games that reached a position are then counted too,
-    /// as the results of the move [`BookMove::NONE`], from the point of view of the side that moved last.
+    /// If `arrivals` is `false`, moves are counted by the Polyglot key of their position. If it is `true`, moves are
+    /// counted by the identity of their position, and so are the games that reached each position. The latter are
+    /// stored as the results of the move [`BookMove::NONE`], from the point of view of the side that moved last.
     pub(super) fn count(
         &self,
         variant: Variant,
@@ -426,9 +431,9 @@ impl Convert {
     }
 }
 
-/// Counts the results of the moves in `rows`. Adjacent rows should have equal EPDs, because an EPD is parsed only if it
-/// differs from the one before. Rows that cannot be read and illegal moves are counted as skipped. If `arrivals` is
-/// `true`, also counts the games that reached the position after each move.
+/// Counts the results of the moves in `rows`. Rows with the same EPD should be adjacent, because an EPD is parsed
+/// only if it differs from that of the previous row. Rows that cannot be read and illegal moves are counted as
+/// skipped. If `arrivals` is `true`, also counts the games that reached the position after each move.
 fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     task::fault("count rows");
     let mut found = RowCounts::default();
@@ -453,7 +458,7 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
                 continue;
             };
             if arrivals {
-                // Suites look positions up by their identities; keys are for books.
+                // Suites look up positions by identity. Keys are only for books.
                 found.counts.push(pos.identity(), mv, turn, row.stats);
             } else {
                 note_step(pos.position(), mv, &mut found.hidden);
@@ -479,20 +484,20 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     found
 }
 
-/// The size of a batch in positions. The counts of a whole batch are added to the total sums at once.
+/// The number of positions whose counts are collected before they are added to a tally.
 const POSITIONS_AT_ONCE: u64 = 1 << 14;
 
-/// Returns the en passant square of a position if only pins prevent a capture there. Returns `None` if a capture is
-/// legal, or if no pawn attacks the square.
+/// Returns the en passant square of a position if a pawn attacks it but pins make every capture there illegal.
+/// Returns `None` if a capture is legal, or if no pawn attacks the square.
 pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     let square = pos.ep_square(EnPassantMode::PseudoLegal)?;
     let is_legal = pos.ep_square(EnPassantMode::Legal).is_some();
     (!is_legal && pos.pockets().is_none()).then_some(square)
 }
 
-/// Adds a note to `notes` if `mv` is a double step of a pawn that only pinned pawns could capture en passant. The EPD
-/// of the position after the move does not show this en passant square, but its Polyglot key includes the en passant
-/// file. The note stores the square under the Polyglot key without this file.
+/// Adds a note to `notes` if `mv` is a double step that only pinned pawns could capture en passant. The EPD of the
+/// position after the move lacks this en passant square, but the Polyglot key includes the en passant file. The note
+/// stores the square under the Polyglot key without this file.
 pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {
@@ -516,14 +521,14 @@ pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBa
     }
 }
 
-/// Encodes an en passant square as a move from the square to itself. No move of a game has this form.
+/// Encodes an en passant square for a note, as a move from the square to itself. No real move has this form.
 fn step_note(square: Square) -> BookMove {
     BookMove(square as u16 | (square as u16) << 6)
 }
 
-/// Adds the counts in `hidden` to `tally`, without the notes of double steps. `hidden` contains positions whose keys
-/// may lack an en passant file. If a position has a note (see [`note_step`]), the file is added to its key. If `exact`
-/// is `true`, no key is changed, because the EPDs of the database already contain the en passant squares.
+/// Adds the counts in `hidden` to `tally`, except the notes of double steps. The keys in `hidden` may lack an en
+/// passant file. If a position has a note by [`note_step`], the file is added to its key. If `exact` is `true`, the
+/// keys remain unchanged, because the EPDs of the database already contain the en passant squares.
 pub(super) fn add_hidden(hidden: &Counts, exact: bool, tally: &Tally) -> Result<()> {
     let (mut batch, mut positions) = (CountBatch::default(), 0);
     for position in hidden.positions() {

@@ -1,4 +1,4 @@
-//! Tables as Parquet files, which DuckDB, Spark, pandas and polars read.
+//! Writes tables as Parquet files, which DuckDB, Spark, pandas and polars can read.
 
 use parquet::{
     data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type},
@@ -16,23 +16,23 @@ use crate::{
     task,
 };
 
-/// The names of the columns that contain texts. All other columns contain numbers.
+/// The names of the columns that contain text. All other columns contain numbers.
 const TEXTS: [&str; 3] = ["fen", "san", "uci"];
 
-/// The name of the column that contains the 16-bit numbers of moves. The type of the column is a 32-bit integer,
-/// because the columns of counts have this type, and polars and Arrow join only columns of equal types.
+/// The name of the column with the 16-bit numbers of moves. The column has the type of a 32-bit integer, like the
+/// columns of counts, because polars and Arrow can join only columns of the same type.
 const MOVE: &str = "move";
 
-/// A column, with its values in the current row group.
+/// The values of a column in the current row group.
 enum ColumnValues {
     Numbers(Vec<i64>),
     Moves(Vec<i32>),
-    /// Texts; `None` is a null.
+    /// Texts, where `None` is written as null.
     Texts(Vec<Option<String>>),
 }
 
 impl ColumnValues {
-    /// Writes the values of this column as the next column of a row group, and removes them.
+    /// Writes the values as the next column of a row group, and clears them.
     fn write(
         &mut self,
         group: &mut SerializedRowGroupWriter<'_, BufferedFile>,
@@ -53,7 +53,7 @@ impl ColumnValues {
     }
 }
 
-/// A writer of rows, which are collected until they fill a row group.
+/// A writer of table rows to a Parquet file. It collects rows until they fill a row group.
 pub(super) struct ParquetRows {
     file: TableWriter<BufferedFile>,
     columns: Vec<(String, ColumnValues)>,
@@ -61,7 +61,7 @@ pub(super) struct ParquetRows {
 }
 
 impl ParquetRows {
-    /// Begins a Parquet file in `file`. `names` are the names of its columns.
+    /// Creates a writer of a Parquet file to `file`. `names` contains the names of the columns.
     pub(super) fn begin<'a>(
         file: AtomicFile,
         names: impl Iterator<Item = &'a str>,
@@ -97,9 +97,9 @@ impl ParquetRows {
         })
     }
 
-    /// Appends a row. `row` is a JSON document whose fields have the names of the columns. A position key is a text of
-    /// 16 hex digits in the document. In the file, it is a signed number with the same bits, as in
-    /// [counts](crate::counts).
+    /// Appends a row. `row` is a JSON document whose fields are named like the columns. It contains the position key
+    /// as 16 hex digits. The file contains the key as a signed number with the same bits, as [counts](crate::counts)
+    /// do.
     pub(super) fn push(&mut self, row: &Value) -> Result<()> {
         for (name, column) in &mut self.columns {
             let value = &row[&**name];
@@ -130,7 +130,7 @@ impl ParquetRows {
             .write_group(|group| columns.try_for_each(|(_, column)| column.write(group)))
     }
 
-    /// Writes the remaining rows and the footer, and moves the file to its path.
+    /// Writes the remaining rows and the footer, and renames the file to its target.
     pub(super) fn commit(mut self) -> Result<()> {
         if self.rows > 0 {
             self.write_group()?;

@@ -1,4 +1,5 @@
-//! Tables of databases and books for spreadsheets and scripts, as comma-separated values, JSON lines or Parquet.
+//! Writes tables of databases and books for spreadsheets and scripts, as comma-separated values, JSON lines or
+//! Parquet files.
 
 use std::{
     io::{self, Write},
@@ -24,16 +25,16 @@ use crate::{
 /// The file format of a table.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum TableFormat {
-    /// Comma-separated values, with a first line of column names.
+    /// Comma-separated values. The first line contains the names of the columns.
     Csv,
-    /// JSON lines: one document a row.
+    /// JSON lines, with one document per row.
     Jsonl,
-    /// A Parquet file, which DuckDB, Spark and data frames read.
+    /// A Parquet file, which DuckDB, Spark and data frame libraries can read.
     #[cfg(feature = "parquet")]
     Parquet,
 }
 
-/// A table that is being written. The file replaces its target when the table is complete.
+/// A writer of a table. The output file replaces its target when the table is complete.
 pub(super) struct TableOutput {
     path: PathBuf,
     rows: RowWriter,
@@ -47,8 +48,8 @@ enum RowWriter {
 }
 
 impl TableOutput {
-    /// Begins a table in `file`. `columns` are the names of the columns, separated by commas. JSON lines do not use
-    /// them.
+    /// Creates a writer of a table to `file`. `columns` contains the names of the columns, separated by commas; JSON
+    /// lines do not use it.
     pub(super) fn begin(
         file: AtomicFile,
         format: TableFormat,
@@ -73,7 +74,7 @@ impl TableOutput {
         Ok(TableOutput { path, rows })
     }
 
-    /// Writes a row: the values of its fields separated by commas, or a JSON document.
+    /// Writes a row. In comma-separated values, the order of its fields must be that of the columns.
     pub(super) fn write(&mut self, row: &impl Serialize) -> Result<()> {
         let written = match &mut self.rows {
             RowWriter::Csv(writer) => writer.serialize(row).map_err(io_error),
@@ -91,7 +92,7 @@ impl TableOutput {
         written.at(&self.path, "write")
     }
 
-    /// Flushes the file of the table and renames it to its target.
+    /// Flushes the complete table to disk and renames the file to its target.
     pub(super) fn commit(self) -> Result<()> {
         match self.rows {
             RowWriter::Csv(writer) => {
@@ -105,7 +106,7 @@ impl TableOutput {
     }
 }
 
-/// Extracts the I/O error from an error of the `csv` crate, so that a closed pipe can be recognized.
+/// Extracts the I/O error from an error of the `csv` crate, so that the caller can recognize a closed pipe.
 fn io_error(err: csv::Error) -> io::Error {
     match err.into_kind() {
         csv::ErrorKind::Io(err) => err,
@@ -113,7 +114,7 @@ fn io_error(err: csv::Error) -> io::Error {
     }
 }
 
-/// A row of comma-separated values, one of those that `convert` writes for a database.
+/// A row of comma-separated values: a move of an OOBS database.
 #[derive(Serialize)]
 struct CsvRow<'a> {
     epd: &'a str,
@@ -122,10 +123,10 @@ struct CsvRow<'a> {
     weight: u16,
 }
 
-/// A row of a table that `convert` writes in the format JSON Lines: one JSON document for each move of a database.
+/// A row of a table in JSON lines or Parquet: a move of an OOBS database.
 #[derive(Serialize)]
 struct JsonRow<'a> {
-    /// The key of the position as 16 hex digits, for Parquet files.
+    /// The position key as 16 hex digits, for Parquet files.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
     /// The move as a 16-bit number, or 0 if it is not legal, for Parquet files.
@@ -134,23 +135,25 @@ struct JsonRow<'a> {
     fen: String,
     /// The move in SAN, or `None` if it is not legal.
     san: Option<String>,
-    /// The move in UCI notation, or as the database has it if it is not legal.
+    /// The move in UCI notation, or as the database contains it if it is not legal.
     uci: &'a str,
     #[serde(flatten)]
     stats: Wdl,
-    /// The weight of the move in a book, or 0 if a book leaves the move out.
+    /// The weight of the move in a book made from the database, or 0 if the book would not contain it.
     weight: u16,
 }
 
 impl Convert {
-    /// Writes the moves that pass the filter as a table, sorted by EPD, and for each position by number of games in
-    /// descending order.
+    /// Converts the database to a table, and writes it to `out`. The table contains the moves that pass the filter,
+    /// sorted by EPD. The moves of a position are sorted by number of games in descending order.
     ///
-    /// Comma-separated values have the columns EPD, move, wins, draws and losses of the side to move, and weight. The
-    /// weight is the one in a book made from the database, or 0 if the book leaves the move out. JSON documents contain
-    /// the FEN instead of the EPD, and the move in SAN and in UCI notation. Parquet files have the columns of
-    /// JSON documents and two more: the position key, and the move as a 16-bit number. Both have the encoding
-    /// that counts directories, which are Parquet files of counted moves, use for them.
+    /// Comma-separated values have columns for the EPD, the move, the wins, draws and losses of the side to move, and
+    /// the weight. The weight is that of the move in a book made from the database, or 0 if the book would not contain
+    /// the move.
+    ///
+    /// JSON documents contain the FEN instead of the EPD, and the move in SAN and in UCI notation. Parquet files also
+    /// contain the position key and the 16-bit number of the move. They encode both like directories of
+    /// [counts](crate::counts), so the tables can be joined.
     ///
     /// # Errors
     ///
@@ -196,10 +199,10 @@ impl Convert {
         Ok(table.converted)
     }
 
-    /// Returns the factor by which all weights of a table are scaled to 16 bits. The factor follows from the largest
-    /// weight of the moves that `filter` selects, so all rows are read.
+    /// Returns the factor that scales all weights of a table to 16 bits. It depends on the largest weight of the moves
+    /// that `filter` selects, so all rows are read.
     ///
-    /// If each position is scaled separately, reads nothing and returns a factor that changes no weight.
+    /// If each position is scaled separately, reads no rows and returns a factor that leaves weights unchanged.
     fn global_scaling(&self, filter: &MoveFilter) -> Result<Scaling> {
         let mut largest = 0;
         if self.weights.scale == Scale::Global {
@@ -217,7 +220,7 @@ impl Convert {
     }
 }
 
-/// The state of writing a database as a table.
+/// The state of a conversion of a database to a table.
 struct DatabaseTable<'a> {
     filter: &'a MoveFilter,
     weights: &'a Weights,
@@ -229,7 +232,7 @@ struct DatabaseTable<'a> {
 }
 
 impl DatabaseTable<'_> {
-    /// Writes the rows of one position, sorted by number of games in descending order, and empties `rows`.
+    /// Writes the rows of one position, sorted by number of games in descending order, and clears `rows`.
     fn write(&mut self, rows: &mut Vec<ObsRow>) -> Result<()> {
         let Some(first) = rows.first() else {
             return Ok(());
@@ -294,7 +297,7 @@ impl DatabaseTable<'_> {
     }
 }
 
-/// Returns the side to move of an EPD, or `None` if the EPD does not state it.
+/// Returns the side to move in an EPD, or `None` if the EPD does not contain it.
 fn turn(epd: &str) -> Option<Color> {
     match epd.split_ascii_whitespace().nth(1)? {
         "w" => Some(Color::White),

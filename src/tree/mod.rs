@@ -1,7 +1,8 @@
-//! Trees of moves: everything that can be reached from a position by the moves of a book, a database or an index.
+//! Trees of moves: all positions that can be reached from a position by the moves of a book, a database or an index.
 //!
-//! A [`Source`] returns the moves of a position. Books, databases and indexes are sources. A [`Tree`] walks from position to position and continues each position
-//! once. It is written as PGN, text or JSON lines during the walk, so it can be larger than memory.
+//! A [`Source`] returns the moves of a position. Books, databases and indexes are sources. A [`Tree`] walks from
+//! position to position, and continues from each position only once. It is written as PGN, text or JSON lines during
+//! the walk, so it can be larger than memory.
 //!
 //! ```
 //! use polybook::{
@@ -48,18 +49,18 @@ pub use crate::walk::{
     Union,
 };
 
-/// The format of a tree.
+/// The file format in which a tree of moves is written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum TreeFormat {
-    /// PGN: games with variations.
+    /// PGN games with variations.
     Pgn,
-    /// Text: one move a line, indented by its depth.
+    /// Text with one move per line, indented by its depth.
     Text,
-    /// JSON lines: one document for each position.
+    /// JSON lines, with one document for each position.
     Jsonl,
 }
 
-/// The legal moves of the book's records, including those of weight 0, sorted by weight in descending order.
+/// Returns the legal moves of the book, including moves of weight 0, sorted by weight in descending order.
 impl Source for Book {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let entries = Book::moves(self, pos.key())?;
@@ -80,7 +81,7 @@ impl Source for Book {
     }
 }
 
-/// The legal moves of the database's active rows, sorted by games in descending order.
+/// Returns the legal moves of the active rows of the database, sorted by number of games in descending order.
 #[cfg(feature = "obs")]
 impl Source for crate::obs::Obs {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
@@ -99,9 +100,9 @@ impl Source for crate::obs::Obs {
     }
 }
 
-/// The moves that games played in the position, sorted by games in descending order. The results of a move are those of
-/// all games that reached the position after it, by any move. The index must be one of the fork with statistics. The
-/// source of moves of an explorer's index is [`Explored`].
+/// Returns the moves that games played in the position, sorted by number of games in descending order. The results of
+/// a move are those of all games that reached the position after it, by any moves. The index must contain statistics.
+/// It must not be an index of an explorer, for which [`Explored`] is the source of moves.
 impl Source for crate::index::Index {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         if self.kind().is_of_explorer() {
@@ -139,8 +140,8 @@ impl Source for crate::index::Index {
     }
 }
 
-/// Returns the statistics of a position in an index, added up over all Polyglot keys under which the position may be
-/// stored. Returns `None` if the index contains no statistics of the position.
+/// Returns the statistics of a position in an index. Adds up the statistics of all Polyglot keys under which the
+/// index may store the position. Returns `None` if the index contains none.
 fn stats_of(
     index: &crate::index::Index,
     pos: &Keyed<VariantPosition>,
@@ -161,12 +162,13 @@ fn stats_of(
     Ok(sum)
 }
 
-/// A source that returns the moves of an explorer's index: the moves that games of one variant played from a position,
-/// with their results.
+/// A source that returns the moves of an explorer's index. The moves come from games of the given variant, and have
+/// the results of these games.
 #[derive(Debug)]
 pub struct Explored(pub Explorer, pub Variant);
 
-/// The moves that games played in the position, with the results of these games, sorted by games in descending order.
+/// Returns the moves that games played in the position, with the results of these games, sorted by number of games in
+/// descending order.
 impl Source for Explored {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let Explored(explorer, variant) = self;
@@ -174,8 +176,8 @@ impl Source for Explored {
     }
 }
 
-/// Returns the moves that were played in `pos` in the games of `variant` that pass `filters`. The moves have their
-/// results, and are sorted by number of games in descending order.
+/// Returns the moves that games played in `pos`, with the results of these games. Only games of `variant` that pass
+/// `filters` count. The moves are sorted by number of games in descending order.
 pub(crate) fn played(
     explorer: &Explorer,
     variant: Variant,
@@ -201,7 +203,7 @@ pub(crate) fn played(
     Ok(moves.collect())
 }
 
-/// Converts results from White's view (White's wins, draws, Black's wins) to the view of the side to move in `pos`.
+/// Converts results from White's point of view to that of the side to move in `pos`. `wins` and `losses` are White's.
 fn for_mover(pos: &VariantPosition, wins: u64, draws: u64, losses: u64) -> Wdl {
     let white = Wdl {
         wins,
@@ -211,8 +213,8 @@ fn for_mover(pos: &VariantPosition, wins: u64, draws: u64, losses: u64) -> Wdl {
     white.turned(pos.turn())
 }
 
-/// A set of Polyglot hash keys whose positions are to be found, with the positions found so far. It finds them by
-/// walking through the moves of books, databases or indexes. Data beyond its memory budget are spilled to temporary
+/// A search for the positions that belong to given Polyglot hash keys. It walks through the moves of books, databases
+/// or indexes, and collects the positions that it finds. Data beyond its memory budget are spilled to temporary
 /// files.
 ///
 /// ```
@@ -236,28 +238,28 @@ fn for_mover(pos: &VariantPosition, wins: u64, draws: u64, losses: u64) -> Wdl {
 pub struct Wanted {
     keys: SpillingSet,
     found: SpillingSet,
-    /// The number of keys whose positions are not found yet.
+    /// The number of keys whose positions have not been found yet.
     left: u64,
-    /// The positions that were found, each after its key.
+    /// The positions that were found, each as text after its key.
     positions: TextSorter,
     rules: Option<VariantPosition>,
     memory: Memory,
 }
 
-/// The positions that [`Wanted::look`] has found. [`position`](FoundPositions::position) returns them by key, in
-/// ascending order of keys.
+/// The positions that a [`Wanted`] has found. They must be requested with [`position`](FoundPositions::position) in
+/// ascending order of their keys.
 pub struct FoundPositions<'a> {
     texts: Box<dyn Iterator<Item = Result<Cow<'a, [u8]>>> + 'a>,
     rules: Option<&'a VariantPosition>,
-    /// The key and the text of the last position that was read.
+    /// The key and the text of the position that was read last.
     next: Option<(u64, String)>,
 }
 
-/// The number of bytes of the key that precedes the text of a stored position.
+/// The number of bytes of the key that precedes a stored position.
 const KEY: usize = size_of::<u64>();
 
 impl Wanted {
-    /// Creates an empty set. `memory` is the memory budget for the keys, the positions found and the walks.
+    /// Creates a search without keys. `memory` is the memory budget of the whole search.
     pub fn new(memory: Memory) -> Wanted {
         let share = memory.share(4);
         Wanted {
@@ -270,7 +272,7 @@ impl Wanted {
         }
     }
 
-    /// Adds a Polyglot hash key whose position is to be found.
+    /// Adds a Polyglot hash key whose position is to be found. A key that was added before is ignored.
     ///
     /// # Errors
     ///
@@ -280,8 +282,8 @@ impl Wanted {
         Ok(())
     }
 
-    /// Searches for the wanted positions by walking from `start`: through the moves of `source`, and through replies
-    /// after which `source` has a move. The search ends when all positions are found.
+    /// Searches for the wanted positions by a walk from `start`. The walk follows the moves of `source`, and also any
+    /// reply after which `source` contains a move. It ends when all positions have been found.
     ///
     /// All calls must use starting positions of the same variant.
     ///
@@ -322,8 +324,8 @@ impl Wanted {
 }
 
 impl FoundPositions<'_> {
-    /// Returns the position with the Polyglot hash key `key`, or `None` if it was not found. The keys of all calls must
-    /// be in ascending order.
+    /// Returns the position whose Polyglot hash key is `key`, or `None` if it was not found. Successive calls must
+    /// pass keys in ascending order.
     ///
     /// # Errors
     ///
@@ -343,9 +345,9 @@ impl FoundPositions<'_> {
     }
 }
 
-/// Returns all positions of a book of standard chess that can be reached from the starting position: positions with
-/// moves in the book, and positions after these moves. Checkmates and stalemates are left out. `memory` limits both the
-/// walk and the number of positions.
+/// Returns all positions that the moves of a standard chess book reach from the starting position: positions in which
+/// the book contains a move, and the positions after these moves. Checkmates and stalemates are omitted. `memory`
+/// limits both the walk and the number of positions.
 ///
 /// # Errors
 ///
@@ -357,7 +359,7 @@ pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec
     let start = [Ok(Variant::Standard.start())];
     each_position(book, start, memory.share(4), meter, &mut |pos| {
         let moves = Source::moves(book, pos)?;
-        // The walk does not visit positions without moves.
+        // The walk does not visit positions for which the book contains no move.
         let after = moves.iter().map(|mv| {
             let mut after = pos.clone();
             after.play(mv.mv);

@@ -1,5 +1,5 @@
-//! Writes trees as indented text, as JSON lines, and as PGN with variations. A [`GameWriter`] writes a game as PGN and
-//! breaks its movetext into lines.
+//! Writes trees as indented text, as JSON lines, and as PGN with variations. Also contains [`GameWriter`], which
+//! writes PGN games.
 
 use std::{
     io::{self, Write},
@@ -19,14 +19,15 @@ use crate::{
     walk::{Branch, Order, Source, Tree, TreeEvent},
 };
 
-/// Returns the move number that precedes the next move of a position in movetext: `12.` if White is to move, `12...` if
-/// Black is to move.
+/// Returns the move number to write before the next move of a position, for example `12.` if White is to move and
+/// `12...` if Black is to move.
 pub(crate) fn move_number(pos: &VariantPosition) -> String {
     let dots = if pos.turn().is_white() { "." } else { "..." };
     format!("{}{dots}", pos.fullmoves())
 }
 
-/// Appends a move to movetext such as `1. e4 c5 2. Nf3`. A move number precedes the first move and each move of White.
+/// Appends a move to movetext such as `1. e4 c5 2. Nf3`. Writes a move number before the first move and before each
+/// move of White.
 pub(crate) fn push_move(text: &mut String, pos: &VariantPosition, mv: Move) {
     if !text.is_empty() {
         text.push(' ');
@@ -39,12 +40,12 @@ pub(crate) fn push_move(text: &mut String, pos: &VariantPosition, mv: Move) {
 }
 
 impl<S: Source> Tree<'_, S> {
-    /// Writes the tree to `out` as text with one move in each line, and returns the number of moves. `path` names the
-    /// output in errors.
+    /// Writes the tree to `out` as text with one move per line, and returns the number of moves. `path` is the path of
+    /// the output in error messages.
     ///
-    /// A line is indented by two blanks for each half-move before it. It contains the move, its evaluation if known,
-    /// its weight or results, and its share in the total weight of the position in percent. The word `transposition`
-    /// follows if the tree continues the resulting position after another move.
+    /// A line is indented by two spaces for each preceding half-move. It contains the move, its evaluation if known,
+    /// its weight or results, and its percentage of the total weight of the position. The word `transposition` follows
+    /// if the resulting position is continued after another move.
     ///
     /// # Errors
     ///
@@ -62,8 +63,8 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// Formats a move as a line of the text output: indented, with its evaluation, its weight or results, and a mark for a
-/// transposition.
+/// Formats a move as a line of the text output. The line is indented, and contains the evaluation of the move, its
+/// weight or results, and a note if it leads to a transposition.
 fn line(branch: &Branch<'_>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
@@ -78,9 +79,10 @@ fn line(branch: &Branch<'_>) -> String {
     format!("{:indent$}{number} {san}{eval}  {remark}{mark}", "")
 }
 
-/// Formats the weight or the results of a move, followed by its share in the position: `weight 12, 8.5%`, or the wins,
-/// draws and losses of the side that moves, as in `+8 =20 -14, 30.0%`. The number of unfinished games follows the
-/// losses, as in `+8 =20 -14 *3, 32.1%`. The text is `any reply` for a move that the source of moves does not contain.
+/// Formats the weight or the results of a move and its percentage of the total weight of the position. Examples are
+/// `weight 12, 8.5%` and `+8 =20 -14, 30.0%`, where the latter contains the wins, draws and losses of the side to
+/// move. The number of unfinished games follows an asterisk, as in `+8 =20 -14 *3, 32.1%`. Returns `any reply` for a
+/// move that the source of moves does not contain.
 pub(super) fn remark(branch: &Branch<'_>) -> String {
     let mv = branch.mv;
     let share = format!("{:.1}%", branch.share);
@@ -100,12 +102,12 @@ pub(super) fn remark(branch: &Branch<'_>) -> String {
     }
 }
 
-/// A line of the output of `tree --json`: a position of the tree and its moves, as a JSON document.
+/// A line of the output of `tree --json`: a JSON document with a position of the tree and its moves.
 #[derive(Serialize)]
 struct TextLine {
     key: String,
     fen: String,
-    /// The number of half-moves from the start.
+    /// The number of half-moves from the starting position.
     ply: usize,
     moves: Vec<TextMove>,
 }
@@ -115,16 +117,16 @@ struct TextMove {
     uci: String,
     san: String,
     weight: u64,
-    /// The share of the move in the weights of the position, in percent.
+    /// The weight of the move as a percentage of the total weight of the position.
     probability: f64,
     #[serde(flatten)]
     stats: Option<Wdl>,
     /// The number of games without a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     unfinished: Option<u64>,
-    /// Whether the source has the move; see [`TreeMove::is_known`](crate::walk::TreeMove::is_known).
+    /// Whether the source contains the move; see [`TreeMove::is_known`](crate::walk::TreeMove::is_known).
     known: bool,
-    /// Whether the tree continues the position after the move elsewhere.
+    /// Whether the position after the move is continued elsewhere in the tree.
     transposition: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     eval: Option<Eval>,
@@ -166,8 +168,8 @@ impl TextMove {
 }
 
 impl<S: Source> Tree<'_, S> {
-    /// Writes the tree to `out` as JSON lines, with one document for each position that has moves, and returns the
-    /// number of moves. `path` names the output in errors.
+    /// Writes the tree to `out` as JSON lines, and returns the number of moves. Each position that has moves becomes a
+    /// document. `path` is the path of the output in error messages.
     ///
     /// # Errors
     ///
@@ -199,27 +201,27 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// The greatest nesting depth of variations in a game. A deeper variation becomes a separate game, because PGN readers
+/// The maximum nesting depth of variations in a game. Deeper variations become separate games, because PGN readers
 /// limit the depth.
 const DEEPEST: usize = 16;
 
-/// The greatest number of moves in a game; further moves become separate games. Scid limits a game to about 128 KiB,
-/// and a move with its comment takes about 25 bytes there.
+/// The maximum number of moves in a game. The remaining moves become separate games. Scid limits a game to about 128
+/// KiB, and a move with a comment takes about 25 bytes there.
 const LONGEST: u64 = 2000;
 
 /// The value of the `Event` tag in each game written for a tree.
 const EVENT: &str = "Opening tree";
 
 impl<S: Source> Tree<'_, S> {
-    /// Writes the tree to `out` as a PGN game with variations, and returns the number of moves. `path` names the output
-    /// in errors.
+    /// Writes the tree to `out` as PGN games with variations, and returns the number of moves. `path` is the path of
+    /// the output in error messages.
     ///
-    /// A comment follows each move. It contains the weight or the results of the move, and its share in percent. If the
-    /// tree continues the resulting position after another move, the comment also contains `transposition`.
+    /// After each move, a comment contains its weight or results and its percentage of the total weight. It also
+    /// contains `transposition` if the resulting position is continued after another move.
     ///
-    /// A game has at most 2000 moves, and its variations are nested at most 16 deep. The remaining moves become
-    /// separate games. A separate game repeats the moves from the start to its position, and the returned number does
-    /// not include the repeated moves.
+    /// A game contains at most 2000 moves, and its variations are nested at most 16 deep. The remaining moves become
+    /// separate games, which begin with the moves that lead to their first position. The returned number does not
+    /// include these repeated moves.
     ///
     /// # Errors
     ///
@@ -228,21 +230,22 @@ impl<S: Source> Tree<'_, S> {
         self.write_commented_pgn(out, path, EVENT, &|_| None, false)
     }
 
-    /// Writes the tree as PGN, like [`write_pgn`](Tree::write_pgn), but adds a tag for the checksum of the file to the
-    /// first game. The value of the tag is filled in when the file is complete.
+    /// Writes the tree as PGN, like [`write_pgn`](Tree::write_pgn), and adds a placeholder for a checksum of the file
+    /// to the first game, as a tag. The checksum is filled in when the file is finished.
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`write_pgn`](Tree::write_pgn).
+    /// Returns the errors of [`write_pgn`](Tree::write_pgn).
     pub fn write_sealed_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
         self.write_commented_pgn(out, path, EVENT, &|_| None, true)
     }
 
     /// Writes the tree to `out` as PGN, like [`write_pgn`](Tree::write_pgn), and returns the number of moves. `path`
-    /// names the output in errors. `event` is the value of the `Event` tag.
+    /// is the path of the output in error messages. `event` is the value of the `Event` tag.
     ///
-    /// `comment` returns the text of the comment after a move, or `None` for the comment that `write_pgn` writes. An
-    /// empty text writes no comment. If `is_sealed` is `true`, the first game gets a tag for the checksum of the file.
+    /// `comment` returns the text of the comment after a move. If it returns `None`, the default comment is written;
+    /// if the text is empty, none is written. If `is_sealed` is `true`, the first game gets a tag with a placeholder
+    /// for a checksum of the file.
     pub(crate) fn write_commented_pgn(
         &self,
         out: &mut impl Write,
@@ -286,8 +289,8 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// Writes `line` without comments: the moves that lead from the position `start` to the first move that the tree did
-/// not contain in earlier games.
+/// Writes the moves of `line`, starting from the position `start`, without comments. They lead to the first move of a
+/// game that earlier games do not contain.
 fn lead<W: Write>(
     games: &mut GameWriter<W>,
     start: &VariantPosition,
@@ -302,8 +305,8 @@ fn lead<W: Write>(
     Ok(())
 }
 
-/// Formats a move as movetext: move number, move and comment. The comment is `comment`, or the weight or results of the
-/// move if `comment` is `None`.
+/// Formats a move as movetext: move number, move and comment. If `comment` is `None`, the comment is the weight or
+/// the results of the move.
 fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
@@ -326,16 +329,16 @@ fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     }
 }
 
-/// The greatest width of a line of movetext in bytes. A longer word gets a line of its own.
+/// The maximum width of a line of movetext in bytes. A longer word gets a line of its own.
 const WIDTH: usize = 80;
 
-/// A writer of PGN games that breaks movetext into lines.
+/// A writer of PGN games that wraps movetext into lines.
 #[derive(Debug)]
 pub(crate) struct GameWriter<W> {
     out: W,
-    /// The last word, which is not written yet because a bracket may follow it.
+    /// The last word, which is not written until it is known whether a bracket follows it.
     word: String,
-    /// The width of the current line, without the last word.
+    /// The width of the current line in bytes, without the last word.
     column: usize,
 }
 
@@ -348,11 +351,11 @@ impl<W: Write> GameWriter<W> {
         }
     }
 
-    /// Begins a game that has no players and no result. The game starts from `start`. `round` is the value of the
-    /// `Round` tag, and `opening` contains the ECO code and the name of the opening.
+    /// Begins a game without players and result, and writes its tags. The game starts from the position `start`.
+    /// `round` is the value of the `Round` tag, and `opening` contains the ECO code and the name of the opening.
     ///
-    /// If `is_sealed` is `true`, also writes a tag for the checksum of the file. Only the first game of a file may have
-    /// this tag.
+    /// If `is_sealed` is `true`, also writes a tag with a placeholder for a checksum of the file. Only the first game
+    /// of a file may have this tag.
     pub(crate) fn begin(
         &mut self,
         event: &str,
@@ -383,7 +386,7 @@ impl<W: Write> GameWriter<W> {
         self.out.write_all(b"\n")
     }
 
-    /// Appends words of movetext, separated by blanks. Lines are broken between words.
+    /// Appends words of movetext, which are separated by spaces. A line can be broken between any two words.
     pub(crate) fn words(&mut self, text: &str) -> io::Result<()> {
         for word in text.split(' ') {
             // An opening bracket is followed directly by the next word.
@@ -414,7 +417,7 @@ impl<W: Write> GameWriter<W> {
         self.out.write_all(b"\n\n")
     }
 
-    /// Returns the underlying output. It may be written to only between games.
+    /// Returns the underlying output. The caller may write to it only between games.
     pub(crate) fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
@@ -424,7 +427,7 @@ impl<W: Write> GameWriter<W> {
         self.out
     }
 
-    /// Writes the word that is held back. Begins a new line if the word does not fit on the current one.
+    /// Writes the pending word. Begins a new line first if the word does not fit on the current line.
     fn flush_word(&mut self) -> io::Result<()> {
         if self.word.is_empty() {
             return Ok(());
@@ -445,7 +448,7 @@ impl<W: Write> GameWriter<W> {
 
 const CHESS960: &str = "Chess960";
 
-/// Returns the value of the `Variant` tag for games that begin with `start`, or `None` for standard chess.
+/// Returns the value of the `Variant` tag for a game that starts from `start`. Returns `None` for standard chess.
 fn variant_tag(start: &VariantPosition) -> Option<&'static str> {
     Some(match start {
         VariantPosition::Chess(pos) if pos.castles().mode().is_chess960() => CHESS960,
