@@ -1,7 +1,8 @@
-//! Merging the explorer's lists, subject by subject.
+//! Merging the explorer's lists, in ascending order of list keys.
 //!
-//! The base input is the input with the first games, which keep their ids. Pages for whose subjects only the base input
-//! has lists are copied unchanged, and so are such lists within a page.
+//! The base input is the input with the first games, which keep their ids. If only the base input has lists in a
+//! page, the page is copied unchanged. Within other pages, lists that only the base input has are copied
+//! unchanged, too.
 
 use std::{collections::VecDeque, mem, ops::Range};
 
@@ -27,27 +28,27 @@ use crate::{
     task,
 };
 
-/// The inclusive start of the range of LevelDB keys of lists. A list contains the games of a position, player
-/// or Lichess id, or the numbers that a hashed name has in the table of names.
+/// The inclusive start of the range of LevelDB keys that belong to lists. A list contains, for example, the games
+/// of a position.
 const START: &[u8] = b"xp";
-/// The exclusive end of the range of LevelDB keys of lists. A list contains the games of a position, player or Lichess
-/// id, or the numbers of a name.
+/// The exclusive end of the range of LevelDB keys that belong to lists. A list contains, for example, the games
+/// of a position.
 const END: &[u8] = b"xq";
 
-/// A merge of the lists of several explorer's indexes. A list contains the games of one position, player or Lichess id,
-/// or the numbers of all names that are equal after normalization.
+/// A merge of the lists of several explorer's indexes. A list contains the games of one position, player or
+/// Lichess id, or the numbers of all names that are equal after normalization.
 pub(super) struct ListMerge<'a> {
     plan: &'a MergePlan<'a>,
     merge: &'a MergedGames,
-    /// The paging of each input.
+    /// The rule by which each input assigns lists to pages.
     pagings: Vec<Paging>,
-    /// The paging of the output.
+    /// The rule by which the output assigns lists to pages.
     paging: Paging,
 }
 
 impl<'a> ListMerge<'a> {
     /// Creates a merge of the lists of all indexes in `plan`. `contents` are the descriptions of the indexes, `merge`
-    /// contains their games, and `items` is the number of items in all merged lists.
+    /// contains their merged games, and `items` is the total number of items in the merged lists.
     pub(super) fn new(
         plan: &'a MergePlan<'a>,
         contents: &[Contents],
@@ -62,15 +63,15 @@ impl<'a> ListMerge<'a> {
         }
     }
 
-    /// Divides the lists into key ranges that can be merged in parallel. A range begins with the first list of a page,
-    /// which is a group of lists that the merged index stores as one entry.
+    /// Divides the lists into key ranges that can be merged in parallel. Each range begins with the first list of a
+    /// page, which is an entry that contains several lists of the merged index.
     pub(super) fn ranges(&self) -> Vec<KeyRange> {
         self.plan.ranges(START, END, |key| {
             Some(subject_start(self.paging.first_of(list_subject(key)?)).to_vec())
         })
     }
 
-    /// Merges all lists of games whose keys are in `range`, and returns the entries of the merged index.
+    /// Merges all lists whose keys are in `range`, and returns the entries of the merged index.
     ///
     /// # Errors
     ///
@@ -103,7 +104,7 @@ impl<'a> ListMerge<'a> {
 /// The merge of the lists in one range of keys, which runs on one thread.
 struct RangeMerge<'p> {
     base: usize,
-    /// Whether the base input has the same paging as the output, so that its pages can be copied.
+    /// Whether the base input assigns lists to pages in the same way as the output, so that its pages can be copied.
     has_same_pages: bool,
     inputs: Vec<ListStream<'p>>,
     /// The records of new names that have not been merged yet, sorted by subject.
@@ -113,7 +114,7 @@ struct RangeMerge<'p> {
 }
 
 impl RangeMerge<'_> {
-    /// Merges all lists of the key range that `self` has been created for, and returns the merged entries.
+    /// Merges all lists in the range of keys, and returns the merged entries.
     fn join(mut self) -> Result<EntryBatch> {
         loop {
             let named = self.names.first().map(|record| record.subject());
@@ -148,10 +149,11 @@ impl RangeMerge<'_> {
         }
     }
 
-    /// Copies whole pages (entries that contain several lists) of the base index, as long as no other index has lists
-    /// in them. The base index is the first one with games. Its pages can be copied because its game ids do not change.
+    /// Copies pages (entries that contain several lists) of the base index unchanged, as long as no other index has
+    /// lists in them. The base index is the first index with games. Its pages can be copied because its game ids do
+    /// not change.
     ///
-    /// `other` is the least list key of the other indexes, or `None` if they have no more lists.
+    /// `other` is the smallest list key of the other indexes, or `None` if they have no more lists.
     fn pass_pages(&mut self, other: Option<ListKey>) -> Result<()> {
         let base = &mut self.inputs[self.base];
         while base.subject().is_none()
@@ -171,8 +173,9 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Adds the merged list with the key `subject`: the lists with this key of all indexes, one after the other. Lists
-    /// of new names, which need renumbering, are added by [`add_named`](Self::add_named) instead.
+    /// Adds the merged list with the key `subject`, which is the concatenation of all indexes' lists with this key.
+    /// Lists that belong to new names are added by [`add_named`](Self::add_named) instead, because new names get
+    /// other numbers.
     fn add(&mut self, subject: ListKey) -> Result<()> {
         // The new ids of each input follow those of the previous one, so concatenation keeps the order.
         for input in &mut self.inputs {
@@ -183,9 +186,9 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Adds the merged list with the key `subject`. The key belongs to a new name, which is a name that the base
-    /// index does not contain and that gets its number in the merge. The list consists of the records that have
-    /// this key, in all indexes and in `self.names`, sorted by id.
+    /// Adds the merged list with the key `subject`, which belongs to a new name. A new name is one that the base
+    /// index does not contain, so its number is assigned by the merge. The list consists of the records with this key
+    /// in all indexes and in `self.names`, sorted by id.
     fn add_named(&mut self, subject: ListKey) -> Result<()> {
         let named = self.names.partition_point(|name| name.subject() == subject);
         let (named, rest) = self.names.split_at(named);
@@ -216,8 +219,8 @@ impl RangeMerge<'_> {
 
 /// A reader of the lists of one index in a range of list keys.
 ///
-/// Merging gives new numbers to the names of all indexes except the base index, which is the index with the first
-/// games. Lists that contain numbers of names are therefore read only from the base index, and skipped in all other
+/// A merge assigns new numbers to the names of all indexes except the base index, the index with the first games.
+/// Lists that contain numbers of names are therefore read only from the base index, and skipped in all other
 /// indexes.
 struct ListStream<'p> {
     index: &'p Index,
@@ -239,7 +242,7 @@ struct ListStream<'p> {
 #[derive(Clone)]
 struct PageList {
     subject: ListKey,
-    /// The offset in the page of the list's subject.
+    /// The offset in the page at which the key of the list begins.
     start: usize,
     /// The byte range of the list in the page.
     list: Range<usize>,
@@ -251,9 +254,8 @@ impl<'p> ListStream<'p> {
     /// Creates a reader of the lists of `input` whose list keys are at least `from` and less than `until`. If `until`
     /// is `None`, there is no upper limit. `paging` says how `input` assigns lists to pages.
     ///
-    /// `has_first_games` is `true` if `input` is the base index, which contains the first games of the merged
-    /// index. The names of the base index keep their numbers, and so its lists that belong to names are read,
-    /// too.
+    /// `has_first_games` is `true` if `input` is the base index, which contains the first games of the merged index.
+    /// The names of the base index keep their numbers, so the lists that contain numbers of names are read, too.
     fn new(
         input: &MergeInput<'p>,
         has_first_games: bool,
@@ -280,8 +282,9 @@ impl<'p> ListStream<'p> {
         self.lists.front().map(|list| list.subject)
     }
 
-    /// Removes lists from the front of the current page (an entry that contains several lists), up to the first list
-    /// that is stored in chunks or whose key is at least `other`. If `other` is `None`, keys are not limited.
+    /// Removes lists from the front of the current page (an entry that contains several lists). Stops at the first
+    /// list that is stored in chunks, or whose key is at least `other`. If `other` is `None`, there is no limit for
+    /// keys.
     ///
     /// Returns the key of the last removed list, and the encoding of all removed lists. Returns `None` if no list was
     /// removed.
@@ -296,8 +299,8 @@ impl<'p> ListStream<'p> {
         Some((last.subject, &self.page[first.start..last.list.end]))
     }
 
-    /// Removes the first list that was not read yet from the current page (an entry that contains several lists), and
-    /// calls `f` with each record of this list. The records contain the ids that the games have in the merged index.
+    /// Removes the first remaining list from the current page (an entry that contains several lists), and calls `f`
+    /// with each record of this list. The records contain the ids that the games have in the merged index.
     fn take(&mut self, mut f: impl FnMut(ListRecord) -> Result<()>) -> Result<()> {
         let Some(next) = self.lists.pop_front() else {
             return Ok(());
@@ -315,10 +318,10 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Calls `f` with the records of `list`, which is a list or one chunk of a list. The records have the game ids of
-    /// the merged index.
+    /// Calls `f` with the records of `list`, which is a list or one chunk of a list. The records contain the ids that
+    /// the games have in the merged index.
     ///
-    /// `least` is the least id that `list` may contain. It is set to the last id plus 1, for the next chunk of the
+    /// `least` is the smallest id that `list` may contain. It is set to the last id plus 1, for the next chunk of the
     /// list.
     fn pass_records(
         &self,
@@ -348,8 +351,8 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Returns the LevelDB key of the next entry, and the lower bound of the list keys that belong to the page of
-    /// this entry. A page is a group of lists with neighboring keys. Returns `None` if no entry in the range is
+    /// Returns the LevelDB key of the next entry, and the smallest list key that belongs to the page of this entry. A
+    /// page is an entry that contains several lists with neighboring keys. Returns `None` if no entry in the range is
     /// left.
     fn next_key(&self) -> Result<Option<(&[u8], ListKey)>> {
         let Some(key) = self.entries.key_before(END) else {
@@ -363,8 +366,8 @@ impl<'p> ListStream<'p> {
             .then_some((key, first)))
     }
 
-    /// Reads pages (entries that contain several lists) until one of them contains a list of the range. Does nothing if
-    /// the current page still has lists.
+    /// Reads pages (entries that contain several lists) until a page contains a list of this reader's range. Does
+    /// nothing if the current page still has lists.
     fn read_to_lists(&mut self) -> Result<()> {
         while self.lists.is_empty()
             && let Some((key, _)) = self.next_key()?
@@ -385,9 +388,9 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Locates those lists in the current page (an entry that contains several lists) whose keys lie in the range of
-    /// this reader. `last` is the greatest list key that the page may contain. Also checks that the chunks of long
-    /// lists that were read before the page are the ones that the page refers to.
+    /// Locates the lists in the current page (an entry that contains several lists) whose keys are in the range of
+    /// this reader. `last` is the greatest list key that belongs to the page. Also checks that the chunks that were
+    /// read before the page are the chunks of its long lists.
     fn read_page(&mut self, last: ListKey) -> Result<()> {
         let (mut start, mut chunks) = (0, 0);
         let lists = &mut self.lists;

@@ -1,4 +1,4 @@
-//! A selection of the largest values.
+//! A collection that keeps the largest values.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -36,7 +36,7 @@ impl<T: Copy + Ord> Best<T> {
         self.values.iter().map(|value| value.0)
     }
 
-    /// Offers all values that `other` keeps to this collection.
+    /// Offers all values that `other` keeps, so that this collection keeps the largest values of both.
     pub(crate) fn join(&mut self, other: &Best<T>) {
         other.iter().for_each(|value| self.offer(value));
     }

@@ -3,8 +3,8 @@
 /// The greatest number of bits that [`BitWriter`] writes in one step.
 const AT_ONCE: u32 = 32;
 
-/// The number of bits that [`BitReader`] can read in one step: eight bytes without the bits of the first byte that may
-/// have been read before.
+/// The number of bits that [`BitReader`] can read in one step: 64 bits, minus up to 7 bits of the first byte that
+/// may have been read before.
 const WINDOW: u32 = 57;
 
 /// The greatest number of leading zeros of an exponential Golomb code.
@@ -37,8 +37,8 @@ impl BitWriter {
         self.open &= (1 << self.len) - 1;
     }
 
-    /// Appends a number as an exponential Golomb code of order `k`, which is shortest for numbers below 2^k. The number
-    /// must be less than 2^56.
+    /// Appends `number` as an exponential Golomb code of order `k`. The code is shortest for numbers below 2^k. The
+    /// number must be less than 2^56.
     pub(super) fn put_golomb(&mut self, number: u64, k: u32) {
         let high = (number >> k) + 1;
         let zeros = high.ilog2();
@@ -72,8 +72,8 @@ impl<'a> BitReader<'a> {
         BitReader { bytes, at: 0 }
     }
 
-    /// Returns a word whose highest bits are the next bits of the input. At least 57 bits of the word are valid. Bits
-    /// after the end of the input are 0.
+    /// Returns the next bits of the input as the highest bits of a 64-bit word. At least 57 bits of the word are
+    /// valid. Bits after the end of the input are 0.
     #[inline]
     fn window(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
@@ -99,7 +99,7 @@ impl<'a> BitReader<'a> {
         (self.at <= 8 * self.bytes.len()).then_some(number)
     }
 
-    /// Reads a number of `width` bits, which may be more than one window contains.
+    /// Reads a number of `width` bits in two steps, because one step can read at most 57 bits.
     fn take_wide(&mut self, width: u32) -> Option<u64> {
         let high = self.take(width - AT_ONCE)?;
         Some(high << AT_ONCE | self.take(AT_ONCE)?)
@@ -121,8 +121,8 @@ impl<'a> BitReader<'a> {
         (self.at <= 8 * self.bytes.len()).then_some(high << k | low)
     }
 
-    /// Reads an exponential Golomb code of order `k` that has more bits than one window contains. `zeros` is the number
-    /// of its leading zeros.
+    /// Reads an exponential Golomb code of order `k` in several steps, because one step can read at most 57 bits.
+    /// `zeros` is the number of leading zeros of the code. Returns `None` if the code is malformed or incomplete.
     fn take_wide_golomb(&mut self, zeros: u32, k: u32) -> Option<u64> {
         if zeros > MOST_ZEROS || zeros + k >= u64::BITS {
             return None;
@@ -132,14 +132,14 @@ impl<'a> BitReader<'a> {
         Some(high << k | self.take(k)?)
     }
 
-    /// Returns `true` if nothing is left but the zero bits that pad the last byte.
+    /// Returns `true` if the rest of the input consists only of the zero bits that pad the last byte.
     pub(super) fn is_at_end(mut self) -> bool {
         let left = 8 * self.bytes.len() - self.at.min(8 * self.bytes.len());
         left < 8 && self.take(left as u32) == Some(0)
     }
 }
 
-/// Returns the number of bits that are needed to represent every number up to `most`.
+/// Returns the number of bits that are needed to represent every number from 0 to `most`.
 pub(super) fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }

@@ -11,9 +11,8 @@
 //! | a position | g(d) its number minus the previous number minus 1 (for the first position, its last bits); g(0) the number of moves minus 1, or [`INLINE`] for a position with separate periods; the moves, or g(10) the number of games of a position with separate periods |
 //! | a [period](super::periods) | g(0) the number of moves minus 1; the moves, with a single month |
 //!
-//! d is the number of bits in which the keys of a page differ, minus the base-2 logarithm of the number of positions in the
-//! page, rounded down. [`results`](super::results)
-//! describes the encoding of moves and months.
+//! d is the number of bits in which the keys of a page differ, minus the base-2 logarithm of the number of
+//! positions in the page, rounded down. [`results`](super::results) describes the encoding of moves and months.
 //!
 //! `CountPageBuilder` turns sorted rows into pages and periods.
 
@@ -28,27 +27,28 @@ use super::{
 };
 use crate::{error::Result, index::entry_batches::EntryBatch, position::BookMove};
 
-/// The greatest number of rows (results of one move in one class and month) of a position that is stored in a page. A
-/// page is an entry that contains several positions. A position with more rows is stored in separate entries, one for
-/// each period.
+/// The greatest number of rows of a position that is stored in a page. A row contains the results of one move in
+/// one class and month, and a page is an entry that contains several positions. A position with more rows is
+/// stored in separate entries, one for each period.
 pub const INLINE: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
-/// A special value that a page (an entry with several positions) stores in place of the number of moves of a position.
-/// It says that the results of this position are in entries of their own.
+/// A special value that a page (an entry with several positions) stores in place of the number of moves of a
+/// position. It indicates that the results of this position are stored in separate entries.
 const SEPARATE: u64 = INLINE as u64 + 1;
 
-/// Returns the order of an exponential Golomb code. The code stores the keys of the `count` positions in a page (an entry with
-/// several positions), as differences between consecutive keys. The order is chosen for evenly distributed keys.
+/// Returns the order of the exponential Golomb codes that store the keys of positions in a page, an entry with
+/// several positions. Each code contains the difference between two consecutive keys. `count` is the number of
+/// positions. The codes are shortest if the keys are evenly distributed.
 fn order_of_gaps(paging: Paging, count: u64) -> u32 {
     (u64::BITS - paging.bits()).saturating_sub(count.ilog2())
 }
 
-/// The counts of one position, or the number of its games if the counts must be read from separate entries.
+/// The counts of one position, or only the number of its games if the counts must be read from separate entries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CountedList {
-    /// The rows of an inline position.
+    /// The rows of a position that is stored in a page.
     Rows(Vec<ResultRow>),
-    /// The number of games of a position whose periods have separate entries.
+    /// The number of games of a position whose counts are stored in separate entries for each period.
     Periods(u64),
 }
 
@@ -56,14 +56,15 @@ pub enum CountedList {
 /// rows, which are the results by move, class and month.
 #[derive(Default, Debug)]
 pub struct CountedPage {
-    /// For each position, the end of its rows in `rows`, and the number of its games if its periods are separate.
+    /// For each position, its key, the end of its rows in `rows`, and the number of its games if its rows are stored
+    /// in separate entries.
     positions: Vec<(ListKey, usize, Option<u64>)>,
     rows: Vec<ResultRow>,
 }
 
 impl CountedPage {
-    /// Returns the number of rows (results of moves) of all positions in the page. Rows in separate entries are not
-    /// counted.
+    /// Returns the number of rows that the page contains for all its positions. A row contains the results of one
+    /// move in one class and month.
     pub fn row_count(&self) -> usize {
         self.rows.len()
     }
@@ -83,9 +84,9 @@ impl CountedPage {
         self.positions.push((subject, self.rows.len(), Some(games)));
     }
 
-    /// Encodes the page, which contains the results of several positions, and empties it. Returns the list key under
-    /// which the page is stored, and the encoded page. This key is the greatest one that `paging` assigns to the page,
-    /// so that a search for any position of the page finds it. Returns `None` if the page has no positions.
+    /// Encodes the page, which contains the results of several positions, and empties it. Returns the greatest list
+    /// key that `paging` assigns to the page, and the encoded page. The page is stored under this key, so that a
+    /// search for any of its positions finds it. Returns `None` if the page has no positions.
     pub fn take(&mut self, paging: Paging) -> Option<(ListKey, Vec<u8>)> {
         let first = self.positions.first()?.0;
         let mut out = BitWriter::default();
@@ -113,8 +114,9 @@ impl CountedPage {
     }
 }
 
-/// Finds the counts of the position with the key `subject` in `page`, an encoded page of several positions. `paging`
-/// assigns positions to pages. Returns `Some(None)` if the page does not contain the position, and `None` if the page is malformed.
+/// Finds the counts of the position with the key `subject` in `page`, an encoded page of several positions.
+/// `paging` assigns positions to pages. Returns `Some(None)` if the page does not contain the position, and
+/// `None` if the page is malformed.
 pub fn find_counts(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option<CountedList>> {
     let mut found = None;
     for_each_counted(paging, page, subject, |other, rows, separate| {
@@ -128,11 +130,11 @@ pub fn find_counts(paging: Paging, page: &[u8], subject: ListKey) -> Option<Opti
     Some(found)
 }
 
-/// Calls `f` for each position in `page`, an encoded page of several positions. The arguments are the key of the
-/// position, its rows, and the number of its games. The number is given only if the rows are in separate entries.
+/// Calls `f` for each position in `page`, an encoded page of several positions. `f` receives the key of the
+/// position, its rows, and, only if the rows are stored in separate entries, the number of its games.
 ///
-/// `paging` assigns positions to pages. `any` is a key that belongs to the page, whether or not the page contains this position. Returns `None` if the
-/// page is malformed.
+/// `paging` assigns positions to pages. `any` is any key that belongs to the page, even if the page does not
+/// contain this position. Returns `None` if the page is malformed.
 pub fn for_each_counted(
     paging: Paging,
     page: &[u8],
@@ -172,9 +174,9 @@ pub fn for_each_counted(
     bits.is_at_end().then_some(())
 }
 
-/// A builder that turns sorted rows of counts (numbers of games by move and result) into entries of an index. An entry
-/// is a page, which contains the rows of several positions. A position with more than [`INLINE`] rows gets entries of
-/// its own, one for each period.
+/// A builder that turns sorted rows of counts into the entries of an index. A row contains the results of one
+/// move. Most entries are pages, which contain the rows of several positions. A position with more than
+/// [`INLINE`] rows gets separate entries instead, one for each period.
 #[derive(Debug)]
 pub(in crate::index) struct CountPageBuilder {
     paging: Paging,
@@ -204,7 +206,7 @@ const TOO_LARGE: &str = "the counts have impossibly many games of a move, or imp
 const NOT_IN_ORDER: &str = "the rows are not sorted by key: make the counts again";
 
 impl CountPageBuilder {
-    /// Creates a builder without rows. `paging` determines how positions are grouped into pages.
+    /// Creates a builder without rows. `paging` assigns positions to pages, which are entries with several positions.
     pub(in crate::index) fn new(paging: Paging) -> CountPageBuilder {
         CountPageBuilder {
             paging,
@@ -217,13 +219,13 @@ impl CountPageBuilder {
     }
 
     /// Adds rows, each with the key of its position, and returns the entries that are complete. Positions must arrive
-    /// in ascending order of keys. The rows of one position may be in any order, and are added up if they have the same
-    /// move, class (speed and rating group) and month.
+    /// in ascending order of keys. The rows of one position may be in any order. Rows with the same move, class
+    /// (speed and rating group) and month are added up.
     ///
     /// # Errors
     ///
-    /// Returns a description of the problem if the keys are not ascending, if a position has too many rows, or if a sum
-    /// is too large.
+    /// Returns a description of the problem if the keys are not ascending, if a position has too many rows, or if a
+    /// sum is too large.
     pub(in crate::index) fn add_all(
         &mut self,
         rows: Vec<(ListKey, ResultRow)>,
@@ -296,16 +298,16 @@ impl CountPageBuilder {
         Ok(())
     }
 
-    /// Adds the entry of the current page, if the page has positions. A page contains several positions with their
-    /// results.
+    /// Adds the entry of the current page, which contains several positions with their results. Does nothing if the
+    /// page is empty.
     fn end_page(&mut self) {
         if let Some((last, page)) = self.page.take(self.paging) {
             self.batch.entries.push(&page_key(COUNTS, last), &page);
         }
     }
 
-    /// Ends the last page (an entry with several positions). Returns the entries that were not returned yet, and the
-    /// properties of all rows.
+    /// Ends the last page (an entry with several positions). Returns the entries that
+    /// [`add_all`](CountPageBuilder::add_all) has not returned yet, and the properties of all rows.
     ///
     /// # Errors
     ///

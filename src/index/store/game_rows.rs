@@ -13,7 +13,7 @@
 //! | 24-25 | the number of half-moves, 65535 for more |
 //! | 26-31 | the game's id at Lichess in base 62; for a game without one, [`SiteId::MOST`] plus a fingerprint of the last position, or 0 if that is unknown |
 //!
-//! Numbers are little-endian. An entry contains the rows of [`ROWS`] games, and the last entry those of the rest.
+//! Numbers are little-endian. An entry contains the rows of [`ROWS`] games; the last entry may contain fewer.
 
 use crate::{
     openings::OpeningNumber,
@@ -27,7 +27,8 @@ pub const ROW: usize = 32;
 /// The number of games whose rows are stored in one entry of the index.
 pub const ROWS: u64 = 4096;
 
-/// A row of an explorer's index. It contains the data about one game that filters and answers use.
+/// The data about one game that the explorer's filters and answers use. An explorer's index stores one row for
+/// each game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GameRow {
     /// The number of White's name.
@@ -67,9 +68,9 @@ pub struct GameRow {
     pub ending: u64,
 }
 
-/// The greatest fingerprint of a game's last position; fingerprints begin at 1. A row stores either a Lichess id or a fingerprint in
-/// six bytes: numbers up to [`SiteId::MOST`] are Lichess ids, and a greater number is a fingerprint plus
-/// [`SiteId::MOST`].
+/// The greatest fingerprint of a game's last position; the smallest is 1. A row stores either a Lichess id or a
+/// fingerprint in six bytes. A number up to [`SiteId::MOST`] is a Lichess id, and a greater number is a
+/// fingerprint plus [`SiteId::MOST`].
 pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MOST;
 
 impl GameRow {
@@ -86,8 +87,8 @@ impl GameRow {
         RatingGroup::of_game([self.white_elo, self.black_elo])
     }
 
-    /// Returns the number stored in bytes 26 to 31 of the row: the Lichess id of the game, or a fingerprint of its last
-    /// position if it has no id.
+    /// Returns the number in bytes 26 to 31 of the row: the Lichess id of the game, or for a game without one, a
+    /// value derived from the fingerprint of its last position. Returns 0 if neither is known.
     pub fn own_number(&self) -> u64 {
         match (self.site_id, self.ending) {
             (Some(id), _) => id.0,
@@ -96,7 +97,7 @@ impl GameRow {
         }
     }
 
-    /// Encodes the row.
+    /// Encodes the row as the index stores it.
     pub fn to_bytes(&self) -> [u8; ROW] {
         let mut bytes = [0; ROW];
         bytes[0..4].copy_from_slice(&self.white.to_le_bytes());
@@ -207,7 +208,7 @@ impl EcoNumber {
         EcoNumber(letter * 100 + u16::from(tens - b'0') * 10 + u16::from(units - b'0') + 1)
     }
 
-    /// Returns the opening code (ECO) as text, such as `B20`, or `None` for a game without an opening code.
+    /// Returns the ECO code as text, such as `B20`, or `None` for a game without an ECO code.
     pub fn code(self) -> Option<[u8; 3]> {
         let number = self.0.checked_sub(1)?;
         let digit = |digit: u16| b'0' + digit as u8;
@@ -219,25 +220,25 @@ impl EcoNumber {
     }
 }
 
-/// The id of a game on Lichess: eight letters and digits. They are read as a number in base 62, and 1 is added, so the
-/// stored number is never 0.
+/// The id of a game on Lichess, which consists of eight letters and digits. It is stored as a number: the value
+/// of the id in base 62, plus 1, so that the number is never 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SiteId(u64);
 
-/// The digits of base 62, in the order of their values. Lichess ids consist of these digits.
+/// The digits of base 62, of which Lichess ids consist, in the order of their values.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// The number of characters of a Lichess id.
 const ID: usize = 8;
 
-/// Names of pages on Lichess that have eight letters, and so could be taken for ids of games.
+/// Names of pages on Lichess that consist of eight letters and therefore look like game ids.
 pub const PAGES: [&str; 7] = [
     "analysis", "features", "insights", "practice", "streamer", "timeline", "training",
 ];
 
 impl SiteId {
-    /// The greatest number that a Lichess id can have. An id consists of eight digits to the base 62, and the
-    /// numbers of the ids begin with 1.
+    /// The greatest number that a Lichess id can have. An id has eight digits in base 62, and its number is its value
+    /// plus 1.
     pub const MOST: u64 = 62_u64.pow(ID as u32);
 
     /// Returns the id with this number, or `None` if the number is not from 1 to [`MOST`](SiteId::MOST).
@@ -267,7 +268,8 @@ impl SiteId {
         let address = str::from_utf8(value).ok()?.trim();
         let address = address.split_once("://").map_or(address, |(_, rest)| rest);
         let (host, path) = address.split_once('/')?;
-        // Games are at subdomains of two letters for languages. Other subdomains, such as `database`, have no games.
+        // Games are at subdomains of two letters for languages. Other subdomains, such as `database`, contain no
+        // games.
         match host.strip_suffix("lichess.org")?.as_bytes() {
             b"" | b"www." => {}
             [first, second, b'.']
@@ -281,7 +283,7 @@ impl SiteId {
             _ => return None,
         };
         let is_word = word.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        // An id that consists only of digits is the zero-padded number of a game elsewhere.
+        // An id that consists only of digits is the zero-padded number of a game on another site.
         let is_number = id.bytes().all(|byte| byte.is_ascii_digit());
         let is_game = is_word
             && !is_number

@@ -1,4 +1,4 @@
-//! The rows, details and names of games, in the order of the inputs.
+//! The rows, details and names of games, collected in the order of the inputs.
 
 use std::path::{Path, PathBuf};
 
@@ -26,25 +26,26 @@ use crate::{
 /// The text that is stored for a player or event whose name is missing.
 const NO_NAME: &str = "?";
 
-/// The data that an explorer's index stores about the games of one batch of PGN text. Player and event names are not
-/// numbered yet.
+/// The data that an explorer's index stores about the games of one batch of PGN text. Player and event names have
+/// no numbers yet.
 #[derive(Default, Debug)]
 pub(crate) struct GameFacts {
     rows: Vec<GameRow>,
-    /// The concatenated records of the games. `places` contains the length of each, and where the game begins.
+    /// The concatenated records of the games. `places` contains the length of each record, and the offset of the
+    /// game.
     records: Vec<u8>,
     places: Vec<(u32, GameOffset)>,
     /// The names of White, Black and the event of each game.
     names: Vec<[Box<str>; 3]>,
-    /// The records of players, whose games are numbered from the first of the batch.
+    /// The list records of players. In them, games are numbered from the first game of the batch.
     players: Vec<ListRecord>,
-    /// The records of Lichess ids, whose games are numbered from the first of the batch.
+    /// The list records of Lichess ids. In them, games are numbered from the first game of the batch.
     site_ids: Vec<ListRecord>,
 }
 
 impl GameFacts {
-    /// Adds the next game of the batch. The game is indexed with its positions only if
-    /// [`count_last`](GameFacts::count_last) is called for it.
+    /// Adds the next game of the batch: its tags, and its offset in the PGN text (`place`). The positions of the game
+    /// are only indexed if [`count_last`](GameFacts::count_last) is called for it.
     pub(crate) fn add(&mut self, tags: &Tags<'_>, place: GameOffset) {
         let before = self.records.len();
         layout::write_game(&mut self.records, tags, place);
@@ -120,7 +121,7 @@ impl GameFacts {
         for number in numbers {
             if let Some(row) = self.rows.get_mut(*number as usize) {
                 row.counts = false;
-                // The id belongs to the duplicate that counts.
+                // The duplicate that counts keeps the id.
                 row.site_id = None;
             }
         }
@@ -169,8 +170,8 @@ impl StoredGames {
         }
     }
 
-    /// Adds the games of the next batch. Returns list records: records that assign these games to the lists of players
-    /// and Lichess ids, and records that assign new names to the lists of names.
+    /// Adds the games of the next batch. Returns list records, which say that a list contains a game or the number of
+    /// a name. They add these games to the lists of players and Lichess ids, and new names to the lists of names.
     ///
     /// # Errors
     ///
@@ -200,8 +201,8 @@ impl StoredGames {
         self.games
     }
 
-    /// Adds the next game, whose encoded details are `details`. `names` are the names of White, Black and the event.
-    /// Returns the numbers of these three names. If a name is new, adds a record of the name to `lists`.
+    /// Adds the next game. `details` are its encoded details, and `names` are the names of White, Black and the
+    /// event. Returns the numbers of these three names. If a name is new, adds a list record of the name to `lists`.
     ///
     /// # Errors
     ///
@@ -250,7 +251,8 @@ impl StoredGames {
         self.rows.temp_dir()
     }
 
-    /// Returns how many numbers were given to names. A name may have several numbers.
+    /// Returns the number of stored names. A name that was stored several times has several numbers, and is counted
+    /// as often.
     pub(crate) fn name_count(&self) -> u32 {
         self.namer.len()
     }
@@ -279,7 +281,7 @@ impl StoredGames {
     }
 }
 
-/// A reader that looks up the rows of games in ascending order of ids. It skips the rows in between.
+/// A reader that looks up the rows of games in ascending order of ids. It skips the rows of all other games.
 pub(super) struct RowReader<'a> {
     rows: ByteReader<'a>,
     /// The id of the game whose row is next in the file.
@@ -311,8 +313,8 @@ pub(in crate::index) struct GameEntries<'a> {
 }
 
 impl GameEntries<'_> {
-    /// Appends the next LevelDB entries, which contain rows, details or names of games, to `entries`, until `entries`
-    /// holds at least `size` bytes or no entry is left.
+    /// Appends LevelDB entries with the rows, details or names of games to `entries`. Stops when `entries` holds at
+    /// least `size` bytes or when no entry is left.
     pub(in crate::index) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
         while entries.held() < size && self.next_row < self.games.games {
             let some = (self.games.games - self.next_row).min(game_rows::ROWS);
@@ -355,10 +357,10 @@ impl GameEntries<'_> {
     }
 }
 
-/// The greatest number of names that a [`Namer`] remembers, to bound its memory. At this limit it forgets all names,
-/// and then gives a repeated name another number.
+/// The greatest number of names that a [`Namer`] remembers, to limit its memory. At this limit, it forgets all
+/// names and gives them new numbers when they occur again.
 const MOST_NAMES: usize = 1 << 17;
-/// The greatest total size in bytes of the names that a [`Namer`] remembers. If it is exceeded, the `Namer` forgets all
+/// The greatest total size in bytes of the names that a [`Namer`] remembers. Above this limit, it forgets all
 /// names and gives them new numbers when they occur again.
 const MOST_BYTES: usize = 4 << 20;
 
@@ -373,7 +375,8 @@ struct Namer {
 }
 
 impl Namer {
-    /// Returns the number of a name. The `bool` is `true` if the name had no number before this call.
+    /// Returns the number of a name, and whether the number is new. A name gets a new number when it occurs for the
+    /// first time, or for the first time after it was forgotten.
     fn number(&mut self, name: &str) -> (u32, bool) {
         if let Some(number) = self.known.get(name) {
             return (*number, false);
@@ -390,14 +393,14 @@ impl Namer {
         (number, true)
     }
 
-    /// Returns how many numbers were given to names. A name that was forgotten gets a second number when it occurs
-    /// again.
+    /// Returns how many numbers have been assigned to names. A name that was forgotten gets another number when it
+    /// occurs again.
     fn len(&self) -> u32 {
         self.next
     }
 }
 
-/// Converts the tags of a game to the row of the game and the names of White, Black and the event.
+/// Returns the game row and the names of White, Black and the event for the tags of a game.
 #[cfg(test)]
 pub(in crate::index) fn facts_of(tags: &Tags<'_>) -> (GameRow, [Box<str>; 3]) {
     let mut facts = GameFacts::default();

@@ -26,14 +26,14 @@ enum SubjectKind {
     SiteId = 4,
 }
 
-/// One of the two numbers that seed the hash of names and ids: the text "polybook". The other number is different for
-/// each [`SubjectKind`].
+/// The text "polybook" as a number. It is one of the two numbers that seed the hash of names and ids; the other
+/// one is different for each [`SubjectKind`].
 const KEY: u64 = u64::from_be_bytes(*b"polybook");
 
 impl ListKey {
-    /// Returns the key of the list of games that reached a position of `variant`. `identity` is the identity (a hash)
-    /// of the position. Positions of different variants can have equal identities, so a number for the variant is mixed
-    /// in.
+    /// Returns the key of the list of games that reached a position of `variant`. `identity` is the identity of the
+    /// position, a hash. Positions of different variants can have equal identities, so a number that depends on the
+    /// variant is mixed in.
     #[inline]
     pub fn position(variant: Variant, identity: u64) -> ListKey {
         let number = match variant {
@@ -58,8 +58,8 @@ impl ListKey {
         ListKey::hashed(kind, folded.as_bytes())
     }
 
-    /// Returns the key of the list for the player or event name `folded`, which must be normalized for comparison. The
-    /// list contains the numbers of all names that are equal to `folded` after normalization.
+    /// Returns the key of the list of name numbers for a player or event name. `folded` is the name, normalized for
+    /// comparison. The list contains the number of every stored name that is equal to `folded` after normalization.
     pub fn name(folded: &str) -> ListKey {
         ListKey::hashed(SubjectKind::Name, folded.as_bytes())
     }
@@ -69,8 +69,8 @@ impl ListKey {
         ListKey::hashed(SubjectKind::SiteId, &id.number().to_le_bytes())
     }
 
-    /// Returns the key of the list about `bytes`, such as the games of the player with this name. The key is a hash of
-    /// `bytes` that depends on `kind`.
+    /// Returns the key of the list for `bytes`, such as the name of a player. The key is a hash of `bytes` that
+    /// depends on `kind`.
     fn hashed(kind: SubjectKind, bytes: &[u8]) -> ListKey {
         ListKey(SipHasher24::new_with_keys(KEY, kind as u64).hash(bytes))
     }
@@ -85,8 +85,8 @@ fn mixed(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The rule that assigns lists of games to pages. A page is an entry that contains the lists whose keys begin with the
-/// same `bits` bits.
+/// The rule that assigns lists of games to pages. A page is an entry that contains all short lists whose keys
+/// begin with the same `bits` bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Paging {
     bits: u32,
@@ -102,8 +102,8 @@ const MOST_BITS: u32 = 40;
 const PAGE: u64 = 64;
 
 impl Paging {
-    /// Returns the paging (the rule that groups lists of games into pages) for an index whose lists have `items` items
-    /// in total. A page then has about 64 items.
+    /// Creates the rule that assigns lists to pages in an index whose lists contain `items` items in total. A page
+    /// (an entry with several lists) then contains about 64 items.
     pub fn for_items(items: u64) -> Paging {
         let bits = (items / PAGE).max(1).ilog2();
         Paging {
@@ -131,20 +131,20 @@ impl Paging {
         subject.0 >> (u64::BITS - self.bits)
     }
 
-    /// Returns the least list key that belongs to the same page (entry with several lists) as `subject`.
+    /// Returns the smallest list key that belongs to the same page (entry with several lists) as `subject`.
     #[inline]
     pub fn first_of(self, subject: ListKey) -> ListKey {
         ListKey(subject.0 & !(u64::MAX >> self.bits))
     }
 
-    /// Returns the greatest list key that belongs to the same page (entry with several lists) as `subject`. It is part
-    /// of the page's LevelDB key.
+    /// Returns the greatest list key that belongs to the same page (entry with several lists) as `subject`. The
+    /// LevelDB key of the page contains this list key.
     pub fn last_of(self, subject: ListKey) -> ListKey {
         ListKey(subject.0 | (u64::MAX >> self.bits))
     }
 
-    /// Returns the number of bytes of a list key that are stored in a page. The leading bits that all keys in the page
-    /// have in common are not stored.
+    /// Returns how many bytes of each list key a page stores. The leading bits that all keys in the page have in
+    /// common are not stored.
     pub(super) fn stored(self) -> usize {
         (u64::BITS - self.bits).div_ceil(8) as usize
     }

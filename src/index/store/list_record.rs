@@ -14,14 +14,16 @@ use crate::{
     storage::sort::{Fold, Record},
 };
 
-/// The value that the lists of players and Lichess ids store instead of a move. It is not a move of any variant.
+/// The value that an item in the list of a player or a Lichess id contains in place of a move. It is not a move
+/// of any variant.
 pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 
-/// The value that a record of a name number contains in place of a move. It is not a move of any variant.
+/// The value that an item in a list of name numbers contains in place of a move. It is not a move of any variant.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
-/// Returns `true` if an item with the value `mv` belongs to the list of a position: `mv` is then a move, or
-/// [`BookMove::NONE`] if the game ends in the position. An item in the list of a player, a Lichess id or a name contains [`LISTED`] or [`NAMED`] instead.
+/// Returns `true` if an item with the value `mv` belongs to the list of a position. In such a list, `mv` is a
+/// move, or [`BookMove::NONE`] if the game ends in the position. Items of other lists contain [`LISTED`] or
+/// [`NAMED`] instead.
 pub fn is_of_position(mv: BookMove) -> bool {
     mv != LISTED && mv != NAMED
 }
@@ -61,19 +63,19 @@ impl ListRecord {
         ListRecord::new(subject, id, 0, white_to_move, BookMove::NONE)
     }
 
-    /// Creates a record which states that the game `id` belongs to the list with the key `subject`: the games of a
+    /// Creates a record which states that game `id` belongs to the list with the key `subject`: the games of a
     /// player, or the games with a Lichess id. In place of a move, the record contains [`LISTED`].
     pub(crate) fn listed(subject: ListKey, id: u32) -> ListRecord {
         ListRecord::new(subject, id, 0, false, LISTED)
     }
 
-    /// Creates a record of the list `subject`, which contains the numbers under which the index stores a name of a
-    /// player or an event. `number` is one of them. In place of a move, the record contains [`NAMED`].
+    /// Creates a record which states that `number` is one of the numbers of a player or event name. `subject` is the
+    /// key of the list that contains these numbers. In place of a move, the record contains [`NAMED`].
     pub(crate) fn named(subject: ListKey, number: u32) -> ListRecord {
         ListRecord::new(subject, number, 0, false, NAMED)
     }
 
-    /// Returns a copy of the record in which `first_id` is added to the game id.
+    /// Returns a copy of the record with `first_id` added to its game id.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> ListRecord {
         ListRecord(self.0 + (u128::from(first_id) << 32))
@@ -119,8 +121,8 @@ impl Record for ListRecord {
     }
 }
 
-/// A reduction of sorted list records that keeps only the last record of each game in a list. A game that reached a
-/// position several times is thus listed once, with the last move that it played there.
+/// A filter for sorted list records that keeps only the last record of each game in a list. If a game reached a
+/// position several times, it is listed once, with the last move that it played there.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct LastOfGame {
     last: Option<ListRecord>,

@@ -1,8 +1,8 @@
 //! The [explorer](crate::explorer)'s index: its keys and values, and writing, reading and merging them.
 //!
-//! An index of games contains the entries about inputs and the variant that the [index of the fork](super::layout)
-//! contains, and these. Keys that begin with `x` contain binary numbers, which are big-endian, so that LevelDB sorts
-//! them by value:
+//! An index of games contains the entries about inputs and the variant that the [index of the
+//! fork](super::layout) contains, and the entries in this table. Keys that begin with `x` contain binary numbers,
+//! which are big-endian, so that LevelDB sorts them by value:
 //!
 //! | key | value |
 //! |---|---|
@@ -67,62 +67,67 @@ pub(super) use self::{
 
 use self::results::Period;
 
-/// The key of the [`Contents`] of an explorer's index of games; absent in other indexes.
+/// The LevelDB key of the [`Contents`], the description of an explorer's index of games. Other indexes do not
+/// contain it.
 pub const CONTENTS: &[u8] = b"xz";
 
-/// The key of the [`CountedContents`] of an index of counts; absent in an index of games.
+/// The LevelDB key of the [`CountedContents`], the description of an index of counts. An index of games does not
+/// contain it.
 pub const COUNTED: &[u8] = b"xy";
 
-/// Returns the key of the entry of rows with this number.
+/// Returns the LevelDB key of entry `number` of the game rows. Entries are numbered from 0.
 pub fn rows_key(number: u32) -> Vec<u8> {
     [b"xg", &number.to_be_bytes()[..]].concat()
 }
 
-/// Returns the key of the entry of details with this number.
+/// Returns the LevelDB key of entry `number` of the game details. Entries are numbered from 0.
 pub fn details_key(number: u32) -> Vec<u8> {
     [b"xh", &number.to_be_bytes()[..]].concat()
 }
 
-/// Returns the key of the entry of names with this number.
+/// Returns the LevelDB key of entry `number` of the player and event names. Entries are numbered from 0.
 pub fn names_key(number: u32) -> Vec<u8> {
     [b"xn", &number.to_be_bytes()[..]].concat()
 }
 
-/// The prefix of the keys of lists, and of the results of long lists.
+/// The prefix of the LevelDB keys of lists, and of the results by period of long lists.
 pub const LISTS: &[u8; 2] = b"xp";
 
-/// The prefix of the keys of counts.
+/// The prefix of the LevelDB keys of counts, and of the counts by period of large positions.
 pub const COUNTS: &[u8; 2] = b"xq";
 
-/// Returns the key of a page. `of` is [`LISTS`] or [`COUNTS`], and `last` is the greatest subject that the page may
-/// contain.
+/// Returns the LevelDB key of a page, an entry that contains several lists or positions. `of` is the prefix:
+/// [`LISTS`] or [`COUNTS`]. `last` is the greatest list key that belongs to the page.
 pub fn page_key(of: &[u8; 2], last: ListKey) -> Vec<u8> {
     [&of[..], &last.0.to_be_bytes(), &[0xff]].concat()
 }
 
-/// Returns the key of a chunk of a subject's list. Chunks of a list are numbered from 0.
+/// Returns the LevelDB key of a chunk, a part of a long list. `subject` is the key of the list, and `number` is
+/// the number of the chunk in this list, counted from 0.
 pub fn chunk_key(subject: ListKey, number: u32) -> Vec<u8> {
     [&subject_start(subject)[..], &[0], &number.to_be_bytes()].concat()
 }
 
-/// Returns the key of the results of a position in a period. `of` is [`LISTS`] or [`COUNTS`].
+/// Returns the LevelDB key of the results of a position in a period (all time, a year or a month). `of` is the
+/// prefix: [`LISTS`] or [`COUNTS`]. `subject` is the list key of the position.
 pub fn period_key(of: &[u8; 2], subject: ListKey, period: Period) -> Vec<u8> {
     let subject = subject.0.to_be_bytes();
     [&of[..], &subject, &[1], &period.key_bytes()].concat()
 }
 
-/// The kind of entry that a key of the explorer's lists or counts belongs to.
+/// The kind of an entry of the explorer's lists or counts, as its LevelDB key states it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum ListEntry {
-    /// A page. Contains the greatest subject that the page may contain.
+    /// A page, with the greatest list key that belongs to the page.
     Page(ListKey),
-    /// A chunk of the list of a subject.
+    /// A chunk of a long list, with the key of the list.
     Chunk(ListKey),
     /// The results of a position in a period.
     Period,
 }
 
-/// Parses the key of a page, a chunk or a period. `of` is [`LISTS`] or [`COUNTS`]. Returns `None` for any other key.
+/// Parses the LevelDB key of a page, a chunk of a list, or the results of a period. `of` is the prefix of the
+/// key: [`LISTS`] or [`COUNTS`]. Returns `None` for any other key.
 pub(super) fn list_entry(of: &[u8; 2], key: &[u8]) -> Option<ListEntry> {
     let (subject, rest) = key.strip_prefix(of)?.split_first_chunk()?;
     let subject = ListKey(u64::from_be_bytes(*subject));
@@ -134,14 +139,16 @@ pub(super) fn list_entry(of: &[u8; 2], key: &[u8]) -> Option<ListEntry> {
     }
 }
 
-/// Returns the smallest key that an entry of a subject's list can have.
+/// Returns the common beginning of the LevelDB keys of all entries that belong to the list with the key
+/// `subject`. It is less than all these keys.
 pub(super) fn subject_start(subject: ListKey) -> [u8; 10] {
     let mut key = *b"xp\0\0\0\0\0\0\0\0";
     key[2..].copy_from_slice(&subject.0.to_be_bytes());
     key
 }
 
-/// Returns the subject in the key of a page, a chunk or a period, or `None` for any other key.
+/// Returns the list key in the LevelDB key of a page, a chunk of a list, or the results of a period. Returns
+/// `None` for any other key.
 pub(super) fn list_subject(key: &[u8]) -> Option<ListKey> {
     let (subject, _) = key.strip_prefix(LISTS)?.split_first_chunk()?;
     Some(ListKey(u64::from_be_bytes(*subject)))

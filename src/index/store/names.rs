@@ -1,8 +1,8 @@
-//! The names of players and events: the entries of their table, and reading them.
+//! The table of player and event names: its entries, and a reader with a cache.
 //!
-//! Rows of games refer to names by numbers, which are given in the order in which names first occur. A name may be
-//! repeated under a later number. An entry contains [`NAMES`] names, and the last entry the rest. Each name is stored
-//! as the varint of its length in bytes and its UTF-8 text.
+//! Rows of games refer to names by numbers, which are assigned in the order in which names first occur. A name
+//! may be repeated under a later number. An entry contains [`NAMES`] names; the last entry may contain fewer.
+//! Each name is stored as the varint of its length in bytes and its UTF-8 text.
 
 use std::{
     collections::HashMap,
@@ -40,11 +40,11 @@ pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
     Some(names)
 }
 
-/// The greatest number of entries with names that a [`NameReader`] caches.
+/// The number of entries with names that a [`NameReader`] caches. When the cache is full, it is emptied.
 const KEPT_NAMES: usize = 4096;
 
-/// A reader of the player and event names of an index that caches recently used names. If another thread holds the lock
-/// of the cache, the cache is bypassed.
+/// A reader of the player and event names of an index. It caches recently used names. If another thread holds the
+/// lock of the cache, the cache is bypassed.
 #[derive(Debug)]
 pub(crate) struct NameReader {
     /// The number of names in the index.
@@ -53,7 +53,7 @@ pub(crate) struct NameReader {
 }
 
 impl NameReader {
-    /// Creates a reader for an index that has `names` names.
+    /// Creates a reader for an index that contains `names` names.
     pub(crate) fn new(names: u32) -> NameReader {
         NameReader {
             names,
@@ -61,9 +61,9 @@ impl NameReader {
         }
     }
 
-    /// Returns the player or event name with the number `number`, or `None` if no name has this number. Reads the entry
-    /// of the name with `read` if it is not cached. The arguments of `read` are the number of the entry and the number
-    /// of names in the index.
+    /// Returns the player or event name with the number `number`, or `None` if no name has this number. If the entry
+    /// of the name is not cached, reads it with `read`, which receives the number of the entry and the number of
+    /// names in the index.
     ///
     /// # Errors
     ///
@@ -92,8 +92,8 @@ impl NameReader {
         Ok(names.get(rank).cloned())
     }
 
-    /// Calls `f` with the number and the text of each name in the index, in ascending order of numbers. Reads each entry
-    /// with `read`, so only a few names are in memory at a time.
+    /// Calls `f` with the number and the text of each name in the index, in ascending order of numbers. Reads one
+    /// entry at a time with `read`, which receives the number of the entry and the number of names in the index.
     pub(crate) fn for_each(
         &self,
         read: impl Fn(u32, u32) -> Result<Vec<Box<str>>>,

@@ -42,8 +42,8 @@ use crate::{
     position::BookMove,
 };
 
-/// The greatest number of games of a position for which the index stores no results by period. A query adds up the
-/// results of these games itself.
+/// The number of games above which the index stores the results of a position by period. For a position with
+/// fewer games, a query adds up the results itself.
 pub const SUMMED: usize = 1 << 15;
 
 /// The number of highest-rated games that are stored for each class (speed and rating group) of a period.
@@ -69,15 +69,15 @@ pub struct CandidateGame {
 pub struct PeriodResults {
     /// The rows, sorted by move and class. Their months are unknown.
     pub rows: Vec<ResultRow>,
-    /// The games with the highest ratings and the newest games of each class, and possibly others, sorted by class and
-    /// id. Empty in an index of counts.
+    /// Candidates for the lists of top games and recent games, sorted by class and id. They include the games with
+    /// the highest ratings and the newest games of each class. Empty in an index of counts.
     pub candidates: Vec<CandidateGame>,
 }
 
 impl PeriodResults {
-    /// Encodes the results of a position in one period, and appends them to `out`. `of_games` says whether the index
-    /// contains games. In an index of games, the encoding also contains the candidates for the list of top games and
-    /// for the list of recent games.
+    /// Encodes the results of a position in one period, and appends them to `out`. `of_games` is `true` for an index
+    /// of games, in which the candidates for the lists of top games and recent games are encoded, too. It is `false`
+    /// for an index of counts.
     ///
     /// # Panics
     ///
@@ -107,8 +107,8 @@ impl PeriodResults {
         }
     }
 
-    /// Decodes the results of a period (all time, a year or a month). `of_games` says whether the index contains games.
-    /// Returns `None` if the results are malformed.
+    /// Decodes the results of a period (all time, a year or a month). `of_games` is `true` for an index of games, and
+    /// `false` for an index of counts. Returns `None` if the results are malformed.
     pub fn parse(mut bytes: &[u8], of_games: bool) -> Option<PeriodResults> {
         let mut results = PeriodResults::default();
         let rows = match of_games {
@@ -154,8 +154,8 @@ pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
     }
 }
 
-/// Removes the list of years that [`write_years`] encoded from the front of `rest`, and returns it. Returns `None` if
-/// the list is malformed.
+/// Decodes a list of years that [`write_years`] has encoded, and removes it from the front of `rest`. Returns
+/// `None` if the list is malformed.
 pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
     let len = take_size(rest)?.checked_mul(4)?;
     let (years, _) = rest.split_off(..len)?.as_chunks::<4>();
@@ -173,8 +173,8 @@ pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
 
 /// Adds up the rows of a position for each period that has games: all time, each year and each month.
 ///
-/// Returns two lists. The first contains the periods with their rows, in the order all time, years, months. The second
-/// contains the years, each with the months that occur in `rows`.
+/// Returns two lists. The first contains the periods with their rows: all time, then the years, then the months.
+/// The second contains the years, each with the months that occur in `rows`.
 pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<YearMonths>) {
     let mut periods = Vec::new();
     let mut years: Vec<YearMonths> = Vec::new();
@@ -204,15 +204,15 @@ pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<Yea
     (periods, years)
 }
 
-/// The greatest number of sums that are added up for a position. Each month, class and move has its own sum. No results
-/// by period are stored for a position that needs more sums, which bounds the memory.
+/// A limit that bounds memory: the greatest number of sums for one position, which needs one sum for each move,
+/// month and class (speed and rating group). No results by period are stored for a position that needs more.
 const MOST_MOVE_SUMS: usize = 7 << 15;
-/// The greatest number of pairs of a month and a class (speed and rating group) for which results of a position are
-/// added up. No results by period are stored for a position with more pairs, which bounds the memory.
+/// A limit that bounds memory: the greatest number of pairs of a month and a class (speed and rating group) for
+/// one position. No results by period are stored for a position with more pairs.
 const MOST_CLASSES: usize = 1 << 15;
 
-/// The state of adding up the results of the games in a list by period (all time, years and months). The results of a
-/// short list are not added up.
+/// The results of the games in a list by period (all time, years and months), while they are being added up. The
+/// results of a short list are not added up.
 pub(super) enum ListResults<'a> {
     /// The list is short so far. Contains its items.
     Few(Vec<ListItem>),
@@ -229,8 +229,8 @@ impl Default for ListResults<'_> {
 }
 
 impl<'a> ListResults<'a> {
-    /// Adds the games of `items` to the results. `white_to_move` says who is to move in the position of the list, and
-    /// `games` contains the rows of the games.
+    /// Adds the games of `items` to the results. `white_to_move` says whether White is to move in the position of the
+    /// list, and `games` contains the rows of the games.
     ///
     /// # Errors
     ///
@@ -268,9 +268,9 @@ impl<'a> ListResults<'a> {
         Ok(())
     }
 
-    /// Appends the entries with the results by period (all time, years and months) of the games in the list. `subject`
-    /// is the key of the list's position. Returns `false` if no results by period are stored, for example because the
-    /// list is short.
+    /// Appends entries with the results by period (all time, years and months) of the games in the list. `subject` is
+    /// the list key of the position. Returns `false` if no results by period are stored, for example because the list
+    /// is short.
     pub(super) fn write(self, subject: ListKey, entries: &mut Entries) -> bool {
         match self {
             ListResults::Sums(adder) => {
@@ -299,13 +299,14 @@ impl ClassResults {
     }
 }
 
-/// The highest-rated and the newest games of a position in one class (speed and rating group). An answer chooses the
-/// games that it shows from these.
+/// The highest-rated and the newest games of a position in one class (speed and rating group). The explorer
+/// chooses the games that it shows from these.
 #[derive(Clone, Debug)]
 struct BestGames {
-    /// The games with the highest ratings. Each has twice the mean of its known ratings, its date, id and move.
+    /// The games with the highest ratings. A tuple contains twice the mean of the known ratings, the date, the id and
+    /// the move.
     top: Best<(u32, u32, u32, BookMove)>,
-    /// The newest games. Each has its date, id and move.
+    /// The newest games. A tuple contains the date, the id and the move.
     recent: Best<(u32, u32, BookMove)>,
 }
 
@@ -343,13 +344,13 @@ pub(super) struct ResultAdder<'a> {
     months: FxHashMap<(Month, Class), ClassResults>,
     /// The number of rows in `months`.
     rows_of_months: usize,
-    /// The number of entries of `months` with a game that continues after the position.
+    /// The number of entries of `months` that have a game which continues after the position.
     classes: usize,
 }
 
 impl<'a> ResultAdder<'a> {
-    /// Creates an accumulator without games. `white_to_move` says who is to move in the position, and `games` contains
-    /// the rows of the games.
+    /// Creates an accumulator without games. `white_to_move` says whether White is to move in the position, and
+    /// `games` contains the rows of the games.
     fn new(white_to_move: bool, games: &'a StoredGames) -> ResultAdder<'a> {
         ResultAdder {
             white_to_move,
@@ -360,14 +361,14 @@ impl<'a> ResultAdder<'a> {
         }
     }
 
-    /// Adds the results of the games in `items`, which are part of a position's list of games.
+    /// Adds the results of the games in `items`, which are items of a position's list of games.
     ///
     /// # Errors
     ///
     /// Returns an error if the rows of the games cannot be read.
     fn add_all(&mut self, items: &[ListItem]) -> Result<()> {
         for (id, mv) in items {
-            // A player's games and the numbers of names are not games of the position.
+            // Items of the lists of players and names are not games of a position.
             if is_of_position(*mv) {
                 let row = self.rows.row(*id)?;
                 self.add(*id, *mv, &row);
@@ -376,7 +377,7 @@ impl<'a> ResultAdder<'a> {
         Ok(())
     }
 
-    /// Adds the game with the number `id` to the sums of the position. `mv` is its move in the position, and `row`
+    /// Adds game `id` to the sums of the position. `mv` is the move that the game played in the position, and `row`
     /// contains its date, ratings, speed and result.
     fn add(&mut self, id: u32, mv: BookMove, row: &GameRow) {
         let month = Month::of(row.date);
@@ -407,14 +408,14 @@ impl<'a> ResultAdder<'a> {
         }
     }
 
-    /// Returns `true` if the results by period of the position are too large to be stored. Each month, class
-    /// (speed and rating group) and move has its own sum of results. The limits are [`MOST_MOVE_SUMS`] sums and
-    /// [`MOST_CLASSES`] pairs of month and class.
+    /// Returns `true` if the results by period of the position are too large to be stored: if there are more than
+    /// [`MOST_MOVE_SUMS`] combinations of a month, class (speed and rating group) and move, or more than
+    /// [`MOST_CLASSES`] pairs of a month and class.
     fn is_too_large(&self) -> bool {
         self.rows_of_months > MOST_MOVE_SUMS || self.classes > MOST_CLASSES
     }
 
-    /// Appends the entries with the results of all periods (all time, years and months). `subject` is the key of the
+    /// Appends entries with the results of all periods (all time, years and months). `subject` is the list key of the
     /// position.
     fn write(self, subject: ListKey, entries: &mut Entries) {
         let rows = self.months.values().flat_map(|results| &results.rows);
@@ -443,8 +444,8 @@ impl<'a> ResultAdder<'a> {
 /// and rating group).
 type BestOfPeriods = BTreeMap<(Period, Class), BestGames>;
 
-/// Merges the games of each class (speed and rating group) into periods of the next greater length: from months into
-/// years, or from years into all time.
+/// Merges the best games of each class (speed and rating group) into the next longer period. If `games` contains
+/// months, the result contains years; if it contains years, the result contains all time.
 fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     let mut longer = BestOfPeriods::new();
     for ((period, class), best) in games {
@@ -454,8 +455,8 @@ fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     longer
 }
 
-/// Appends the entries with the results by period of a position. `subject` is the key of the position. `rows` are its
-/// results by month, sorted by move, class and month.
+/// Appends entries with the results by period of the position whose list key is `subject`. `rows` are its results
+/// by month, sorted by move, class and month.
 ///
 /// `of` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
 /// `candidates` returns the games of a period that an answer may show.

@@ -22,7 +22,7 @@ use crate::{
 
 impl Index {
     /// Returns the names in entry `number` of the table of player and event names. `names` is the number of names in
-    /// the whole table.
+    /// the whole table, from which the expected length of the entry follows.
     pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
         let key = names_key(number);
         let expected = names
@@ -34,8 +34,8 @@ impl Index {
             .ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns the rows of the games in entry `number` of the table of games. An entry contains [`ROWS`] games; the
-    /// last entry may contain fewer.
+    /// Returns the rows in entry `number` of the table of games. An entry contains [`ROWS`] games; the last entry may
+    /// contain fewer.
     pub(crate) fn row_entry(&self, number: u64) -> Result<Vec<GameRow>> {
         let value = self.row_bytes(number)?;
         let (rows, _) = value.as_chunks::<ROW>();
@@ -89,8 +89,8 @@ impl Index {
         self.details(id, |details| details.header(&row, [&white, &black, &event]))
     }
 
-    /// Calls `f` with the details of game `id`, and returns the result of `f`. The details are the game's offset in its
-    /// PGN file and fields such as its event and site.
+    /// Calls `f` with the details of game `id`, and returns the result of `f`. The details are the game's offset in
+    /// its PGN file and those header fields that its row does not contain.
     pub(in crate::index) fn details<T>(
         &self,
         id: u32,
@@ -105,8 +105,8 @@ impl Index {
         details.map(f).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Calls `f` with the details of each game in the entry number `entry`, in ascending order of ids. `f` receives the
-    /// encoded details and the decoded details.
+    /// Calls `f` with the details of each game in the entry number `entry`, in ascending order of game ids. `f`
+    /// receives the details of a game as encoded bytes and in decoded form.
     ///
     /// # Errors
     ///
@@ -130,9 +130,9 @@ impl Index {
         }
     }
 
-    /// Reads the list with the key `subject`. `location` is its location, which [`find_list`](Index::find_list) returned.
-    /// Returns one part for each chunk of the list, or a single part if the list is in a page (an entry that contains
-    /// several lists). Returns no parts if the list does not exist.
+    /// Reads the list with the key `subject`. `location` must come from [`find_list`](Index::find_list). Returns one
+    /// part for each chunk of a long list, or a single part for a list in a page (an entry that contains several
+    /// lists). Returns no parts if the list does not exist.
     pub(crate) fn list(&self, subject: ListKey, location: ListLocation) -> Result<Vec<StoredPart>> {
         match location {
             ListLocation::InPage(list) => Ok(list.into_iter().collect()),
@@ -140,8 +140,8 @@ impl Index {
         }
     }
 
-    /// Finds the location of the list of games with the key `subject`. `paging` states how the index assigns lists to
-    /// pages (entries that contain several lists).
+    /// Finds out where the list of games with the key `subject` is stored. `paging` states how the index assigns
+    /// lists to pages (entries that contain several lists).
     pub(crate) fn find_list(&self, paging: Paging, subject: ListKey) -> Result<ListLocation> {
         let nowhere = ListLocation::InPage(None);
         let key = page_key(LISTS, paging.last_of(subject));
@@ -163,8 +163,9 @@ impl Index {
         })))
     }
 
-    /// Calls `f` with the key and the list of each list in a page, in ascending order of keys. A page is an entry that
-    /// contains several lists. `any` is any key that belongs to the page, and `paging` assigns lists to pages.
+    /// Calls `f` for each list in a page, in ascending order of keys. `f` receives the key of the list and the list.
+    /// A page is an entry that contains several lists. `any` is the key of any list in the page, and `paging` assigns
+    /// lists to pages.
     ///
     /// # Errors
     ///
@@ -186,8 +187,8 @@ impl Index {
         read.ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns an iterator over the chunks of a list of games that is too long for a page. `subject` is the key of the
-    /// list, and `chunked` is the description of the list.
+    /// Returns an iterator over the chunks of a long list of games. A chunk is an entry that contains a part of the
+    /// list. `subject` is the key of the list, and `chunked` is its description.
     pub(in crate::index) fn chunks(
         &self,
         subject: ListKey,
@@ -233,8 +234,8 @@ impl Index {
         })
     }
 
-    /// Returns the results of the moves in the position with the key `subject`, or `None` if the index does not contain
-    /// the position. `paging` states how the index groups positions into pages.
+    /// Returns the results of the moves in the position with the key `subject`, or `None` if the index does not
+    /// contain the position. `paging` assigns positions to pages (entries that contain several positions).
     ///
     /// # Errors
     ///
@@ -252,9 +253,9 @@ impl Index {
         found.ok_or_else(|| self.malformed(&key))
     }
 
-    /// Reads the years in which a position has games, each with its months. `of` is the prefix of the LevelDB key:
-    /// [`LISTS`] for an index of games, [`COUNTS`] for an index of counts. `subject` is the key of the position. The index
-    /// must contain results by period for the position.
+    /// Reads the years in which a position has games, each with its months. `subject` is the key of the position, for
+    /// which the index must contain results by period. `of` is the prefix of the LevelDB key: [`LISTS`] for an index
+    /// of games, [`COUNTS`] for an index of counts.
     ///
     /// # Errors
     ///
@@ -265,9 +266,9 @@ impl Index {
         take_years(&mut &value[..]).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Reads the results of a position in a period: all time, a year or a month. `of` is the prefix of the LevelDB key:
-    /// [`LISTS`] for an index of games, [`COUNTS`] for an index of counts. `subject` is the key of the position. The index
-    /// must contain results by period for the position.
+    /// Reads the results of a position in a period: all time, a year or a month. `subject` is the key of the
+    /// position, for which the index must contain results by period. `of` is the prefix of the LevelDB key: [`LISTS`]
+    /// for an index of games, [`COUNTS`] for an index of counts.
     ///
     /// # Errors
     ///
@@ -305,14 +306,14 @@ impl Index {
 /// The location of a list of games in an explorer's index.
 #[derive(Debug)]
 pub(crate) enum ListLocation {
-    /// The list is stored in a page. `None` if the subject has no list.
+    /// The list is stored in a page, or does not exist (`None`).
     InPage(Option<StoredPart>),
     /// The list is stored in chunks.
     Chunks(ChunkedList),
 }
 
-/// A part of a list: the entry of the index that contains it, and its offset in the entry. The entry is a page of
-/// several lists, or a chunk of one long list.
+/// A list in a page, or one chunk of a long list: the index entry that contains it, and its offset in the value
+/// of the entry.
 #[derive(Debug)]
 pub(crate) struct StoredPart {
     pub key: Vec<u8>,
@@ -322,7 +323,7 @@ pub(crate) struct StoredPart {
 }
 
 impl StoredPart {
-    /// Parses the list of games in the entry.
+    /// Parses the list or chunk in the entry.
     ///
     /// # Errors
     ///

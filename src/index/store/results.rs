@@ -21,11 +21,11 @@ use crate::{
     position::BookMove,
 };
 
-/// The greatest number of games in a row of results. Sums over all rows cannot overflow.
+/// The greatest number of games in a row of results. A greater number shows that the data are damaged.
 pub const MOST_GAMES: u64 = 1 << 48;
 
-/// The greatest number of rows (results of one move in one class and month) of a position, and of all positions in one
-/// page. It bounds the memory for creating and reading an index.
+/// The greatest number of rows of a position, and of all positions in one page. A row contains the results of one
+/// move in one class and month. The limit bounds the memory for creating and reading an index.
 pub const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 
 /// The highest rating that a player can have. A higher mean rating shows that the data are damaged.
@@ -75,7 +75,7 @@ pub enum Period {
 }
 
 impl Period {
-    /// Encodes the period (all time, a year or a month) as it appears in a LevelDB key.
+    /// Encodes the period (all time, a year or a month) as it is stored in a LevelDB key.
     pub fn key_bytes(self) -> Vec<u8> {
         let of_year = |kind: u8, year: u16| [&[kind][..], &year.to_be_bytes()].concat();
         match self {
@@ -99,13 +99,13 @@ impl Period {
 pub struct YearMonths {
     /// The year, or 0 for games of an unknown year.
     pub year: u16,
-    /// The months: bit 0 for games of an unknown month, bits 1 to 12 for the months.
+    /// A set of months as bits: bits 1 to 12 for the months, and bit 0 for games of an unknown month.
     pub months: u16,
 }
 
 impl YearMonths {
-    /// Adds a month to a list of years with their months. `years` must be sorted, and must not contain a year later
-    /// than that of `month`.
+    /// Adds `month` to a list of years with their months. `years` must be sorted, and the year of `month` must not be
+    /// earlier than the last year in the list.
     pub fn note(years: &mut Vec<YearMonths>, month: Month) {
         let (year, months) = (month.year(), 1 << month.month());
         match years.last_mut() {
@@ -174,20 +174,21 @@ pub struct ResultRow {
     pub class: Class,
     /// The month; unknown in the rows of longer periods.
     pub month: Month,
-    /// The number of games with each result, by the [numbers of results](crate::pgn::GameResult::ALL). Counts have no
-    /// games without a result.
+    /// The number of games with each result, in the order of [`GameResult::ALL`](crate::pgn::GameResult::ALL). Counts
+    /// contain no games without a result.
     pub games: [u64; 4],
     /// The number of games in which the rating of the player who moved is known.
     pub rated: u64,
     /// The sum of the known ratings of the players who moved.
     pub ratings: u64,
-    /// The id of the game if there is only one, otherwise the id of any of the games. `None` in counts, which have no
-    /// games.
+    /// The id of the game if there is only one, otherwise the id of any of the games. `None` in counts, which contain
+    /// no games.
     pub game: Option<u32>,
 }
 
 impl ResultRow {
-    /// Creates a row for the move `mv`, the class `class` and the month `month`. The row has no games.
+    /// Creates a row without games for the move `mv`, the class `class` (speed and rating group) and the month
+    /// `month`.
     pub fn new(mv: BookMove, class: Class, month: Month) -> ResultRow {
         ResultRow {
             mv,
@@ -205,14 +206,14 @@ impl ResultRow {
         self.games.iter().sum()
     }
 
-    /// Returns the sort key of the row: move, class (speed and rating group) and month. Rows with equal sort keys can
-    /// be added up.
+    /// Returns the sort key of the row: a tuple of the move, the class (speed and rating group) and the month. Rows
+    /// with equal sort keys can be added up.
     pub fn sort_key(&self) -> (BookMove, Class, Month) {
         (self.mv, self.class, self.month)
     }
 
-    /// Adds the games of another row with an equal sort key. If a sum overflows, [`is_possible`](Self::is_possible)
-    /// returns `false` for the result.
+    /// Adds the games of another row with an equal sort key. If a sum would overflow, it saturates, and
+    /// [`is_possible`](Self::is_possible) then returns `false`.
     pub fn add(&mut self, other: &ResultRow) {
         for (sum, more) in self.games.iter_mut().zip(other.games) {
             *sum = sum.saturating_add(more);
@@ -222,7 +223,7 @@ impl ResultRow {
         self.game = other.game;
     }
 
-    /// Returns `true` if the numbers of the row do not contradict each other and do not exceed their limits.
+    /// Returns `true` if the numbers of the row are consistent with each other and within their limits.
     pub fn is_possible(&self) -> bool {
         let games = self
             .games
@@ -253,8 +254,8 @@ pub(super) struct Months {
 }
 
 impl Months {
-    /// The range for rows without a month: rows of an entry that contains the results of one period need no month,
-    /// because the period says it. The count is 1, so a row's number contains only its class.
+    /// The range for rows that store no month. An entry with the results of one period has such rows, because all of
+    /// them belong to the same period. The count is 1, so the number of a row encodes only its class.
     pub(super) const NONE: Months = Months { first: 0, count: 1 };
 
     /// Returns the range of the known months of `rows`, or [`Months::NONE`] if no month is known.
@@ -295,17 +296,17 @@ impl Months {
         is_month.then_some((class, Month(month)))
     }
 
-    /// Returns the order of the exponential Golomb code for the `rows` rows of one move.
-    /// The code stores the differences between the [numbers](Months::number) of consecutive rows, which combine month,
-    /// speed and rating group. The order suits numbers that are evenly distributed.
+    /// Returns the order of the exponential Golomb code that stores the differences between the
+    /// [numbers](Months::number) of consecutive rows. A number combines the month, speed and rating group of a row.
+    /// `rows` is the number of rows of one move. The code is shortest if the numbers are evenly distributed.
     fn order(self, rows: u64) -> u32 {
         (self.count * Class::COUNT as u64 / rows).max(1).ilog2()
     }
 }
 
-/// Encodes the rows of a position, which must be sorted by move, and appends them to `out`. `months` is the range of
-/// months that the rows cover. `of_games` must be `true` for an index of games, whose rows contain more data than those
-/// of an index of counts.
+/// Encodes the rows of a position, which must be sorted by move, and appends them to `out`. `months` is the range
+/// of months that the rows cover. `of_games` must be `true` for an index of games, whose rows contain more data
+/// than the rows of an index of counts.
 pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out: &mut BitWriter) {
     let moves = rows.chunk_by(|a, b| a.mv == b.mv).count();
     out.put_golomb(moves as u64 - 1, 0);
@@ -357,18 +358,19 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
     }
 }
 
-/// The order of the Golomb code for a game id.
+/// The order of the exponential Golomb code that stores a game id.
 const ORDER_OF_IDS: u32 = 20;
 
-/// Returns the order of the exponential Golomb code that stores the sum of the ratings of `rated` players. The code
-/// stores the difference of the sum from the expected sum. This difference grows with the square root of `rated`, and the order grows with it.
+/// Returns the order of the exponential Golomb code that stores the sum of the ratings of `rated` players. The
+/// code contains the difference between the sum and an estimate. This difference grows with the square root of
+/// `rated`, and so the order grows with it.
 fn order_of_ratings(rated: u64) -> u32 {
     7 + rated.ilog2() / 2
 }
 
-/// Decodes the rows of `moves` moves and appends them to `rows`. `months` is the range of months that the rows cover,
-/// and `of_games` says whether the index contains games. Returns `None` if the rows are malformed, or if `rows` would
-/// have more than `most` rows.
+/// Decodes the rows of `moves` moves and appends them to `rows`. `months` is the range of months that the rows
+/// cover. `of_games` is `true` for an index of games, and `false` for an index of counts. Returns `None` if the
+/// rows are malformed, or if `rows` would contain more than `most` rows.
 pub(super) fn take_moves(
     bits: &mut BitReader<'_>,
     moves: u64,
@@ -406,8 +408,8 @@ pub(super) fn take_moves(
     Some(())
 }
 
-/// Decodes the results and the ratings of a row and stores them in `row`. `of_games` says whether the index contains
-/// games. Returns `None` if the numbers are malformed or impossible.
+/// Decodes the results and the ratings of a row and stores them in `row`. `of_games` is `true` for an index of
+/// games, and `false` for an index of counts. Returns `None` if the numbers are malformed or impossible.
 fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> Option<()> {
     let total = bits.take_golomb(0)?.checked_add(1)?;
     if total > MOST_GAMES {
@@ -437,8 +439,8 @@ fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> 
     row.is_possible().then_some(())
 }
 
-/// Returns an estimate for the mean rating of the players in `class` (a speed and a rating group): 100 more than the
-/// lowest rating of the group. Returns 0 if the ratings of the class are unknown.
+/// Returns an estimate of the mean rating of the players in `class` (a speed and a rating group): 100 more than
+/// the lowest rating of the group. Returns 0 if the rating group is unknown.
 pub(super) fn usual_rating(class: Class) -> u64 {
     let group = RatingGroup::all().nth(class.group());
     group.map_or(0, |group| u64::from(group.floor()) + 100)
