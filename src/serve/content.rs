@@ -1,7 +1,8 @@
-//! The bodies of answers and their validators (`ETag`), by which a client knows whether its cached answer is still
-//! valid.
+//! The bodies of responses and their validators (`ETag`). By the validator, a client knows whether its cached
+//! response is still valid.
 //!
-//! A [cache](ResponseCache) keeps recent answers, because most requests concern the same few positions.
+//! The server keeps recent responses in a [cache](ResponseCache), because most requests are about the same few
+//! positions.
 
 use std::hash::Hash;
 
@@ -21,18 +22,17 @@ use crate::json;
 /// The media type of JSON documents.
 pub(super) const JSON: &str = "application/json";
 
-/// The media type of PGN games.
+/// The media type of games in PGN.
 pub(super) const PGN: &str = "application/x-chess-pgn";
 
-/// The body of an HTTP response, with its media type.
+/// The body of an HTTP response, and its media type.
 #[derive(Clone)]
 pub(super) struct Content {
     media_type: &'static str,
     body: Bytes,
 }
 
-/// A response body, together with a value that is dropped when the body has been sent. The value is, for example, a
-/// permit of a semaphore.
+/// A response body with a value that is dropped when the body has been sent, such as a semaphore permit.
 struct Holding<T> {
     body: Bytes,
     _held: T,
@@ -50,37 +50,37 @@ impl Content {
         Content { media_type, body }
     }
 
-    /// Serializes `document` as a JSON response body.
+    /// Creates a response body that is `document` as JSON. The keys keep their names.
     pub(super) fn json(document: &impl Serialize) -> Result<Content, Refusal> {
         Ok(Content::new(JSON, written(document)?))
     }
 
-    /// Serializes `document` as a JSON response body, like [`json`](Content::json), and converts its keys from snake
-    /// case to camel case.
+    /// Creates a response body that is `document` as JSON. All keys are converted from snake case to camel case.
     pub(super) fn camel_json(document: &impl Serialize) -> Result<Content, Refusal> {
         let document = serde_json::to_value(document);
         let document = document.map_err(|err| Refusal::unavailable(err.to_string()))?;
         Content::json(&with_camel_keys(document))
     }
 
-    /// Serializes `document` as a response body of type `application/x-ndjson` that consists of one line.
+    /// Creates a response body of the media type `application/x-ndjson`. It consists of one line, which is `document`
+    /// as JSON.
     pub(super) fn line(document: &impl Serialize) -> Result<Content, Refusal> {
         let mut body = written(document)?;
         body.push(b'\n');
         Ok(Content::new("application/x-ndjson", body))
     }
 
-    /// Creates a body that consists of games in PGN. `body` contains the bytes of the PGN file, in any encoding.
+    /// Creates a response body of games in PGN. `body` contains the games, in any encoding.
     pub(super) fn pgn(body: Vec<u8>) -> Content {
         Content::new(PGN, body)
     }
 
-    /// Creates a response body that consists of a Polyglot book. `body` contains the bytes of the book.
+    /// Creates a response body that is a Polyglot book. `body` contains the bytes of the book.
     pub(super) fn book(body: Vec<u8>) -> Content {
         Content::new("application/octet-stream", body)
     }
 
-    /// Attaches a value to the content. The value is dropped when the content has been sent.
+    /// Attaches a value to the content. The value is dropped when the content has been sent or is dropped.
     pub(super) fn holding(self, held: impl Send + 'static) -> Content {
         let holding = Holding {
             body: self.body,
@@ -97,12 +97,12 @@ impl Content {
         self.body.len()
     }
 
-    /// Returns a validator (`ETag`) that is a hash of the content.
+    /// Returns the validator (`ETag`) of the content, which is a hash of it.
     pub(super) fn etag(&self) -> HeaderValue {
         etag_of(&(self.media_type, &self.body))
     }
 
-    /// Creates the response with this content and the validator `etag`.
+    /// Creates the response with this content. `etag` is its validator.
     pub(super) fn into_response(self, etag: HeaderValue) -> Response {
         let headers = [
             (
@@ -110,23 +110,23 @@ impl Content {
                 HeaderValue::from_static(self.media_type),
             ),
             (header::ETAG, etag),
-            // A browser must ask again each time, and gets the body only if it has changed.
+            // A browser must ask the server before each use of its cached response. It receives a body only if the
+            // response has changed.
             (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
             (header::VARY, HeaderValue::from_static("accept")),
         ];
         (headers, Body::from(self.body)).into_response()
     }
 
-    /// Creates the response for a content that was read from files which may change at any time. `asker` contains the
-    /// headers of the request. If they show that the client already has the content, the response has status 304 and no
-    /// content. The validator (`ETag`) is a hash of the content.
+    /// Creates the response for a content that was read from files, which may change at any time. `asker` contains
+    /// the headers of the request. If the client already has this content, the response has status 304 and no body.
     pub(super) fn answer_from_files(self, asker: &HeaderMap) -> Response {
         let etag = self.etag();
         not_modified(asker, &etag).unwrap_or_else(|| self.into_response(etag))
     }
 }
 
-/// Converts all keys of a JSON document from snake case to camel case.
+/// Converts the keys of all objects in a JSON document from snake case to camel case.
 fn with_camel_keys(document: Value) -> Value {
     match document {
         Value::Object(object) => {
@@ -152,15 +152,15 @@ fn written(document: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     json::to_vec(document).map_err(|err| Refusal::unavailable(err.to_string()))
 }
 
-/// Returns a validator (`ETag`) for a value. The validator is weak, because the response may be sent with or without
-/// compression.
+/// Returns a validator (`ETag`) that is a hash of `value`. The validator is weak, because the same response may be
+/// sent with or without compression.
 pub(super) fn etag_of(value: &impl Hash) -> HeaderValue {
     let text = format!("W/\"{:016x}\"", hash(value));
     text.try_into().expect("a number is a header's value")
 }
 
-/// Returns a response with status 304 if the client already has the response whose validator is `etag`, according to
-/// the `headers` of its request. Otherwise returns `None`.
+/// Returns a response with status 304 if the client already has the response with the validator `etag`. Otherwise
+/// returns `None`. `headers` are the headers of the request.
 pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Response> {
     let hash = etag.to_str().unwrap_or_default().trim_start_matches("W/");
     let is_known = headers
@@ -173,18 +173,17 @@ pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Re
     is_known.then(|| response.into_response())
 }
 
-/// The maximum total size of the responses in the cache, in bytes.
+/// The maximum total size, in bytes, of the responses in the cache.
 const KEPT: u64 = 16 << 20;
 
-/// The typical size of a response in bytes. The cache divides its maximum size by this number to estimate how many
-/// entries to reserve.
+/// The typical size of a response, in bytes. From it, the cache estimates its number of entries.
 const USUAL: usize = 4 << 10;
 
-/// The number of shards of the cache of responses. Each shard has its own lock. The number is small, so that the
-/// largest responses fit into one shard.
+/// The number of shards of the response cache, each of which has a lock of its own. The number is small, because a
+/// response must fit into one shard.
 const PARTS: usize = 8;
 
-/// The key of a response in the cache: the path and the query string of the request, and the accepted media types.
+/// The key of a response in the cache: the path, the query string and the `Accept` header of the request.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct CacheKey {
     pub(super) path: String,
@@ -192,10 +191,10 @@ pub(super) struct CacheKey {
     pub(super) accept: String,
 }
 
-/// A cache of recent responses. New responses evict old ones when the cache is full.
+/// A cache of recent responses. When it is full, new responses replace old ones.
 pub(super) type ResponseCache = Cache<CacheKey, Content, Size>;
 
-/// The measure by which the cache limits its memory: the size in bytes of a response and of its key.
+/// Measures the size of an entry of the response cache, in bytes. The cache limits the sum of these sizes.
 #[derive(Clone)]
 pub(super) struct Size;
 
@@ -210,14 +209,14 @@ impl CacheKey {
         }
     }
 
-    /// Returns `true` if the client accepts `media_type` by name, and prefers it at least as much as `other`.
+    /// Returns `true` if the client's `Accept` header names `media_type` and does not prefer `other` to it.
     pub(super) fn prefers(&self, media_type: &str, other: &str) -> bool {
         let quality = self.quality(media_type);
         quality > 0.0 && quality >= self.quality(other)
     }
 
-    /// Returns the quality value of a media type in the client's `Accept` header, from 0 (not acceptable) to 1. Returns
-    /// 0 if the header does not name the type.
+    /// Returns the quality value of a media type in the client's `Accept` header: from 0, which means "not
+    /// acceptable", to 1. Returns 0 if the header does not name the media type.
     fn quality(&self, media_type: &str) -> f32 {
         let mut ranges = self.accept.split(',').map(|range| range.split(';'));
         let range = ranges.find_map(|mut range| {
@@ -240,7 +239,8 @@ impl CacheKey {
 
 impl Weighter<CacheKey, Content> for Size {
     fn weight(&self, key: &CacheKey, content: &Content) -> u64 {
-        // The entries in the tables of the cache, and the overhead of allocations.
+        // The memory of an entry besides the key and the content: entries in the tables of the cache, and overhead of
+        // allocations.
         const BESIDES: usize = 256;
         let asked = key.path.len() + key.query.len() + key.accept.len();
         (asked + content.size() + BESIDES) as u64

@@ -1,15 +1,15 @@
-//! Decides which requests the server answers, and what browsers may do with the answers.
+//! Decides which requests the server answers, and how browsers may use the responses.
 //!
-//! A browser does not let a page of another origin read the answers, unless `--allow-origin` names the origin. Two
-//! loopholes are closed here:
+//! A browser lets pages of another origin read the responses only if `--allow-origin` names this origin. Two
+//! loopholes remain, which are closed here:
 //!
-//! - A page may use a host name of its own that resolves to this machine (DNS rebinding). Its requests contain that
+//! - A page may use a host name of its own that resolves to this machine (DNS rebinding). Its requests contain this
 //!   host name, so they are refused.
-//! - A page may load an address as a script, an image or a frame. It cannot read the answer, but it learns whether
-//!   loading succeeded, and the server has done the work. Browsers mark such requests with `Sec-Fetch-Site`, and marked
-//!   requests are refused. Browsers do not mark requests over plain HTTP to another machine. For these, costly routes
-//!   require a header ([`OWN_HEADER`]) that a page of another site cannot send without a preflight request, which
-//!   fails.
+//! - A page may load an address of this server as a script, an image or a frame. The page cannot read the response,
+//!   but the server does the work, and the page learns whether loading succeeded. Browsers mark such requests with the
+//!   header `Sec-Fetch-Site`, and marked requests are refused. Over plain HTTP to another machine, however, browsers do
+//!   not send this header. Costly routes therefore also require the header [`OWN_HEADER`]. A page of another site
+//!   cannot send it without a preflight request, which fails.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
@@ -20,16 +20,17 @@ use axum::{
 
 use super::refusal::Refusal;
 
-/// The request header in which a browser states whether the requesting page belongs to the same site.
+/// The request header in which a browser says whether the requesting page belongs to the same site as the server.
 const FETCH_SITE: &str = "sec-fetch-site";
 
-/// The request header in which a browser states how it will use the response, such as `document` or `script`.
+/// The request header in which a browser says what it will use the response for, such as `document` or `script`.
 const FETCH_DEST: &str = "sec-fetch-dest";
 
-/// The request header that the server's own page sends with each request of its scripts. Its value does not matter.
+/// A header that the scripts of the server's own page send with every request. Pages of other sites cannot send it.
+/// Its value does not matter.
 const OWN_HEADER: &str = "x-polybook";
 
-/// The paths of the routes that read many games or write files.
+/// The paths of routes that are costly to answer, because they read many games or write files.
 const COSTLY_ROUTES: [&str; 10] = [
     "/book.bin",
     "/book.pgn",
@@ -43,15 +44,15 @@ const COSTLY_ROUTES: [&str; 10] = [
     "/scores",
 ];
 
-/// The query parameters that make a request read many games, on whatever route it is sent to.
+/// The query parameters that make a request costly on any route, because many games must be read.
 const COSTLY_PARAMETERS: [&str; 2] = ["clocks", "duplicates"];
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
-/// The headers of every answer. The security policy lets the page load only files of this server, and forbids inline
-/// scripts and styles. Answers with status 304 also have these headers, because a browser updates its cached answer
-/// with them.
+/// The security headers of every response. They let the page load only files of this server, and forbid inline
+/// scripts and styles. Responses with status 304 need them too, because a browser updates its cached response with
+/// them.
 const HEADERS: [(HeaderName, &str); 3] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -62,21 +63,22 @@ const HEADERS: [(HeaderName, &str); 3] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];
 
-/// A guard that refuses certain requests from pages of other sites, and adds security headers to responses.
+/// A guard that refuses some requests from pages of other sites, and adds security headers to all responses.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
     pub(super) hosts: Hosts,
-    /// Origins whose pages may read the answers.
+    /// The origins whose pages may read the responses.
     pub(super) origins: Vec<Origin>,
 }
 
 impl Guard {
-    /// Checks whether a request may be answered.
+    /// Checks whether the server may answer a request.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the request names a host that is not this server's, if it comes from a page of an origin
-    /// that is not allowed, or if it may come from such a page and its route is costly.
+    /// Returns a refusal if the request names a host that does not belong to this server, or if it comes from a page
+    /// of another site whose origin is not allowed. A costly request is also refused if it could come from such a
+    /// page.
     pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
         let (uri, headers) = (request.uri(), request.headers());
         self.hosts.check(uri, headers)?;
@@ -111,7 +113,8 @@ impl Guard {
         }
     }
 
-    /// Adds the headers that tell a browser how to treat the response. `origin` is the `Origin` header of the request.
+    /// Adds the security headers to a response. `origin` is the `Origin` header of the request, or `None` if it has
+    /// none.
     pub(super) fn protect(&self, origin: Option<&HeaderValue>, response: &mut Response) {
         let headers = response.headers_mut();
         for (name, value) in HEADERS {
@@ -125,8 +128,8 @@ impl Guard {
         headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, readers);
     }
 
-    /// Returns `true` if pages of `origin` may read the server's responses. If a request names no origin, `origin` is
-    /// `None`, and the result is `true` only if all origins are allowed (`*`).
+    /// Returns `true` if pages of `origin` may read the server's responses. For a request without an origin (`None`),
+    /// returns `true` only if all origins are allowed.
     fn allows(&self, origin: Option<&HeaderValue>) -> bool {
         let mut allowed = self.origins.iter();
         allowed.any(|allowed| match origin {
@@ -136,8 +139,8 @@ impl Guard {
     }
 }
 
-/// Returns the value of an `Origin` header if `--allow-origin` accepts it and if it needs no quotes in a command for a
-/// shell. Otherwise returns `None`. A message suggests a command that contains this value.
+/// Returns the value of an `Origin` header for a command that an error message suggests. Returns `None` if
+/// `--allow-origin` would reject the value, or if a shell would require quotes around it.
 fn shown_origin(header: &HeaderValue) -> Option<&str> {
     let text = header.to_str().ok()?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:/".contains(&byte);
@@ -146,23 +149,22 @@ fn shown_origin(header: &HeaderValue) -> Option<&str> {
 }
 
 /// Returns `true` if the `Origin` header is missing or names this server. Otherwise, the request may come from a page
-/// of another site. Old browsers state the site only in this header.
+/// of another site. Old browsers do not send `Sec-Fetch-Site`, but they do send this header.
 fn has_own_origin(headers: &HeaderMap) -> bool {
     let site = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
     let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
     site.is_none_or(|site| host.is_some_and(|host| site.strip_suffix(host) == Some(b"http://")))
 }
 
-/// Returns `true` if the server must read many games or write files to answer a request for this URI.
+/// Returns `true` if a request for this URI is costly: the server must read many games or write files to answer it.
 fn is_costly(uri: &Uri) -> bool {
     let query = uri.query().unwrap_or_default().as_bytes();
     COSTLY_ROUTES.contains(&uri.path())
         || form_urlencoded::parse(query).any(|(name, _)| COSTLY_PARAMETERS.contains(&&*name))
 }
 
-/// Returns `true` if the `Host` header of a request names this machine, as in `localhost:8040`. Browsers send the
-/// header
-/// `Sec-Fetch-Site` with each request to such a name, so a request without it comes from another program.
+/// Returns `true` if the `Host` header names this machine, as in `localhost:8040`. Browsers always send
+/// `Sec-Fetch-Site` to such hosts, so a request without that header comes from another program.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
@@ -175,23 +177,24 @@ fn names_this_machine(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Parses a host as an IP address, with or without brackets. Returns `None` if the host is a name.
+/// Parses a host as an IP address, with or without square brackets. Returns `None` if it is a host name.
 fn bare_address(host: &str) -> Option<IpAddr> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare.parse().ok()
 }
 
-/// The hosts that requests may name: the server's address, `localhost`, and further allowed names.
+/// The hosts that requests may name: the address of the server, `localhost`, and the names that the user has allowed.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     /// The address at which the server listens.
     pub(super) listening: IpAddr,
-    /// Accepted names, in addition to `localhost`.
+    /// The names that the user has allowed.
     pub(super) allowed: Vec<String>,
 }
 
 impl Hosts {
-    /// Checks that the host in the `Host` header, and the host in the URI if it contains one, belong to this server.
+    /// Checks that the host in the `Host` header belongs to this server, and also the host in the URI if it contains
+    /// one.
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
@@ -204,7 +207,8 @@ impl Hosts {
         {
             let authority: Option<Authority> = named.parse().ok();
             let is_ours = authority.is_some_and(|authority| {
-                // The text must be a host and an optional port, without user information.
+                // The text must consist of a host and an optional port. It must not contain user information
+                // (`user@`).
                 let is_plain = authority.as_str() == authority.host()
                     || (authority.port_u16().is_some() && !authority.as_str().contains('@'));
                 is_plain && self.accepts(authority.host())
@@ -216,11 +220,11 @@ impl Hosts {
         Ok(())
     }
 
-    /// Returns `true` if a host name or IP address belongs to this server.
+    /// Returns `true` if the server accepts requests for this host name or IP address.
     fn accepts(&self, host: &str) -> bool {
         if let Some(address) = bare_address(host) {
-            // An address needs no resolution, so it cannot lead to another host. If the server listens on all
-            // addresses, every address is accepted.
+            // An address is not resolved by DNS, so it cannot be made to lead to another host. If the server listens
+            // on all addresses, every address is accepted.
             return address == self.listening || self.listening.is_unspecified();
         }
         let allowed = self.allowed.iter().map(String::as_str);
@@ -230,8 +234,8 @@ impl Hosts {
     }
 }
 
-/// An origin whose pages may read the server's answers: scheme, host and port as browsers send them, or `*` for all
-/// origins.
+/// An origin whose pages may read the server's responses: scheme, host and port as in a browser's `Origin` header, or
+/// `*` for all origins.
 ///
 /// ```
 /// use polybook::serve::Origin;
@@ -254,7 +258,7 @@ pub struct Origin(pub(super) HeaderValue);
 pub struct OriginError;
 
 impl Origin {
-    /// Returns `true` if this value allows pages of `origin` to read the server's responses.
+    /// Returns `true` if pages of `origin` may read the server's responses according to this value.
     pub(super) fn allows(&self, origin: &HeaderValue) -> bool {
         self.0 == "*" || self.0 == origin
     }

@@ -1,4 +1,4 @@
-//! HTTP connections: accepts, limits and closes them.
+//! HTTP connections: accepting them, limiting their number and their time, and closing them.
 
 use std::{
     convert::Infallible,
@@ -42,26 +42,26 @@ use super::{
     log::{Logging, Served},
 };
 
-/// The maximum size of the headers of a request, in bytes. It is the smallest value that hyper accepts.
+/// The maximum size of a request's headers, in bytes. hyper does not accept a lower limit.
 const LONGEST_REQUEST: usize = 8 << 10;
 
-/// The maximum time until all headers of a request have arrived, and the maximum time for which a connection may be
-/// idle between requests.
+/// The maximum time until all headers of a request have arrived. A connection may also be idle for at most this time
+/// between two requests.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The maximum time for which a write waits while the client does not read. Without this limit, clients that do not
-/// read would occupy connections and memory forever.
+/// The maximum time for which sending blocks while the client does not read. Without this limit, such clients would
+/// occupy connections and memory forever.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The number of scheduler ticks after which a thread polls for new events. A client that pipelines requests gets 16
-/// answers in one tick, so with tokio's default of 61 ticks, all other clients would wait for seconds. The cost of
-/// polling more often is not measurable.
+/// responses per tick, so with tokio's default of 61 ticks, other clients would wait for seconds. The cost of polling
+/// more often is not measurable.
 const EVENT_INTERVAL: u32 = 4;
 
-/// The maximum time that a shutdown waits for requests that are still being answered.
+/// The maximum time for which a shutdown waits for requests that are still being answered.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A handle that stops a running server from another thread.
+/// A handle that stops a running server. It can be cloned and used on another thread.
 ///
 /// ```
 /// let stop = polybook::serve::Stop::default();
@@ -78,7 +78,7 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// Tells the server to stop accepting requests, and returns immediately.
+    /// Makes the server stop accepting requests. Returns immediately.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
@@ -90,7 +90,8 @@ impl Stop {
     }
 }
 
-/// The services that the requests of all connections share: the guard that checks requests, the routes and the log.
+/// The parts of the server that the requests of all connections share: the guard that checks requests, the routes and
+/// the log.
 #[derive(Clone)]
 pub(super) struct Site {
     pub(super) guard: Guard,
@@ -98,14 +99,15 @@ pub(super) struct Site {
     pub(super) log: Option<Logging>,
 }
 
-/// An accepted connection on its way to the thread that serves it.
+/// An accepted connection that is passed to the thread that will serve it.
 type AcceptedClient = (Client, net::TcpStream, Watcher);
 
-/// The channels to the threads that serve connections. A thread ends when its channel is dropped.
+/// The channels through which accepted connections are passed to the threads that serve them. A thread ends when its
+/// channel is dropped.
 pub(super) type Threads = Vec<UnboundedSender<AcceptedClient>>;
 
-/// Starts `count` threads that serve connections. Each thread has a runtime of its own, because a multi-threaded
-/// runtime waits forever for threads that the operating system cannot start.
+/// Starts `count` threads that serve connections. Each thread has a tokio runtime of its own: a multi-threaded
+/// runtime would wait forever if the operating system cannot start all of its threads.
 pub(super) fn start(count: usize, site: &Site) -> io::Result<Threads> {
     let start_one = |_| {
         let runtime = Builder::new_current_thread()
@@ -121,7 +123,7 @@ pub(super) fn start(count: usize, site: &Site) -> io::Result<Threads> {
     (0..count).map(start_one).collect()
 }
 
-/// Serves each connection that `arrivals` receives, until the sender of `arrivals` is dropped.
+/// Serves the connections that arrive through the channel `arrivals`, until its sender is dropped.
 async fn serve_arrivals(mut arrivals: UnboundedReceiver<AcceptedClient>, site: Site) {
     while let Some((client, stream, watcher)) = arrivals.recv().await {
         // If the conversion fails, the connection is broken and cannot be answered.
@@ -131,8 +133,8 @@ async fn serve_arrivals(mut arrivals: UnboundedReceiver<AcceptedClient>, site: S
     }
 }
 
-/// Accepts connections and distributes them among the threads, until `stop` is triggered. Then waits a short time for
-/// requests that are still being answered.
+/// Accepts connections and distributes them evenly among the threads, until `stop` is triggered. Then waits for
+/// requests that are still being answered, but at most [`SHUTDOWN_TIMEOUT`].
 pub(super) async fn serve(listener: TcpListener, threads: &Threads, stop: &Stop) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let connections = GracefulShutdown::new();
@@ -147,7 +149,8 @@ pub(super) async fn serve(listener: TcpListener, threads: &Threads, stop: &Stop)
                         let _ = thread.send((client, stream, connections.watcher()));
                     }
                 }
-                // There are too many open files, or the connection was already closed. Both may pass.
+                // Too many files are open, or the connection was closed before it was accepted. Trying again later
+                // may succeed.
                 Err(_) => sleep(Duration::from_millis(20)).await,
             }
         }
@@ -161,7 +164,7 @@ pub(super) async fn serve(listener: TcpListener, threads: &Threads, stop: &Stop)
     Ok(())
 }
 
-/// Returns a future that serves all requests of one connection. `client` is attached to each request.
+/// Returns a future that answers all requests of one connection. `client` is attached to each request.
 fn connection(
     client: Client,
     stream: TcpStream,
@@ -184,7 +187,7 @@ fn connection(
 }
 
 impl Site {
-    /// Answers a request, adds the security headers, and reports the request to the log.
+    /// Answers a request, adds the security headers to the response, and logs the request.
     async fn answer(self, request: Request<Incoming>, client: Client) -> Response {
         let start = Instant::now();
         let log = self.log.clone();
@@ -205,13 +208,12 @@ impl Site {
         response
     }
 
-    /// Answers a request. First lets the [`Guard`] check where the request comes from, and waits until `client` has a
-    /// permit to send another request.
+    /// Answers a request if the [`Guard`] accepts it. First waits until `client` may have one more request answered.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the guard rejects the request, if too many requests wait, or if the client accepts no
-    /// encoding of the response.
+    /// Returns a refusal if the guard rejects the request, if too many requests are waiting, or if the client accepts
+    /// no content coding of the server.
     async fn checked(
         self,
         mut request: Request<Incoming>,

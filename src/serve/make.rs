@@ -1,4 +1,5 @@
-//! Makes books from filtered games, like `make-book` from PGN files, and returns the equivalent command.
+//! Answers requests for books that are made from filtered games, as `polybook make-book` makes them, and for the
+//! equivalent command.
 
 use std::{
     fs::{self, File},
@@ -41,36 +42,38 @@ use crate::{
     tree::{Limits, LinesOf, Source, Tree},
 };
 
-/// The maximum size of a book that the server makes, in bytes. The book is kept in memory until it is sent.
+/// The maximum size, in bytes, of a book or repertoire that the server makes. It is kept in memory until it has been
+/// sent.
 const LONGEST: u64 = 64 << 20;
 
 /// The advice in the error message for a book that is too large.
 const SIZE_ADVICE: &str = "request a larger minGame or a smaller depth";
 
-/// The memory budget for counting games, in bytes. Counts that exceed it are spilled to temporary files.
+/// The memory budget for counting games, in bytes. Counts that exceed the budget are spilled to temporary files.
 pub(super) const MEMORY: usize = 128 << 20;
 
-/// The maximum value of the parameter `minGame`, the number of games in which a move of a book must have been played.
+/// The maximum value of the parameter `minGame`, the minimum number of games in which a move of a book was played.
 const MOST_MIN_GAME: u32 = 1_000_000;
 
-/// The maximum number of half-moves of a game that are counted for a book.
+/// The maximum value of the parameter `depth`, the number of half-moves of each game that are counted.
 const DEEPEST: u32 = 600;
 
-/// The interval at which the server checks whether a client that waits for a book is still connected.
+/// The interval at which the server checks whether the client that requested a book is still connected.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The maximum time for making a book, and the maximum time that a request waits while another book is being made.
+/// The maximum time for making a book. A request also waits at most this long while another book is being made.
 const MAKING: Duration = Duration::from_secs(60);
 
-/// The error message for PGN files whose number of games differs from that of the index.
+/// The error message if the number of games in the PGN files differs from that in the index.
 const OTHER_GAMES: &str =
     "the files contain more or fewer games than the index: make the index again";
 
-/// The end of the error message for a filter that `make-book` does not have.
+/// The end of the error message for a filter that `make-book` cannot apply.
 const NO_OPTION: &str = "a book cannot be made with this filter: remove the parameter";
 
-/// The speeds for which `make-book --time-control` can select exactly the games of the speed, with the least and the
-/// greatest number of seconds for 40 moves. `--time-control` cannot separate classical from correspondence games.
+/// The speeds that `make-book --time-control` can select exactly. Each element contains a speed and the range of its
+/// time for 40 moves, in seconds. The other speeds are missing, because the time control does not distinguish
+/// classical from correspondence games.
 const SECONDS: [(Speed, u32, u32); 4] = [
     (Speed::UltraBullet, 0, 29),
     (Speed::Bullet, 30, 179),
@@ -78,8 +81,8 @@ const SECONDS: [(Speed, u32, u32); 4] = [
     (Speed::Rapid, 480, 1499),
 ];
 
-/// A guard that sets the stop flag of a run of `make-book` when the guard is dropped. Each request that starts a run
-/// owns a guard, so the run is cancelled if the client closes the connection.
+/// A guard that cancels a run of `make-book` when it is dropped, by setting the run's stop flag. Each request that
+/// starts a run owns such a guard, so the run ends if the client closes the connection.
 struct StopAtEnd(Arc<AtomicBool>);
 
 impl Drop for StopAtEnd {
@@ -88,12 +91,13 @@ impl Drop for StopAtEnd {
     }
 }
 
-/// A product that the server makes from games, such as a book. Products are made one at a time.
+/// A kind of product that the server makes from games: a book, a repertoire or a list of gaps. Only one product is
+/// made at a time.
 #[derive(Copy, Clone)]
 pub(super) struct Product {
     /// The name of the product in messages.
     what: &'static str,
-    /// The advice if making it takes too long.
+    /// The advice in the error message if making the product takes too long.
     advice: &'static str,
     make: fn(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal>,
 }
@@ -116,13 +120,13 @@ pub(super) const GAPS: Product = Product {
     ..REPERTOIRE
 };
 
-/// Returns the route that answers requests for the product `making`, such as a book.
+/// Creates the route that answers requests for the product `making`, such as a book.
 pub(super) fn route(making: Product) -> MethodRouter<Arc<AppState>> {
     get(async move |state, client, request| answer_product(state, client, request, making).await)
 }
 
-/// Answers a request for a product, such as a book. Waits until no other product is being made, then makes the product
-/// on a worker thread. Cancels the work if the client disconnects or the time limit is exceeded.
+/// Answers a request for a product, such as a book. Waits until no other product is being made, and then makes the
+/// product on a worker thread. Cancels the work if the client disconnects or the time limit is exceeded.
 async fn answer_product(
     State(app): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
@@ -161,11 +165,11 @@ async fn answer_product(
     Ok(content?.answer_from_files(request.headers()))
 }
 
-/// Awaits a future for at most [`MAKING`], as long as the client is connected.
+/// Waits for a future, but at most for [`MAKING`], and only as long as the client is connected.
 ///
 /// # Errors
 ///
-/// Returns the refusal `too_long` if the time limit is exceeded. Returns a different refusal as soon as the client has
+/// Returns the refusal that `too_long` creates if the time limit is exceeded, and another refusal if the client has
 /// disconnected.
 async fn while_wanted<T>(
     client: &Client,
@@ -183,30 +187,29 @@ async fn while_wanted<T>(
     }
 }
 
-/// A run of `make-book` that counts the games of a request again from their PGN files. It includes what is needed to
+/// A run of `make-book` that reads the games for a request again from their PGN files. The other fields serve to
 /// check that the files still contain the games of the index.
 pub(super) struct Counting {
     pub(super) run: MakeBook,
     pub(super) variant: Variant,
-    /// The number of games that the files had when they were indexed.
+    /// The number of games that the files contained when they were indexed.
     games: u64,
-    /// The states of the files before they are read.
+    /// The states (size and times) of the files before the run.
     files: FileStates,
 }
 
 impl Counting {
-    /// Executes the run of `make-book` and returns its report. `what` is the word for the output in error messages,
-    /// `book` or
-    /// `repertoire`. Setting `stop` cancels the run.
+    /// Runs `make-book` and returns its report. `what` is the name of the product in error messages, such as `book`.
+    /// Setting `stop` cancels the run.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the run fails, if a PGN file was changed during the run, or if the number of games in the
-    /// files differs from the number in the index.
+    /// Returns a refusal if the run fails, if a PGN file has changed during the run, or if the number of games in the
+    /// files differs from that in the index.
     pub(super) fn report(self, what: &str, stop: &Arc<AtomicBool>) -> Result<Report, Refusal> {
         let report = self.run.memory(MEMORY).stop_flag(Arc::clone(stop)).run();
         let report = report.map_err(|err| match err {
-            // The reason names the option of `make-book` that keeps more moves.
+            // The reason mentions the option `--min-game`, but users of the page know only the parameter.
             Error::Empty { reason } => {
                 let reason = reason.replace("--min-game ", "minGame=");
                 Refusal::bad(format!("the {what} would be empty: {reason}"))
@@ -221,7 +224,8 @@ impl Counting {
     }
 }
 
-/// A plan for making a book: the run of `make-book`, the side and the format of the book, and the equivalent command.
+/// The plan for making the book of a request: the run of `make-book`, the side and the format of the book, and the
+/// equivalent command.
 struct BookPlan {
     counting: Counting,
     side: Option<Color>,
@@ -230,9 +234,9 @@ struct BookPlan {
 }
 
 impl AppState {
-    /// Answers `/book.bin` and `/book.pgn`: makes a book from the games that pass the filters and returns its file. If
-    /// the request has the parameter `count`, returns the size and the equivalent command instead, and keeps the file
-    /// for a later request. Setting `stop` cancels the work.
+    /// Answers `/book.bin` and `/book.pgn`: makes a book from the games that pass the filters, and returns its file.
+    /// With the parameter `count`, returns the size of the file and an equivalent command instead, and stores the
+    /// file for a later request. Setting `stop` cancels the work.
     fn make(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -280,7 +284,8 @@ impl AppState {
         }))
     }
 
-    /// Plans the book that a request asks for. `as_pgn` requests a PGN instead of a Polyglot book.
+    /// Returns the plan for making the book of a request. With `as_pgn`, the book is written as PGN instead of as a
+    /// Polyglot book.
     fn plan(
         &self,
         filters: &Filters,
@@ -346,12 +351,13 @@ impl AppState {
         })
     }
 
-    /// Creates the run that counts the games that pass the filters, up to `depth` half-moves of each. Adds the
-    /// equivalent options of `make-book` to `words`.
+    /// Prepares a run of `make-book` that counts the first `depth` half-moves of each game that passes the filters.
+    /// Adds the equivalent options of the command to `words`.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the games are too many, cannot be read again, or cannot be filtered equally by `make-book`.
+    /// Returns a refusal if there are too many games, if their files cannot be read again, or if `make-book` cannot
+    /// apply the filters exactly.
     pub(super) fn counting(
         &self,
         filters: &Filters,
@@ -423,11 +429,11 @@ impl AppState {
     }
 }
 
-/// Returns the variant with which games without a `Variant` tag were indexed.
+/// Returns the variant that games without a `Variant` tag had when the files were indexed.
 ///
 /// # Errors
 ///
-/// Returns a refusal if one run of `make-book` cannot read the files as they were read for the index.
+/// Returns a refusal if one run of `make-book` cannot read all files as they were read for the index.
 fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
     if let Some(file) = files.iter().find(|file| !file.options.is_empty()) {
         let name = file.path.file_name().unwrap_or_default().display();
@@ -448,22 +454,21 @@ fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
     Ok(untagged)
 }
 
-/// Returns the maximum number of half-moves of each game that are counted, which the parameter `depth` states. Default:
+/// Returns the value of the parameter `depth`, the number of half-moves of each game that are counted. The default is
 /// 24.
 pub(super) fn depth(parameters: &Parameters) -> Result<u32, Refusal> {
     Ok(parameters.number("depth", 1..=DEEPEST)?.unwrap_or(24))
 }
 
-/// Returns two numbers about a Polyglot book, given as its bytes: the number of its moves, and the number of its
-/// positions.
+/// Returns the number of moves and the number of positions in a Polyglot book, whose bytes are `book`.
 fn counts_of(book: &[u8]) -> (usize, usize) {
     let keys = book.chunks_exact(16).map(|record| &record[..8]);
     let keys: Vec<&[u8]> = keys.filter(|key| *key != [0; 8]).collect();
     (keys.len(), keys.chunk_by(|a, b| a == b).count())
 }
 
-/// The words of a command line for polybook. The page shows the command line so that the user can repeat a request in a
-/// terminal.
+/// The words of a polybook command that is equivalent to a request. The page shows the command, so that the user can
+/// run it in a terminal.
 #[derive(Default)]
 pub(super) struct OptionWords(Vec<String>);
 
@@ -493,7 +498,7 @@ impl OptionWords {
     }
 }
 
-/// Quotes a word for a shell if necessary.
+/// Adds quotes to a word of a shell command if the shell requires them.
 fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@%+,=-".contains(&byte);
     match !word.is_empty() && word.bytes().all(is_plain) {
@@ -502,14 +507,15 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Converts filters of the explorer to exactly equivalent filters of `make-book`, and adds their options to `words`.
+/// Converts the explorer's filters to equivalent filters of `make-book`, and adds the options of the command to
+/// `words`.
 ///
 /// # Errors
 ///
-/// Returns a refusal for a filter that `make-book` does not have.
+/// Returns a refusal for a filter that `make-book` cannot apply.
 fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter, Refusal> {
-    // The pattern names every field, so that a new filter does not compile until it is considered here. A filter that
-    // were ignored would put other games into the book than the page shows.
+    // The pattern names every field, so that a new filter causes a compile error here until somebody has considered
+    // it. If a filter were ignored, the book would be made from other games than the page shows.
     let Filters {
         speeds,
         groups,
@@ -518,7 +524,7 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
         modes,
         since,
         until,
-        // No request sets the filters of single ratings, and names always match as a whole.
+        // No request sets the filters for the ratings of single players. Names always match as a whole.
         min_elo: _,
         max_elo: _,
         require_elo: _,
@@ -660,8 +666,9 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     Ok(made)
 }
 
-/// Writes the lines of a book as PGN games with variations, like `polybook tree`, to a file next to `path`. Returns the
-/// path of the new file. If `side` is given, follows only lines of this side. Setting `stop` cancels the work.
+/// Writes the lines of a book as PGN games with variations, in the format of `polybook tree`. The new file has the
+/// name `path` with the extension `.pgn`; returns its path. If `side` is given, follows only lines in which this side
+/// plays moves of the book. Setting `stop` cancels the work.
 fn lines(
     book: Vec<u8>,
     path: &Path,
@@ -684,12 +691,12 @@ fn lines(
     Ok(path)
 }
 
-/// Reads a file that the server made into memory. `what` names the file in messages, and `advice` says how the user can
-/// make the file smaller.
+/// Reads a file that the server has made into memory. Error messages call the file `what`, and contain `advice` on
+/// how to make it smaller.
 ///
 /// # Errors
 ///
-/// Returns a refusal if the file is too large or cannot be read.
+/// Returns a refusal if the file is larger than the server allows, or if it cannot be read.
 pub(super) fn read_limited(path: &Path, what: &str, advice: &str) -> Result<Vec<u8>, Refusal> {
     let size = fs::metadata(path).at(path, "read")?.len();
     if size > LONGEST {
