@@ -1,9 +1,10 @@
-//! Blocks: sorted entries of a table with prefix-compressed keys.
+//! The blocks of a LevelDB table, which contain sorted entries with prefix-compressed keys.
 //!
-//! An entry consists of three varints, the length of the prefix that its key shares with the previous key, the length
-//! of the rest of the key, and the length of the value, followed by the rest of the key and the value. Every sixteenth
-//! key is a restart: it is stored whole. The block ends with the offsets of the restarts and their count (32-bit
-//! little-endian integers), so that a key is found by binary search over the restarts.
+//! An entry begins with three varints: the length of the prefix that its key shares with the previous key, the
+//! length of the rest of the key, and the length of the value. The rest of the key and the value follow. Every
+//! sixteenth key is stored whole; its entry is a *restart point*. The block ends with the offsets of the restart
+//! points and their number (32-bit little-endian integers), so that a key can be found by binary search over the
+//! restart points.
 
 use std::{ops::Range, path::Path, sync::Arc};
 
@@ -14,20 +15,20 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The number of entries between two restarts of a block. A restart is an entry whose key is stored whole, not as the
-/// difference from the previous key.
+/// The number of entries from one restart point of a block to the next. A restart point is an entry whose key is
+/// stored whole, and not as the difference from the previous key.
 const RESTART_INTERVAL: usize = 16;
 
-/// An encoder for the blocks of a LevelDB table: sorted entries with prefix-compressed keys. One buffer is reused for
-/// all blocks.
+/// An encoder for the blocks of a LevelDB table, which contain sorted entries with prefix-compressed keys. It
+/// reuses its buffer for each block.
 #[derive(Debug)]
 pub(super) struct BlockBuilder {
     /// The encoded entries.
     buffer: Vec<u8>,
-    /// The offset of each restart in `buffer`.
+    /// The offset of each restart point in `buffer`.
     restarts: Vec<u32>,
     last_key: Vec<u8>,
-    /// The number of entries since the last restart.
+    /// The number of entries since the last restart point.
     since_restart: usize,
 }
 
@@ -49,16 +50,16 @@ impl BlockBuilder {
         &self.last_key
     }
 
-    /// Returns the encoded size of the block in bytes, including the offsets of its restarts.
+    /// Returns the encoded size of the block in bytes, including the list of restart points that ends the block.
     pub(super) fn size(&self) -> usize {
         self.buffer.len() + 4 * self.restarts.len() + 4
     }
 
-    /// Appends an entry without its value: the lengths and the key. The key is the concatenation of `key` and
+    /// Appends the beginning of an entry: the lengths and the key. The key is the concatenation of `key` and
     /// `trailer`, and must be greater than all keys of the block.
     ///
-    /// The caller must append the `value_len` bytes of the value to the buffer that [`value`](BlockBuilder::value)
-    /// returns.
+    /// The caller must then append the value, which has `value_len` bytes, to the buffer that
+    /// [`value`](BlockBuilder::value) returns.
     #[inline]
     pub(super) fn add_key(&mut self, key: &[u8], trailer: &[u8], value_len: usize) {
         let shared = if self.since_restart < RESTART_INTERVAL {
@@ -89,34 +90,34 @@ impl BlockBuilder {
         self.buffer.extend_from_slice(&self.last_key[shared..]);
     }
 
-    /// Returns the buffer to which the value of the last entry must be appended.
+    /// Returns the buffer to which the value of the last entry is appended.
     #[inline]
     pub(super) fn value(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// Returns the encoded entries of the block, without the list of restart offsets that ends the finished block.
+    /// Returns the encoded entries of the block, without the list of restart points.
     pub(super) fn entries(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Returns the bytes that end the block: the offset of each restart (an entry whose key is stored whole) and the
-    /// number of restarts, as 32-bit little-endian integers.
+    /// Returns the list of restart points that ends the block: the offset of each entry whose key is stored whole,
+    /// and the number of these entries, as 32-bit little-endian integers.
     pub(super) fn restarts(&self) -> Vec<u8> {
         let count = self.restarts.len() as u32;
         let numbers = self.restarts.iter().chain([&count]);
         numbers.flat_map(|number| number.to_le_bytes()).collect()
     }
 
-    /// Appends the restart offsets and returns the encoded block. Call [`clear`](BlockBuilder::clear) before adding
-    /// entries of the next block.
+    /// Appends the list of restart points, and returns the encoded block. Call [`clear`](BlockBuilder::clear) before
+    /// you add entries of the next block.
     pub(super) fn finish(&mut self) -> &[u8] {
         let restarts = self.restarts();
         self.buffer.extend_from_slice(&restarts);
         &self.buffer
     }
 
-    /// Removes all entries, to begin the next block.
+    /// Removes all entries, so that the next block can begin.
     pub(super) fn clear(&mut self) {
         self.buffer.clear();
         self.restarts.truncate(1);
@@ -131,23 +132,23 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// A decompressed block of a LevelDB table. If the last value of the block is too long to be held in memory, only the
-/// bytes before this value are held.
+/// A decompressed block of a LevelDB table. If the last value of the block is too long to be held in memory, the
+/// block contains only the bytes before this value.
 #[derive(Debug)]
 pub(super) struct Block {
     bytes: Vec<u8>,
     /// The offset in `bytes` at which the entries end.
     entries_end: usize,
-    /// The number of restarts; 0 if only the beginning of the block is held.
+    /// The number of restart points; 0 if only the beginning of the block is held.
     restarts: usize,
-    /// The length of the whole block in bytes, whether it is held or not.
+    /// The length in bytes of the whole block, even if only its beginning is held.
     len: usize,
     /// The offset of the block in its file.
     offset: u64,
     path: Arc<Path>,
 }
 
-/// The position of a cursor in a block: its current entry, and the offset of the next entry.
+/// The position of a cursor in a block: the current entry, and the offset of the next one.
 #[derive(Clone, Default, Debug)]
 pub(super) struct EntryState {
     /// The offset of the next entry.
@@ -161,8 +162,8 @@ pub(super) struct EntryState {
 }
 
 impl EntryState {
-    /// Creates a cursor position without a current entry. The next entry is the one at offset `next`, which must be a
-    /// restart: an entry whose key is stored whole.
+    /// Creates a cursor position without a current entry. The next entry begins at the offset `next`, and must be a
+    /// restart point, which is an entry whose key is stored whole.
     fn before(next: usize) -> EntryState {
         EntryState {
             next,
@@ -176,7 +177,8 @@ impl Block {
     ///
     /// # Errors
     ///
-    /// Returns an error if the list of restart offsets at the end of the block is empty or does not fit into the block.
+    /// Returns an error if the list of restart points at the end of the block is empty or does not fit into the
+    /// block.
     pub(super) fn new(bytes: Vec<u8>, offset: u64, path: &Arc<Path>) -> Result<Block> {
         let mut block = Block::of_first_part(bytes, 0, offset, path);
         block.len = block.bytes.len();
@@ -191,7 +193,7 @@ impl Block {
         Ok(block)
     }
 
-    /// Creates a block of which only the first part is held in memory. `bytes` are the bytes up to the block's last
+    /// Creates a block whose last value is too long to be held in memory. `bytes` contains the block up to this
     /// value. `len` is the size of the whole block, and `offset` is its offset in the file `path`.
     pub(super) fn of_first_part(
         bytes: Vec<u8>,
@@ -214,15 +216,15 @@ impl Block {
         Damage { offset, problem }.of(&self.path)
     }
 
-    /// Moves `state` to the next entry of the block. If `state` has no current entry yet, moves it to the first entry.
-    /// Returns `false` if there is no next entry.
+    /// Moves `state` to the next entry of the block. The first call moves it to the first entry. Returns `false` if
+    /// there is no next entry.
     ///
-    /// If only the first part of the block is held in memory, the last entry must be the one whose value is missing.
+    /// If only the beginning of the block is held in memory, the last entry is the one whose value is missing.
     ///
     /// # Errors
     ///
-    /// Returns an error if the next entry is malformed, or if a partly held block ends before an entry whose value is
-    /// not held in memory.
+    /// Returns an error if the next entry is malformed, or if the held bytes end before the entry whose value is
+    /// missing.
     #[inline]
     pub(super) fn advance(&self, state: &mut EntryState) -> Result<bool> {
         let entries = &self.bytes[..self.entries_end];
@@ -240,8 +242,8 @@ impl Block {
         Ok(true)
     }
 
-    /// Decodes the lengths and the key of an entry at the front of `rest`, removes them from `rest`, and stores the key
-    /// in `state`. Returns the byte range of the entry's value in the block.
+    /// Decodes the beginning of an entry from the front of `rest`, which moves past it, and stores the key in
+    /// `state`. Returns the byte range of the entry's value in the block.
     ///
     /// Returns `None` if the entry is malformed or its value lies outside of the block.
     #[inline]
@@ -256,7 +258,7 @@ impl Block {
         let end = start.checked_add(value_len)?;
         if end > self.entries_end {
             // Only the last value of a partly held block may end outside of the held bytes. It must end where the
-            // restarts begin.
+            // list of restart points begins.
             let restarts = state.passed / RESTART_INTERVAL + 1;
             let is_last = self.len.checked_sub(end)? == 4 * (restarts + 1);
             return (self.restarts == 0 && is_last).then_some(start..end);
@@ -264,8 +266,8 @@ impl Block {
         Some(start..end)
     }
 
-    /// Splits the internal key of the current entry of `state` into the user key, the sequence number, and the kind: value or
-    /// deletion.
+    /// Splits the internal key of the current entry of `state` into the user key, the sequence number and the kind of
+    /// the entry.
     ///
     /// # Errors
     ///
@@ -275,15 +277,15 @@ impl Block {
         key::parse(&state.key).ok_or_else(|| self.damaged("a key of a block is malformed"))
     }
 
-    /// Finds the first entry whose user key is greater than or equal to `key`. If several entries have this user key,
-    /// the first one is the newest. Returns `None` if all user keys in the block are less than `key`.
+    /// Finds the first entry whose user key is greater than or equal to `key`. If several entries have the same user
+    /// key, the newest one comes first. Returns `None` if all user keys in the block are less than `key`.
     ///
     /// # Errors
     ///
-    /// Returns an error if a restart or an entry is malformed.
+    /// Returns an error if a restart point or an entry is malformed.
     pub(super) fn find(&self, key: &[u8]) -> Result<Option<EntryState>> {
-        // Binary search for the last restart whose user key is less than `key`. If there is none, the search begins at
-        // the first restart.
+        // Binary search for the last restart point whose user key is less than `key`. If there is none, the search
+        // begins at the first restart point.
         let (mut low, mut high) = (0, self.restarts);
         while high - low > 1 {
             let middle = low.midpoint(high);
@@ -306,12 +308,12 @@ impl Block {
         Ok(None)
     }
 
-    /// Returns the byte offset in the block of the entry at restart `number`, counted from 0. A restart is an entry
-    /// whose key is stored whole.
+    /// Returns the byte offset in the block of the restart point `number`, counted from 0. A restart point is an
+    /// entry whose key is stored whole.
     ///
     /// # Errors
     ///
-    /// Returns an error if the block is damaged and the offset lies outside of its entries.
+    /// Returns an error if the offset lies outside of the entries of the block.
     fn restart(&self, number: usize) -> Result<usize> {
         let at = self.entries_end + 4 * number;
         let offset = take_array(&mut &self.bytes[at..]).expect("the restarts lie within the block");
@@ -328,8 +330,8 @@ impl Block {
         self.bytes.get(state.value.clone())
     }
 
-    /// Converts the block into the value of the current entry of `state`. The value reuses the block's buffer, because it may
-    /// be large.
+    /// Converts the block into the value of the current entry of `state`. Reuses the block's buffer, because the
+    /// value may be large.
     pub(super) fn into_value(mut self, state: &EntryState) -> Vec<u8> {
         self.bytes.truncate(state.value.end);
         self.bytes.drain(..state.value.start);

@@ -2,10 +2,11 @@
 
 use integer_encoding::VarInt;
 
-/// The greatest length of an encoded varint in bytes.
+/// The maximum length of an encoded varint in bytes.
 const MAX_VARINT: usize = 10;
 
-/// Appends `number` to `out` as a varint: seven bits in each byte, least significant bits first.
+/// Appends `number` to `out` as a varint, which has seven bits of the number in each byte, the least significant
+/// bits first.
 #[inline]
 pub(crate) fn put_varint(out: &mut Vec<u8>, number: u64) {
     if number < 0x80 {
@@ -24,7 +25,7 @@ pub(super) fn put_string(out: &mut Vec<u8>, string: &[u8]) {
 
 /// Converts a CRC32C checksum to the masked form in which LevelDB stores it.
 ///
-/// LevelDB masks checksums because the CRC of data that contains CRCs is weak.
+/// LevelDB masks checksums because a CRC of data that contains CRCs is weak.
 #[inline]
 pub(super) fn masked(checksum: u32) -> u32 {
     checksum.rotate_right(15).wrapping_add(0xa282_ead8)

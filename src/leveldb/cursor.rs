@@ -1,8 +1,8 @@
-//! Cursors that iterate over entries in ascending order of keys.
+//! Cursors, which iterate over entries in ascending order of keys.
 //!
-//! A [`TableCursor`] iterates over one table and verifies that its keys are in order. A [`TablesCursor`] concatenates
-//! tables that do not overlap, and a [`DatabaseCursor`] merges all levels and logs of a database. In each table, the
-//! newest entry of a key comes first and hides the others.
+//! A [`TableCursor`] iterates over one table, and verifies that its keys are in order. A [`TablesCursor`]
+//! iterates over several tables that do not overlap, one after the other. A [`DatabaseCursor`] merges all levels
+//! and logs of a database. The newest entry of a key comes first and hides the older ones.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -22,8 +22,8 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The value of a cursor's current entry: its bytes, or its location in the database if it is too long to be held in
-/// memory.
+/// The value of a cursor's current entry: its bytes or, if it is too long to be held in memory, its location in
+/// the database.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum TableValue<'a> {
     Held(&'a [u8]),
@@ -31,8 +31,8 @@ pub(crate) enum TableValue<'a> {
 }
 
 impl<'a> TableValue<'a> {
-    /// Returns the bytes of a value that is held in memory. All values are held if the cursor was created without a
-    /// limit on their length.
+    /// Returns the bytes of a value that is held in memory. A cursor that was created without a limit on the length
+    /// of values holds every value in memory.
     ///
     /// # Panics
     ///
@@ -46,12 +46,12 @@ impl<'a> TableValue<'a> {
 }
 
 impl Database {
-    /// Returns all tables of the database, sorted by key. The ranges of their keys do not overlap.
+    /// Returns all tables of the database, sorted by key. Their key ranges do not overlap.
     ///
     /// # Errors
     ///
-    /// Returns an error if tables overlap or a log contains entries, which happens only if another program has written
-    /// to the database.
+    /// Returns an error if tables overlap or a log contains entries. This is the case only if another program has
+    /// written to the database.
     pub(crate) fn tables_in_order(&self) -> Result<Vec<&TableFile>> {
         let mut tables: Vec<&TableFile> = self.version.tables().collect();
         tables.sort_by(|a, b| a.first_key.cmp(&b.first_key));
@@ -67,11 +67,11 @@ impl Database {
         Ok(tables)
     }
 
-    /// Creates a cursor over the entries of `tables`, which must be sorted by key and must not overlap. Only the first
-    /// table may contain keys less than `start`.
+    /// Creates a cursor over the entries of `tables`, which must be sorted by key and must not overlap. Only the
+    /// first table may contain keys less than `start`.
     ///
-    /// The cursor begins with the block that contains the first key greater than or equal to `start`, so its first
-    /// entries may have lesser keys. If a block has more than `longest` bytes and ends with a long value, the cursor
+    /// The cursor begins with the block that contains the first key greater than or equal to `start`. This block may
+    /// begin with lesser keys. If a block has more than `longest` bytes and ends with a long value, the cursor
     /// returns the location of this value instead of its bytes.
     ///
     /// # Errors
@@ -95,8 +95,8 @@ impl Database {
         Ok(cursor)
     }
 
-    /// Creates a cursor before the first entry of the database. The cursor returns each key once, with its newest
-    /// value, and skips deleted keys.
+    /// Creates a cursor over the database, positioned before the first entry. The cursor returns each key once, with
+    /// its newest value, and skips deleted keys.
     ///
     /// If a block has more than `longest` bytes and ends with a long value, the cursor returns the location of this
     /// value instead of its bytes.
@@ -119,14 +119,15 @@ impl Database {
     }
 }
 
-/// A cursor over all entries of one table in order, including deletions and entries that a newer entry replaces.
+/// A cursor over all entries of one table in ascending order of keys. It returns deletions too, and old entries
+/// that a newer entry of the same key replaces.
 ///
-/// [`advance`](TableCursor::advance) returns an error if the keys are out of order or contradict the table's index or
-/// the manifest.
+/// [`advance`](TableCursor::advance) returns an error if the keys are out of order, or if they contradict the
+/// table's index or the manifest.
 #[derive(Debug)]
 pub(crate) struct TableCursor {
     table: Arc<Table>,
-    /// The size in bytes from which blocks are not held as a whole.
+    /// The maximum size in bytes of a block that is held in memory as a whole.
     longest: usize,
     index: Block,
     /// The index entry of the current block.
@@ -143,14 +144,14 @@ pub(crate) struct TableCursor {
     kind: EntryKind,
     /// Whether the previous entry has the same user key, and is therefore newer.
     is_old: bool,
-    /// The internal key that the next one must come after.
+    /// The previous internal key. The next one must be greater.
     last: Vec<u8>,
 }
 
 impl TableCursor {
-    /// Creates a cursor over `table`. The cursor begins with the block that contains the first key greater than or
-    /// equal to `start`. If a block has more than `longest` bytes and ends with a long value, the value is not read
-    /// into memory; the cursor returns its location in the file.
+    /// Creates a cursor over `table` that begins with the block that contains the first key greater than or equal to
+    /// `start`. If a block has more than `longest` bytes and ends with a long value, the cursor returns the location
+    /// of this value instead of its bytes.
     ///
     /// # Errors
     ///
@@ -179,12 +180,12 @@ impl TableCursor {
         })
     }
 
-    /// Moves to the next entry; the first call moves to the first entry. Returns `false` if there is no next entry.
+    /// Moves to the next entry. The first call moves to the first entry. Returns `false` if there is no next entry.
     ///
     /// # Errors
     ///
-    /// Returns an error if a block cannot be read or is damaged, if the keys are out of order, or if the table does not
-    /// end with the last key that the manifest lists.
+    /// Returns an error if a block cannot be read or is damaged, if the keys are out of order, or if the last key of
+    /// the table is not the one that the manifest states.
     #[inline]
     pub(super) fn advance(&mut self) -> Result<bool> {
         self.last.clear();
@@ -215,12 +216,12 @@ impl TableCursor {
         Ok(true)
     }
 
-    /// Reads the next block of the table. Returns `false` if the table has no further block.
+    /// Reads the next block of the table. Returns `false` if there is no next block.
     ///
     /// # Errors
     ///
-    /// Returns an error if a key of the previous block is greater than the block's key in the index, or if the next
-    /// block cannot be read or overlaps with the previous one.
+    /// Returns an error if a key of the previous block is greater than the key of that block in the index, or if the
+    /// next block cannot be read or overlaps with the previous one.
     fn next_block(&mut self) -> Result<bool> {
         if let Some((separator, sequence, _)) = key::parse(&self.in_index.key) {
             let last = key::parse(&self.last);
@@ -252,27 +253,27 @@ impl TableCursor {
         Ok(true)
     }
 
-    /// Returns the user key of the current entry: the key without the sequence number and the kind that LevelDB
-    /// appends.
+    /// Returns the user key of the current entry, without the sequence number and the kind that follow it in an
+    /// internal key.
     #[inline]
     fn key(&self) -> &[u8] {
         &self.entry.key[..self.entry.key.len().saturating_sub(key::TRAILER)]
     }
 
-    /// Returns `true` if the current entry marks its key as deleted.
+    /// Returns `true` if the current entry is the deletion of its key.
     #[inline]
     fn is_deleted(&self) -> bool {
         self.kind == EntryKind::Deletion
     }
 
-    /// Returns `true` if the current entry is visible to readers: it is the newest entry of its key in the table, and
+    /// Returns `true` if readers see the current entry, because it is the newest entry of its key in the table and
     /// not a deletion.
     #[inline]
     fn counts(&self) -> bool {
         !self.is_deleted() && !self.is_old
     }
 
-    /// Returns the value of the current entry, or the location of the value if it is too long to be held in memory.
+    /// Returns the value of the current entry. If the value is too long to be held in memory, returns its location.
     #[inline]
     pub(super) fn value(&self) -> TableValue<'_> {
         match self.block.value(&self.entry) {
@@ -286,19 +287,19 @@ impl TableCursor {
     }
 }
 
-/// Creates the error for a table whose keys are out of order or contradict the manifest.
+/// Creates the error for a table whose keys are out of order.
 fn out_of_order(table: &Table) -> Error {
     table.problem("the index is damaged: the keys are not in order; make the index again")
 }
 
-/// A cursor that iterates over the entries of several tables, table by table. The ranges of the tables' keys do not
+/// A cursor over the entries of several tables, one table after the other. The key ranges of the tables do not
 /// overlap.
 #[derive(Debug)]
 pub(crate) struct TablesCursor<'d> {
     database: &'d Database,
-    /// The size in bytes from which blocks are not held as a whole.
+    /// The maximum size in bytes of a block that is held in memory as a whole.
     longest: usize,
-    /// The key at which the first table's cursor begins.
+    /// The key at which the cursor of each table begins.
     start: Vec<u8>,
     /// The tables that remain to be read.
     tables: vec::IntoIter<&'d TableFile>,
@@ -329,7 +330,7 @@ impl TablesCursor<'_> {
         self.key().filter(|key| *key < end)
     }
 
-    /// Moves to the next key that has a value, or after the last entry.
+    /// Moves to the next key that has a value. Moves after the last entry if there is none.
     ///
     /// # Errors
     ///
@@ -340,8 +341,8 @@ impl TablesCursor<'_> {
         self.pass_without_value()
     }
 
-    /// Skips deletions and replaced entries: moves forward until the current entry is the newest of its key and has a
-    /// value. Does not move if the current entry already meets both conditions.
+    /// Moves forward to the first entry that readers see, which is the newest entry of its key and not a deletion.
+    /// Does not move if the current entry is such an entry.
     pub(crate) fn pass_without_value(&mut self) -> Result<()> {
         while self.table.as_ref().is_some_and(|table| !table.counts()) {
             self.step()?;
@@ -349,7 +350,8 @@ impl TablesCursor<'_> {
         Ok(())
     }
 
-    /// Moves to the next entry of any kind, including deletions and replaced entries, or after the last entry.
+    /// Moves to the next entry, even if it is a deletion or an old entry of its key. Moves after the last entry if
+    /// there is none.
     #[inline]
     fn step(&mut self) -> Result<()> {
         loop {
@@ -369,13 +371,13 @@ impl TablesCursor<'_> {
     }
 }
 
-/// A cursor over the keys of a whole database and their newest values, in ascending order. It merges all levels and
-/// logs, and skips deleted keys.
+/// A cursor over all keys of a database with their newest values, in ascending order of keys. It merges all
+/// levels and logs, and skips deleted keys.
 #[derive(Debug)]
 pub(crate) struct DatabaseCursor<'d> {
-    /// One cursor for each level; one for each table of the first level.
+    /// The cursors: one for each table of the first level, and one for each further level.
     levels: Vec<TablesCursor<'d>>,
-    /// The entries of the logs that have not been passed yet.
+    /// The entries of the logs that the cursor has not passed yet.
     logged: Peekable<btree_map::Iter<'d, Vec<u8>, Logged>>,
     /// The index in `levels` of the cursor with the current entry, or `levels.len()` if the entry comes from a log.
     present: Option<usize>,
@@ -386,8 +388,8 @@ pub(crate) struct DatabaseCursor<'d> {
 }
 
 impl DatabaseCursor<'_> {
-    /// Moves to the next key that has a value; the first call moves to the first such key. Returns `false` if there is
-    /// none.
+    /// Moves to the next key that has a value. The first call moves to the first such key. Returns `false` if there
+    /// is none.
     ///
     /// # Errors
     ///
@@ -436,7 +438,7 @@ impl DatabaseCursor<'_> {
         self.last.as_deref().unwrap_or_default()
     }
 
-    /// Returns the value of the current entry, or the location of the value if it is too long to be held in memory.
+    /// Returns the value of the current entry. If the value is too long to be held in memory, returns its location.
     pub(crate) fn value(&self) -> TableValue<'_> {
         let level = self.present.and_then(|level| self.levels.get(level));
         match level.and_then(|level| level.table.as_ref()) {
@@ -445,7 +447,7 @@ impl DatabaseCursor<'_> {
         }
     }
 
-    /// Returns the total size in bytes of the tables that the cursor has read to the end, as a measure of progress.
+    /// Returns the total size in bytes of the tables that the cursor has read completely. This measures the progress.
     pub(crate) fn passed(&self) -> u64 {
         self.levels.iter().map(|level| level.passed).sum()
     }

@@ -1,4 +1,4 @@
-//! Opening a database and looking up keys.
+//! Databases that are open for reading, and lookups of keys.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +21,7 @@ use super::{
 use crate::error::{At, Error, Result};
 
 impl Damage {
-    /// Converts the damage to an error that names the file `path` and the offset of the damage.
+    /// Converts the damage to an error about the file `path`, with the offset of the damage.
     pub(super) fn of(self, path: &Path) -> Error {
         Error::damaged(
             path,
@@ -35,8 +35,8 @@ impl Damage {
 
 /// A LevelDB database that is open for reading.
 ///
-/// Reading never writes a file, not even a lock or a log. The database may therefore be on a read-only medium, and
-/// several programs may read it at the same time.
+/// A reader never writes a file, not even a lock or a log. The database may therefore be on a read-only medium,
+/// and several programs may read it at the same time.
 #[derive(Debug)]
 pub(crate) struct Database {
     pub(super) version: Version,
@@ -62,9 +62,9 @@ impl Database {
         })
     }
 
-    /// Returns the names that files of the database in `directory` may have. They are the names of its manifest, its
-    /// logs and its tables, and the names that occur in every LevelDB database. Each table is included with both
-    /// extensions that LevelDB uses, `.ldb` and `.sst`.
+    /// Returns the names that the files of the database in `directory` may have. The result contains the names of the
+    /// manifest, the logs and the tables, and names such as `CURRENT` that occur in every LevelDB database. It
+    /// contains each table with both extensions that LevelDB uses, `.ldb` and `.sst`.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Database {
         Ok(names)
     }
 
-    /// Returns the size of each table's file in bytes.
+    /// Returns the size in bytes of each table's file.
     pub(crate) fn table_sizes(&self) -> Vec<u64> {
         self.version.tables().map(|table| table.size).collect()
     }
@@ -103,12 +103,13 @@ impl Database {
         self.memtable.is_empty() && self.version.tables().next().is_none()
     }
 
-    /// Streams a long value: calls `f` with its parts from first to last. A part may be empty.
+    /// Reads a long value piece by piece: calls `f` with the parts of the value, from first to last. A part may be
+    /// empty.
     ///
     /// # Errors
     ///
-    /// Returns an error if `f` fails, if the table cannot be read, or if the block of the value is damaged. A checksum
-    /// that does not match is detected only after the last part.
+    /// Returns an error if `f` fails, if the table cannot be read, or if the block of the value is damaged. A wrong
+    /// checksum is detected only after the last part.
     pub(crate) fn read_long(
         &self,
         value: &StoredValue,
@@ -118,14 +119,14 @@ impl Database {
         table.read_long(value.block, &value.range, f)
     }
 
-    /// Returns the newest value of a key, or `None` if the database does not contain the key or it was deleted.
+    /// Returns the newest value of `key`, or `None` if the database does not contain `key` or it was deleted.
     ///
     /// # Errors
     ///
     /// Returns an error if a table cannot be read or is damaged.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        // Newer entries hide older ones: first the logs, then the first level from its newest table on, then the other
-        // levels.
+        // Newer entries hide older ones. The newest are in the logs, then come the tables of the first level from the
+        // newest to the oldest, then the other levels.
         if let Some(value) = self.memtable.get(key) {
             return Ok(value.map(<[u8]>::to_vec));
         }
@@ -146,32 +147,32 @@ impl Database {
     }
 }
 
-/// The tables of an open database, sorted by number. As many tables as possible are held open. The remaining tables are
-/// opened each time they are used.
+/// The tables of an open database, sorted by number. As many of them as possible are held open; each of the
+/// others is opened when it is used.
 #[derive(Debug)]
 pub(super) struct Tables {
     directory: PathBuf,
     tables: Vec<ManifestTable>,
-    /// The number of open tables of the process from which tables are opened for each read.
+    /// The number of tables that the process may have open before further tables are opened for each read.
     most_open: usize,
 }
 
-/// A table with the state of its file at the time when the database was opened.
+/// A table of the manifest, with the stamp of its file from the time when the database was opened.
 #[derive(Debug)]
 struct ManifestTable {
     file: TableFile,
     stamp: Stamp,
-    /// The open table, or `None` if the limit was reached and the table is opened when it is used.
+    /// The table if it is held open, or `None` if the limit was reached, so that the table is opened when it is used.
     held: Option<Arc<Table>>,
 }
 
 impl Tables {
-    /// Opens the tables `files` in `directory`. Holds as many tables open as the process's limit on open files allows.
-    /// Checks the remaining tables and closes them.
+    /// Opens the tables `files` in `directory`. Holds as many of them open as the process's limit on open files
+    /// allows. Checks the others and closes them again.
     ///
     /// # Errors
     ///
-    /// Returns an error if a table cannot be opened, or if its size differs from the size in the manifest.
+    /// Returns an error if a table cannot be opened, or if its size is not the one that the manifest states.
     pub(super) fn open<'a>(
         directory: &Path,
         files: impl Iterator<Item = &'a TableFile>,
@@ -180,8 +181,8 @@ impl Tables {
         Tables::open_up_to(most_held(), directory, files)
     }
 
-    /// Opens the tables `files` in `directory`, and holds each one open if the process holds fewer than `limit`
-    /// tables open at that time. Closes the remaining tables, which are opened again when they are used.
+    /// Opens the tables `files` in `directory`, and holds each of them open unless the process already holds `limit`
+    /// tables open. Closes the others; each of them is opened again when it is used.
     fn open_up_to(limit: usize, directory: &Path, mut files: Vec<&TableFile>) -> Result<Tables> {
         files.sort_by_key(|file| file.number);
         let mut tables = Tables {
@@ -217,7 +218,7 @@ impl Tables {
         tables.filter(|table| table.held.is_some()).count()
     }
 
-    /// Returns the table with the file number `number`. Opens its file if it is not held open.
+    /// Returns the table with the number `number`. Opens its file if it is not held open.
     ///
     /// # Errors
     ///
@@ -248,8 +249,8 @@ impl Tables {
     }
 }
 
-/// Returns the greatest number of tables that all databases of this process may hold open: half of its soft limit on
-/// open files.
+/// Returns the maximum number of tables that this process may hold open, in all databases: half of its soft limit
+/// on open files.
 #[cfg(unix)]
 fn most_held() -> usize {
     let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
@@ -262,7 +263,7 @@ fn most_held() -> usize {
     usize::MAX
 }
 
-/// Returns the number and the path of each log file that contains entries not yet moved to a table, sorted by number.
+/// Returns the log files whose entries are in no table yet, each with its number and its path, sorted by number.
 fn logs(directory: &Path, version: &Version) -> Result<Vec<(u64, PathBuf)>> {
     let mut logs = Vec::new();
     for entry in fs::read_dir(directory).at(directory, "read")? {
@@ -277,12 +278,11 @@ fn logs(directory: &Path, version: &Version) -> Result<Vec<(u64, PathBuf)>> {
     Ok(logs)
 }
 
-/// Reads the entries of all log files that have not been moved to a table yet.
+/// Reads the entries of all log files whose entries are in no table yet.
 ///
 /// # Errors
 ///
-/// Returns an error if a log cannot be read or is damaged, or if a log that must exist according to the manifest is
-/// missing.
+/// Returns an error if a log cannot be read or is damaged, or if a log that the manifest requires is missing.
 fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     let logs = logs(directory, version)?;
     if let Some(required) = version.required_log()
@@ -305,7 +305,7 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     Ok(memtable)
 }
 
-/// The names of the files that every LevelDB database may contain in addition to numbered files.
+/// The names of files without a number that a LevelDB database may contain.
 const OWN_NAMES: [&str; 4] = ["CURRENT", "LOCK", "LOG", "LOG.old"];
 
 /// Returns `true` if `name` is a name that LevelDB may give to a file of a database.
@@ -320,7 +320,7 @@ pub(crate) fn is_file_of_database(name: &OsStr) -> bool {
     }
 }
 
-/// Returns the number in the file name of a log, or `None` if `path` is not the path of a log.
+/// Returns the number of the log file `path`, or `None` if `path` is not a log file.
 fn log_number(path: &Path) -> Option<u64> {
     let is_log = path.extension()? == "log";
     is_log.then(|| path.file_stem()?.to_str()?.parse().ok())?
@@ -400,7 +400,7 @@ mod tests {
         let files = tables_in(&path, b"old");
         let all = Tables::open_up_to(usize::MAX, &path, files.iter().collect()).unwrap();
         assert_eq!(all.held(), TABLES as usize);
-        // A limit of 0 makes each table be opened for each read.
+        // With a limit of 0, each table is opened for each read.
         let none = Tables::open_up_to(0, &path, files.iter().collect()).unwrap();
         assert_eq!(none.held(), 0);
         for number in (0..TABLES).chain([0, 0, TABLES - 1]) {

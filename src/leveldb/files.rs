@@ -1,11 +1,11 @@
-//! The files of a database: their names, and opening them.
+//! The files of a database: their names, and how they are opened.
 //!
-//! Tables are opened with their database and held open, so that an open database keeps working when it is replaced or
-//! removed. A database may have more tables than a process may have open files, so at most half of the process's limit
-//! is used for tables that are held. A further table is opened when it is used. It stays open as long as it is used if
-//! the open tables take less than three quarters of the limit; otherwise it is opened for each read. Such a use fails
-//! if the file is no longer the one that the database was opened with. This module never raises the limit; the program
-//! may do so before it opens a database.
+//! When a database is opened, its tables are opened and held open, so that they can still be read after the
+//! database was replaced or removed. A database may have more tables than a process may have open files, so held
+//! tables use at most half of the process's limit. Any other table is opened when it is used. It stays open
+//! during this use if the open tables take less than three quarters of the limit; otherwise, it is opened for
+//! each read. The use fails if the file was replaced since the database was opened. This module never raises the
+//! limit, but the program may do so before it opens a database.
 
 use std::{
     cmp::Reverse,
@@ -21,16 +21,16 @@ use crate::{
     storage::output::{FileId, parent},
 };
 
-/// The greatest size in bytes of a manifest or log, which are read into memory as a whole. LevelDB limits a log to a
-/// few MiB, and a manifest takes about 100 bytes for each table, so this allows millions of tables.
+/// The maximum size in bytes of a manifest or log, which are read into memory as a whole. LevelDB limits a log to
+/// a few MiB. A manifest takes about 100 bytes for each table, so the limit allows millions of tables.
 const MOST_READ_WHOLE: u64 = 256 << 20;
 
-/// Opens a file of a database for reading.
+/// Opens a file of a database for reading. Only a regular file is opened, because opening a pipe would block, and
+/// reading a device might never end.
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be opened or is not a regular file. Opening a pipe would block, and reading a
-/// device might never end.
+/// Returns an error if the file cannot be opened or is not a regular file.
 pub(super) fn open_regular(path: &Path) -> Result<File> {
     match path.metadata().at(path, "open")?.is_file() {
         true => File::open(path).at(path, "open"),
@@ -63,10 +63,10 @@ pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The description of a table in a manifest: its number, its size and the range of its keys.
+/// A table as the manifest describes it: its number, its size, and the range of its keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TableFile {
-    /// The number in the file's name.
+    /// The number in the name of the file.
     pub number: u64,
     /// The size of the file in bytes.
     pub size: u64,
@@ -86,31 +86,31 @@ impl TableFile {
         format!("{number:06}.ldb")
     }
 
-    /// Returns the user key and the sequence number of the table's first entry. The pairs compare like LevelDB's
-    /// entries: by user key ascending, then from the newest entry to the oldest.
+    /// Returns the user key and the sequence number of the table's first entry. Comparing such pairs gives LevelDB's
+    /// order of entries: by user key ascending, then by sequence number descending.
     pub(super) fn first(&self) -> (&[u8], Reverse<u64>) {
         (&self.first_key, Reverse(self.first_sequence))
     }
 
-    /// Returns the user key and the sequence number of the table's last entry. The pairs compare like LevelDB's
-    /// entries: by user key ascending, then from the newest entry to the oldest.
+    /// Returns the user key and the sequence number of the table's last entry. Comparing such pairs gives LevelDB's
+    /// order of entries: by user key ascending, then by sequence number descending.
     pub(super) fn last(&self) -> (&[u8], Reverse<u64>) {
         (&self.last_key, Reverse(self.last_sequence))
     }
 
-    /// Returns the file name that old versions of LevelDB give to the table with the number `number`.
+    /// Returns the name that old versions of LevelDB give to the file of the table with the number `number`.
     pub(super) fn old_name(number: u64) -> String {
         format!("{number:06}.sst")
     }
 }
 
-/// Opens the file of `table` in `directory`. Returns the path of the file and the file. If the current file name does
-/// not exist, tries the name that old versions of LevelDB give to the table.
+/// Opens the file of `table` in `directory`, and returns its path and the open file. If no file has the current
+/// name of the table, tries the name that old versions of LevelDB would give it.
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be opened, is not a regular file, or does not have the size that the manifest
-/// lists.
+/// Returns an error if the file cannot be opened, is not a regular file, or does not have the size that the
+/// manifest states.
 pub(super) fn open_table(directory: &Path, table: &TableFile) -> Result<(PathBuf, File)> {
     let is_missing = |opened: &Result<File>| matches!(opened, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound);
     let mut path = directory.join(TableFile::name(table.number));
@@ -136,19 +136,21 @@ pub(super) fn open_table(directory: &Path, table: &TableFile) -> Result<(PathBuf
     Ok((path, file))
 }
 
-/// The number of tables that all databases of this process hold open.
+/// The number of tables that this process holds open, in all databases.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// A permit to hold one table's file open. Dropping the permit allows another table to be opened.
+/// A permit to hold the file of one table open. Dropping it allows another table to be held open.
 #[derive(Debug)]
 pub(super) struct OpenPermit;
 
 impl OpenPermit {
-    /// Acquires a permit to hold a table's file open. Returns `None` if the process already holds `limit` tables open.
+    /// Acquires a permit to hold the file of a table open. Returns `None` if the process already holds `limit` tables
+    /// open.
     pub(super) fn acquire(limit: usize) -> Option<OpenPermit> {
         let one_more = |open| (open < limit).then_some(open + 1);
         let acquired = OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        // A permit that is made and dropped would count as a closed table.
+        // `then` creates the permit only on success. Creating and dropping one otherwise would count as closing a
+        // table.
         acquired.is_ok().then(|| OpenPermit)
     }
 }
@@ -159,7 +161,7 @@ impl Drop for OpenPermit {
     }
 }
 
-/// The file of a table, held open or opened for each read.
+/// The file of a table, which is either held open or opened for each read.
 #[derive(Debug)]
 pub(super) enum TableSource {
     Open(File, OpenPermit),
@@ -168,8 +170,8 @@ pub(super) enum TableSource {
 }
 
 impl TableSource {
-    /// Calls `read` with the open file of the table and returns the result. `path` is the path of this file, which is
-    /// opened for the call if it is not held open.
+    /// Calls `read` with the open file of the table, and returns the result. If the file is not held open, opens it
+    /// at `path` for this call.
     ///
     /// # Errors
     ///
@@ -194,7 +196,7 @@ impl TableSource {
     }
 }
 
-/// Creates the error which says that another program has replaced or removed the database in `directory`.
+/// Creates the error that another program has replaced or removed the database in `directory`.
 pub(super) fn replaced(directory: &Path) -> Error {
     Error::changed(
         directory,
@@ -202,8 +204,8 @@ pub(super) fn replaced(directory: &Path) -> Error {
     )
 }
 
-/// Returns `opened`, the result of opening a table's file. If the table is missing or damaged, returns instead the
-/// error which says that the database in `directory` was replaced.
+/// Replaces the error in `opened`, the result of opening a table's file, if the table is missing or damaged. The
+/// new error says that the database in `directory` was replaced.
 pub(super) fn unless_missing<T>(directory: &Path, opened: Result<T>) -> Result<T> {
     opened.map_err(|err| match err {
         Error::Io { ref source, .. } if source.kind() != ErrorKind::NotFound => err,
@@ -211,12 +213,11 @@ pub(super) fn unless_missing<T>(directory: &Path, opened: Result<T>) -> Result<T
     })
 }
 
-/// The identity, the size in bytes and the modification time of a file. The stamp of a file changes if the file is
-/// replaced.
+/// The identity, the size in bytes and the modification time of a file. It changes when the file is replaced.
 pub(super) type Stamp = (FileId, u64, Option<SystemTime>);
 
-/// Returns the stamp of an open file: its identity in the file system, its size, and the time of its last change. A
-/// file with another stamp was replaced or changed.
+/// Returns the stamp of an open file: its identity in the file system, its size, and the time of its last change.
+/// If the stamp differs from an earlier one, the file was replaced or changed.
 pub(super) fn stamp_of(file: &File) -> io::Result<Stamp> {
     let metadata = file.metadata()?;
     let modified = metadata.modified().ok();

@@ -1,12 +1,13 @@
-//! Internal keys: a user key followed by the sequence number and the kind of the entry.
+//! Internal keys, which consist of a user key, a sequence number and the kind of the entry.
 //!
-//! Tables and manifests store internal keys. Internal keys are sorted by user key ascending, then by sequence number
-//! descending, so the newest entry of a user key comes first.
+//! Tables and manifests store internal keys, sorted by user key ascending, then by sequence number descending, so
+//! that the newest entry of a user key comes first.
 
-/// The length in bytes of an internal key's trailer: the sequence number and the kind, which follow the user key.
+/// The length in bytes of an internal key's trailer, which consists of the sequence number and the kind of the
+/// entry.
 pub(super) const TRAILER: usize = 8;
 
-/// The highest valid sequence number of an entry. Sequence numbers have 56 bits.
+/// The maximum sequence number of an entry. Sequence numbers have 56 bits.
 pub(super) const MAX_SEQUENCE: u64 = (1 << 56) - 1;
 
 /// The kind of a LevelDB entry: it either sets the value of its key or deletes the key.
@@ -16,13 +17,15 @@ pub(super) enum EntryKind {
     Value,
 }
 
-/// Returns the last eight bytes of an internal key for an entry that sets a value: the sequence number and the kind.
+/// Returns the trailer of the internal key of an entry that sets a value. The trailer is the last eight bytes of
+/// the key: the sequence number and the kind.
 #[inline]
 pub(super) fn trailer(sequence: u64) -> [u8; TRAILER] {
     (sequence << 8 | 1).to_le_bytes()
 }
 
-/// Appends the internal key of an entry that sets a value: the user key, the sequence number and the kind.
+/// Appends the internal key of an entry that sets a value to `out`. The internal key is `key`, `sequence` and the
+/// kind of the entry.
 pub(super) fn put(out: &mut Vec<u8>, key: &[u8], sequence: u64) {
     out.extend_from_slice(key);
     out.extend_from_slice(&trailer(sequence));
@@ -43,8 +46,7 @@ pub(super) fn parse(internal: &[u8]) -> Option<(&[u8], u64, EntryKind)> {
     Some((key, number >> 8, kind))
 }
 
-/// Returns the user key of an internal key that the table builder made. The user key is the key of the entry, without
-/// the sequence number and the kind that LevelDB appends to it.
+/// Returns the user key of an internal key: the part before the sequence number and the kind of the entry.
 ///
 /// # Panics
 ///
@@ -55,16 +57,16 @@ fn user_key(internal: &[u8]) -> &[u8] {
         .0
 }
 
-/// Returns a separator between two blocks of a table. The separator is an internal key that is not less than the
-/// internal key `last`, but less than all internal keys of the user key `next`.
+/// Returns a separator between two blocks of a table: an internal key that is greater than or equal to the
+/// internal key `last`, and less than every internal key of the user key `next`.
 ///
-/// The separator is as short as the rules of [`user_separator`] allow, because it is stored in the table's index.
+/// The table's index stores the separator, so it is as short as the rules of [`user_separator`] allow.
 pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     let key = user_key(last);
     let mut separator = user_separator(key, next);
     if separator.len() < key.len() {
-        // The shortened user key is greater than that of `last`. With the highest sequence number, the separator sorts
-        // before every entry of the shortened key.
+        // The shortened user key is greater than the user key of `last`. With the highest sequence number, the
+        // separator sorts before every entry of the shortened key.
         put(&mut separator, &[], MAX_SEQUENCE);
     } else {
         separator.extend_from_slice(&last[key.len()..]);
@@ -72,8 +74,8 @@ pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     separator
 }
 
-/// Returns a short internal key that is not less than the internal key `last`. It is the index key of a table's last
-/// block.
+/// Returns a short internal key that is greater than or equal to the internal key `last`. It is stored in the
+/// table's index for the last block.
 pub(super) fn separator_at_end(last: &[u8]) -> Vec<u8> {
     let mut next = user_key(last).to_vec();
     match next.iter().position(|byte| *byte != 0xff) {
@@ -96,8 +98,8 @@ pub(super) fn separator_at_end(last: &[u8]) -> Vec<u8> {
 /// - `last` followed by a null byte, if the result is not `next`;
 /// - `last`.
 ///
-/// `rusty-leveldb`, which wrote polybook's first indexes, follows the same rules. Keeping them keeps index files
-/// identical between versions of polybook.
+/// `rusty-leveldb`, which wrote polybook's first indexes, follows the same rules. As long as the rules stay the
+/// same, all versions of polybook write identical index files.
 fn user_separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     let common = last.iter().zip(next).take_while(|(a, b)| a == b).count();
     for at in common..last.len().min(next.len()) {

@@ -1,7 +1,8 @@
-//! LevelDB's logs: sequences of records.
+//! LevelDB's logs, which are sequences of records.
 //!
-//! A log is divided into blocks of 32 KiB. A record is stored as one or more fragments that do not cross the end of a
-//! block, each with a checksum. A manifest is a log of edits. Other logs contain the entries that are in no table yet.
+//! A log is divided into blocks of 32 KiB. A record is stored as one or more fragments, each with a checksum. A
+//! fragment does not cross the end of a block. A manifest is a log of edits. Other logs contain entries that are
+//! not in a table yet.
 
 use std::collections::{BTreeMap, btree_map};
 
@@ -13,20 +14,20 @@ use super::{
 /// The size in bytes of the blocks into which a LevelDB log is divided.
 const BLOCK: usize = 32 << 10;
 
-/// The size in bytes of the header of a log fragment: checksum, length and kind. A record that crosses the end of a
-/// block is split into fragments.
+/// The size in bytes of the header of a log fragment: checksum, length and kind. A record that crosses the end of
+/// a block is stored as several fragments.
 const FRAGMENT_HEADER: usize = 7;
 
 /// The kind of a log fragment that contains a whole record.
 const FULL: u8 = 1;
-/// The kind of a log fragment that begins a record of several fragments.
+/// The kind of the first of several fragments of a record in a log.
 const FIRST: u8 = 2;
-/// The kind of a log fragment that neither begins nor ends its record.
+/// The kind of a log fragment between the first and the last fragment of its record.
 const MIDDLE: u8 = 3;
-/// The kind of a log fragment that ends a record of several fragments.
+/// The kind of the last of several fragments of a record in a log.
 const LAST: u8 = 4;
 
-/// Encodes a LevelDB log that contains one record.
+/// Returns an encoded LevelDB log that contains `record` only.
 pub(super) fn of_record(mut record: &[u8]) -> Vec<u8> {
     let mut log =
         Vec::with_capacity(record.len() + record.len() / BLOCK * FRAGMENT_HEADER + FRAGMENT_HEADER);
@@ -52,22 +53,22 @@ pub(super) fn of_record(mut record: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Returns the masked checksum that is stored in the header of a log fragment. `fragment` contains the bytes of the
-/// fragment.
+/// Returns the masked checksum in the header of a log fragment, calculated from the kind of the fragment and its
+/// bytes.
 fn checksum(kind: u8, fragment: &[u8]) -> u32 {
     masked(crc32c::crc32c_append(crc32c::crc32c(&[kind]), fragment))
 }
 
-/// The error message for a log that ends too early.
+/// The error message for a log that ends within a record.
 const TORN: &str = "the log file of the index ends in the middle of a record";
 
-/// Returns the records of a log, each with the offset in the log at which it begins.
+/// Returns the records of a log. Each record comes after the offset in the log at which it begins.
 ///
 /// # Errors
 ///
-/// Returns an error if a checksum does not match, if fragments are in an invalid order, or if the log ends within a
-/// record. LevelDB ignores an incomplete last record because its writer may have been killed, but a damaged length
-/// would look the same.
+/// Returns an error if a checksum does not match, if fragments are not in order, or if the log ends within a
+/// record. LevelDB itself ignores an incomplete record at the end, because its writer may have been killed. But a
+/// damaged length cannot be distinguished from such a record.
 pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
     let mut records = Vec::new();
     let mut open: Option<(u64, Vec<u8>)> = None;
@@ -116,8 +117,8 @@ pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
     }
 }
 
-/// Removes a fragment of a record from the front of `rest` and returns its checksum, kind and bytes. Returns `None` if
-/// the fragment is incomplete.
+/// Decodes a fragment of a record from the front of `rest`, which moves past it. Returns the checksum, the kind
+/// and the bytes of the fragment, or `None` if it is incomplete.
 fn take_fragment<'a>(rest: &mut &'a [u8]) -> Option<(u32, u8, &'a [u8])> {
     let expected = u32::from_le_bytes(take_array(rest)?);
     let len = u16::from_le_bytes(take_array(rest)?);
@@ -125,11 +126,11 @@ fn take_fragment<'a>(rest: &mut &'a [u8]) -> Option<(u32, u8, &'a [u8])> {
     Some((expected, kind, rest.split_off(..len.into())?))
 }
 
-/// The newest entry of a key in the logs: its sequence number and its value. The value is `None` if the entry deletes
-/// the key.
+/// The newest entry of a key in the logs: its sequence number, and its value or `None` if the entry deletes the
+/// key.
 pub(super) type Logged = (u64, Option<Vec<u8>>);
 
-/// The newest entry of each key in the logs of a database, sorted by key.
+/// The newest entries of all keys in the logs of a database, sorted by key.
 #[derive(Default, Debug)]
 pub(super) struct Memtable {
     entries: BTreeMap<Vec<u8>, Logged>,
@@ -140,11 +141,12 @@ impl Memtable {
         self.entries.is_empty()
     }
 
-    /// Adds the entries of a LevelDB log. An entry replaces an older entry of the same key.
+    /// Adds the entries of a LevelDB log. A newer entry of a key replaces the older one.
     ///
     /// # Errors
     ///
-    /// Returns an error if the log or one of its batches is malformed. The entries before the damage remain added.
+    /// Returns an error if the log or one of its batches is malformed. In this case, the entries before the damage
+    /// have been added.
     pub(super) fn read_log(&mut self, bytes: &[u8]) -> Result<(), Damage> {
         for (offset, batch) in records(bytes)? {
             self.read_batch(&batch).ok_or(Damage {
@@ -155,7 +157,7 @@ impl Memtable {
         Ok(())
     }
 
-    /// Adds the entries of a batch, which consists of the sequence number of its first entry, the number of entries,
+    /// Adds the entries of a batch. The batch contains the sequence number of its first entry, the number of entries,
     /// and the entries. Returns `None` if the batch is malformed.
     fn read_batch(&mut self, batch: &[u8]) -> Option<()> {
         let mut rest = batch;
@@ -177,12 +179,12 @@ impl Memtable {
         rest.is_empty().then_some(())
     }
 
-    /// Returns an iterator over the keys and their newest entries, sorted by key.
+    /// Returns an iterator over all keys with their newest entries, sorted by key.
     pub(super) fn entries(&self) -> btree_map::Iter<'_, Vec<u8>, Logged> {
         self.entries.iter()
     }
 
-    /// Returns the newest entry of a key in the logs: `Some(Some(value))` if it sets the value, or `Some(None)` if it
+    /// Returns the newest entry of `key` in the logs: `Some(Some(value))` if it sets the value, or `Some(None)` if it
     /// deletes the key. Returns `None` if the logs do not contain the key.
     pub(super) fn get(&self, key: &[u8]) -> Option<Option<&[u8]>> {
         let (_, value) = self.entries.get(key)?;

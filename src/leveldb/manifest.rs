@@ -1,8 +1,8 @@
-//! The manifest of a database, which lists its tables and the range of keys in each.
+//! The manifest of a database, which lists the tables and the key range of each.
 //!
-//! A manifest is a log of edits. [`write`] writes a single edit that adds all tables. LevelDB appends an edit for each
-//! change, and the current version of the database is the result of applying all of them. The file `CURRENT` contains
-//! the name of the manifest.
+//! A manifest is a log of edits. [`write`] writes a single edit that adds all tables. LevelDB appends an edit for
+//! each change. Applying all edits gives the current version of the database. The file `CURRENT` contains the
+//! name of the manifest.
 
 use std::{cmp::Reverse, fs, io, path::Path};
 
@@ -14,22 +14,22 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The number of levels to which a LevelDB database assigns its tables.
+/// The number of levels of a LevelDB database. Each table belongs to one level.
 pub(super) const LEVELS: usize = 7;
 
-/// The level to which polybook assigns all tables that it writes. LevelDB never compacts its last level.
+/// The level of all tables that polybook writes. It is the last level, which LevelDB never compacts.
 const LAST_LEVEL: u64 = LEVELS as u64 - 1;
 
-/// The number in the file name of a manifest that polybook writes.
+/// The number in the file name of the manifest that polybook writes.
 const MANIFEST_NUMBER: u64 = 1;
-/// The number of the first log, as stated in a manifest that polybook writes. The log itself does not exist, because
-/// there are no entries to recover.
+/// The number of the first log in a manifest that polybook writes. This log does not exist, because there are no
+/// entries to recover.
 const LOG_NUMBER: u64 = 2;
 
 /// The number in the file name of the first table that polybook writes to a database.
 pub(crate) const FIRST_TABLE: u64 = 3;
 
-/// The name of the file that contains the name of a database's current manifest.
+/// The name of the file that contains the name of the current manifest of a database.
 const CURRENT: &str = "CURRENT";
 
 /// The name of LevelDB's default comparator, which compares keys byte by byte.
@@ -47,7 +47,8 @@ mod tag {
     pub(super) const PREVIOUS_LOG_NUMBER: u64 = 9;
 }
 
-/// Writes a manifest that lists `tables`, whose keys must not overlap, and a `CURRENT` file that names the manifest.
+/// Writes a manifest that lists `tables`, and a `CURRENT` file that contains the name of the manifest. The key
+/// ranges of the tables must not overlap.
 ///
 /// # Errors
 ///
@@ -58,7 +59,8 @@ pub(crate) fn write(directory: &Path, tables: &[TableFile]) -> io::Result<()> {
     fs::write(directory.join(CURRENT), format!("{name}\n"))
 }
 
-/// Encodes a manifest record (in LevelDB's terms a version edit) that lists all tables of a database.
+/// Encodes an edit that adds all tables of a database. An edit is a record of a manifest, and LevelDB calls it a
+/// version edit.
 fn edit(tables: &[TableFile]) -> Vec<u8> {
     let mut edit = Vec::new();
     let last_number = tables.iter().map(|table| table.number).max();
@@ -91,7 +93,7 @@ fn edit(tables: &[TableFile]) -> Vec<u8> {
     edit
 }
 
-/// The state of a database according to its manifest, after all changes that the manifest lists.
+/// The state of a database after all edits in its manifest.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Version {
     comparator: Option<Vec<u8>>,
@@ -99,8 +101,8 @@ pub(super) struct Version {
     last_sequence: Option<u64>,
     log_number: Option<u64>,
     previous_log_number: u64,
-    /// The tables of each level. Tables of the first level may overlap, and are sorted from the newest to the oldest.
-    /// Tables of the other levels are sorted by key.
+    /// The tables of each level. The tables of the first level may overlap, and are sorted from the newest to the
+    /// oldest. The tables of the other levels are sorted by key.
     pub levels: [Vec<TableFile>; LEVELS],
 }
 
@@ -109,19 +111,18 @@ impl Version {
     ///
     /// # Errors
     ///
-    /// Returns an error if `CURRENT` or the manifest cannot be read, or if the manifest is damaged or contradicts
-    /// itself.
+    /// Returns an error if `CURRENT` or the manifest cannot be read, or if the manifest is damaged or inconsistent.
     pub(super) fn read(directory: &Path) -> Result<Version> {
         let path = directory.join(name_in(directory)?);
         let bytes = read_whole(&path)?;
         Version::parse(&bytes).map_err(|damage| damage.of(&path))
     }
 
-    /// Parses the bytes of a manifest.
+    /// Parses a manifest.
     ///
     /// # Errors
     ///
-    /// Returns the problem and its offset if the manifest is damaged or contradicts itself.
+    /// Returns the problem and its offset if the manifest is damaged or inconsistent.
     fn parse(manifest: &[u8]) -> Result<Version, Damage> {
         let mut version = Version::default();
         for (offset, record) in log::records(manifest)? {
@@ -135,7 +136,7 @@ impl Version {
         Ok(version)
     }
 
-    /// Applies an edit, which is a record of the manifest that describes changes.
+    /// Applies an edit, which is a record of the manifest with changes of the database.
     ///
     /// # Errors
     ///
@@ -149,8 +150,8 @@ impl Version {
         Ok(())
     }
 
-    /// Removes one field from the front of `rest`, the rest of a version edit of LevelDB, and applies it. A field
-    /// states a change of the database, such as a new table. Returns `None` if the field is malformed or unknown.
+    /// Decodes one field of an edit from the front of `rest`, which moves past it, and applies the field. A field
+    /// describes a change, such as a new table. Returns `None` if the field is malformed or unknown.
     fn apply_field(&mut self, rest: &mut &[u8]) -> Option<()> {
         match take_varint(rest)? {
             tag::COMPARATOR => self.comparator = Some(take_string(rest)?.to_vec()),
@@ -186,8 +187,8 @@ impl Version {
         Some(())
     }
 
-    /// Sorts the tables of each level, and checks that the manifest contains all required fields, that the keys of a
-    /// level's tables do not overlap, and that the order of keys is that of their bytes.
+    /// Sorts the tables of each level, and checks that the manifest is complete and consistent: it contains all
+    /// required fields, keys are compared byte by byte, and the key ranges of a level's tables do not overlap.
     ///
     /// # Errors
     ///
@@ -224,14 +225,15 @@ impl Version {
         self.levels.iter().flatten()
     }
 
-    /// Returns `true` if the entries of log `number` must be read because no table contains them yet.
+    /// Returns `true` if the entries of the log with the number `number` must be read because they are not in a table
+    /// yet.
     pub(super) fn needs_log(&self, number: u64) -> bool {
         self.log_number.is_some_and(|first| number >= first)
             || number == self.previous_log_number && number != 0
     }
 
-    /// Returns the number of the log that must exist, or `None` if no log is required. In a new database, the log that
-    /// the manifest names need not exist yet.
+    /// Returns the number of the log that must exist, or `None` if no log must exist. In a new database, the log that
+    /// the manifest names may be missing.
     pub(super) fn required_log(&self) -> Option<u64> {
         self.log_number.filter(|number| *number > LOG_NUMBER)
     }

@@ -1,14 +1,14 @@
-//! Writing and reading LevelDB databases. Nothing in this module knows about chess.
+//! A reader and a writer of LevelDB databases, which know nothing about chess.
 //!
-//! The file formats are those of LevelDB's `doc/table_format.md`, `doc/log_format.md` and `doc/impl.md`.
+//! LevelDB's `doc/table_format.md`, `doc/log_format.md` and `doc/impl.md` describe the file formats.
 //!
 //! [`TableBuilder`] and [`manifest::write`] write a database. All of its tables are in the last level and do not
-//! overlap, so LevelDB never compacts it. [`Database`] opens such a database, and also one that another LevelDB program
-//! has written to, with tables in several levels and entries in logs. [`Database::get`] looks up one key.
+//! overlap, so LevelDB never compacts it. [`Database`] opens such a database, or a database that another LevelDB
+//! program has written, with tables in several levels and entries in logs. [`Database::get`] looks up one key.
 //! [`TablesCursor`] and [`Database::entries`] iterate in ascending order of keys.
 //!
-//! Every byte that is read is covered by a checksum, and the checksum is verified. A damaged file causes an error that
-//! names the file and the offset. Damage never makes a lookup return fewer entries.
+//! The checksum of every byte that is read is verified. A damaged file causes an error that names the file and
+//! the offset; a lookup never silently returns fewer entries.
 
 mod block;
 mod coding;

@@ -1,8 +1,9 @@
-//! Tables: files of sorted entries.
+//! Tables, which are files of sorted entries.
 //!
-//! [`TableBuilder`] writes a table. [`Table`] reads single keys with [`Table::get`], blocks for the cursors, and values that
-//! are too long to be held in memory. A long value is the last value of its block. [`Table::long_block`] recognizes such a
-//! block and reads only its beginning. [`Table::read_long`] streams the value itself, one Snappy chunk at a time.
+//! A [`TableBuilder`] writes a table. A [`Table`] looks up single keys ([`Table::get`]), and reads blocks for
+//! cursors. A value that is too long to be held in memory is the last value of its block. [`Table::long_block`]
+//! recognizes such a block and reads only its beginning. [`Table::read_long`] streams the value, one Snappy chunk
+//! at a time.
 
 use std::{
     io::{self, Write},
@@ -27,21 +28,21 @@ use crate::{
     task,
 };
 
-/// The size in bytes above which an uncompressed block is full: the builder writes a larger block before it adds the
-/// next entry.
+/// The size in bytes above which a block counts as full, before compression. The builder writes a full block
+/// before it adds the next entry.
 pub(crate) const BLOCK_SIZE: usize = 4 << 10;
 
 /// The magic number at the end of every table.
 pub(super) const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57_u64.to_le_bytes();
 
-/// The size in bytes of a table's footer: two block handles, each padded to its greatest length of 20 bytes, and
-/// [`MAGIC`].
+/// The size in bytes of a table's footer, which contains [`MAGIC`] after two block handles. The handles are
+/// padded to their maximum total length of 40 bytes.
 pub(super) const FOOTER: usize = 40 + MAGIC.len();
 
-/// The number of bytes after each block: one byte for the compression and four for the checksum.
+/// The size in bytes of the trailer of each block: one byte for the compression and four for the checksum.
 pub(super) const BLOCK_TRAILER: usize = 5;
 
-/// The compression byte of a block that is stored as it is.
+/// The compression byte of a block that is stored without compression.
 pub(super) const UNCOMPRESSED: u8 = 0;
 /// The compression byte of a block that is compressed with Snappy.
 pub(super) const SNAPPY: u8 = 1;
@@ -62,13 +63,14 @@ impl Handle {
     }
 }
 
-/// A writer of one LevelDB table from sorted entries. The entries get the sequence numbers 1, 2, 3 and so on.
+/// A writer of a LevelDB table, to which entries are added in ascending order of keys. The entries get the
+/// sequence numbers 1, 2, 3 and so on.
 pub(crate) struct TableBuilder<W> {
     file: BlockWriter<W>,
     block: BlockBuilder,
     index: BlockBuilder,
     /// The last key and the handle of the last written block. Its index entry is added when the next key is known,
-    /// because the index key must separate the two keys.
+    /// because the key in the index must separate the two keys.
     written: Option<(Vec<u8>, Handle)>,
     first_key: Vec<u8>,
     /// The number of entries added so far.
@@ -92,18 +94,18 @@ impl<W: Write> TableBuilder<W> {
     ///
     /// # Errors
     ///
-    /// Returns an error if writing a block that is full fails.
+    /// Returns an error if the current block is full and cannot be written.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
         self.begin_entry(key, value.len())?;
         self.block.value().extend_from_slice(value);
         Ok(())
     }
 
-    /// Adds an entry whose value of `len` bytes is too long to be held in memory. `len` must be greater than
+    /// Adds an entry with a value of `len` bytes that is too long to be held in memory. `len` must be greater than
     /// [`BLOCK_SIZE`], and `key` must be greater than all keys added before.
     ///
-    /// `put_value` receives a function that writes bytes, and must pass all bytes of the value to it, in one or more
-    /// calls.
+    /// `put_value` must write the value: it receives a function, and must pass all bytes of the value to this
+    /// function in one or more calls.
     ///
     /// # Errors
     ///
@@ -116,7 +118,7 @@ impl<W: Write> TableBuilder<W> {
         put_value: impl FnOnce(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>,
     ) -> io::Result<()> {
         self.begin_entry(key, len)?;
-        // The block is larger than `BLOCK_SIZE` now, so it would end before the next entry in any case.
+        // The block is now larger than `BLOCK_SIZE`, so it ends here in any case.
         let (entries, restarts) = (self.block.entries(), self.block.restarts());
         self.file.begin(entries.len() + len + restarts.len())?;
         self.file.put(entries)?;
@@ -127,8 +129,8 @@ impl<W: Write> TableBuilder<W> {
         Ok(())
     }
 
-    /// Appends the key and the value's length of an entry to the current block. If the block is full, writes the block
-    /// first and begins a new one.
+    /// Begins an entry in the current block: appends the key and the length of the value. If the block is full,
+    /// writes it first and begins a new one.
     fn begin_entry(&mut self, key: &[u8], value_len: usize) -> io::Result<()> {
         if self.entries == 0 {
             self.first_key.extend_from_slice(key);
@@ -151,15 +153,15 @@ impl<W: Write> TableBuilder<W> {
         Ok(())
     }
 
-    /// Ends the block that was written at `handle`: stores its last key and its handle for the table's index, and
-    /// clears the builder for the next block.
+    /// Ends the block that was written at `handle`. Remembers its last key and its handle for the table's index, and
+    /// clears the buffer for the next block.
     fn end_block(&mut self, handle: Handle) {
         self.written = Some((self.block.last_key().to_vec(), handle));
         self.block.clear();
     }
 
-    /// Adds an entry for the block at `handle` to the table's index, which lists all blocks. `separator` is an internal
-    /// key that is greater than or equal to all keys of the block.
+    /// Adds the block at `handle` to the table's index, which lists all blocks. `separator` is an internal key that
+    /// is greater than or equal to all keys of the block.
     fn index_block(&mut self, separator: &[u8], handle: Handle) {
         let mut place = Vec::new();
         handle.put(&mut place);
@@ -167,8 +169,8 @@ impl<W: Write> TableBuilder<W> {
         self.index.value().extend_from_slice(&place);
     }
 
-    /// Writes the last block, the index and the footer. Returns the table's description for the manifest, with the file
-    /// number `number`.
+    /// Writes the last block, the index and the footer. Returns the description of the table for the manifest, in
+    /// which the table has the file number `number`.
     ///
     /// # Errors
     ///
@@ -182,7 +184,7 @@ impl<W: Write> TableBuilder<W> {
             last_key.extend_from_slice(&last[..last.len() - key::TRAILER]);
             self.index_block(&key::separator_at_end(&last), handle);
         }
-        // The metaindex is an empty block because the table has no filters. LevelDB reads filters only if a program
+        // The metaindex is an empty block, because the table has no filters. LevelDB reads filters only if a program
         // configures them.
         let mut footer = Vec::with_capacity(FOOTER);
         self.file.write_block(self.block.finish())?.put(&mut footer);
@@ -202,11 +204,12 @@ impl<W: Write> TableBuilder<W> {
     }
 }
 
-/// A writer that compresses blocks with Snappy and appends the compression byte and the checksum. The bytes of a block
-/// may be passed in several calls, so a large block is never held in memory as a whole.
+/// A writer that compresses blocks with Snappy, and appends the compression byte and the checksum to each. The
+/// bytes of a block may be passed in several calls, so a large block need not be held in memory.
 ///
-/// Snappy's format is the length of the input, followed by chunks of [`SNAPPY_CHUNK`] bytes that are compressed
-/// independently. Compressing one chunk at a time therefore produces the same bytes as compressing the whole block.
+/// Snappy's format consists of the length of the input and chunks of [`SNAPPY_CHUNK`] bytes that are compressed
+/// independently. Compressing one chunk at a time therefore produces the same bytes as compressing the whole
+/// block.
 struct BlockWriter<W> {
     out: W,
     /// The number of bytes written to `out`.
@@ -223,7 +226,7 @@ struct BlockWriter<W> {
     missing: usize,
 }
 
-/// The size in bytes of the chunks that Snappy compresses independently of each other.
+/// The size in bytes of a chunk before compression. Snappy compresses chunks independently of each other.
 pub(super) const SNAPPY_CHUNK: usize = 1 << 16;
 
 impl<W: Write> BlockWriter<W> {
@@ -240,14 +243,14 @@ impl<W: Write> BlockWriter<W> {
         }
     }
 
-    /// Compresses and writes a whole block with its trailer, and returns the block's location.
+    /// Compresses a whole block, writes it with its trailer, and returns its location.
     fn write_block(&mut self, block: &[u8]) -> io::Result<Handle> {
         self.begin(block.len())?;
         self.put(block)?;
         self.finish()
     }
 
-    /// Begins a block whose uncompressed size is `len` bytes.
+    /// Begins a block of `len` bytes before compression.
     ///
     /// # Errors
     ///
@@ -262,7 +265,7 @@ impl<W: Write> BlockWriter<W> {
         self.write(&header)
     }
 
-    /// Appends `bytes` to the current block. Every chunk that becomes complete is compressed and written.
+    /// Appends `bytes` to the current block. Compresses and writes each chunk as soon as it is complete.
     ///
     /// # Errors
     ///
@@ -283,7 +286,7 @@ impl<W: Write> BlockWriter<W> {
         Ok(())
     }
 
-    /// Compresses and writes the bytes that were collected for the current Snappy chunk.
+    /// Compresses and writes the current Snappy chunk.
     fn write_chunk(&mut self) -> io::Result<()> {
         let mut compressed = std::mem::take(&mut self.compressed);
         let room = max_compress_len(self.chunk.len());
@@ -296,14 +299,14 @@ impl<W: Write> BlockWriter<W> {
         Ok(())
     }
 
-    /// Writes bytes to the file and adds them to the checksum of the current block.
+    /// Writes `bytes` to the output, and updates the checksum of the current block.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.checksum = crc32c::crc32c_append(self.checksum, bytes);
         self.offset += bytes.len() as u64;
         self.out.write_all(bytes)
     }
 
-    /// Writes the last chunk and the trailer of the current block, and returns the block's location.
+    /// Ends the current block: writes its last chunk and its trailer. Returns the location of the block.
     ///
     /// # Errors
     ///
@@ -324,20 +327,20 @@ impl<W: Write> BlockWriter<W> {
     }
 }
 
-/// An upper bound on the number of bytes into which one compressed byte can expand. A compressed block that claims a
-/// larger size is damaged.
+/// An upper bound on the ratio of a block's decompressed size to its compressed size. A block that states a
+/// greater decompressed size is damaged.
 pub(super) const MOST_EXPANSION: usize = 64;
 
-/// The greatest stored size in bytes of a block that is cached.
+/// The maximum size in bytes of a block that is cached, as stored in the file.
 const MOST_KEPT: u64 = 1 << 14;
 
-/// A cache of recently read blocks, with 16 slots that all tables of a database share. It speeds up lookups of
-/// neighboring keys, which are often in the same block. If another thread holds the lock of a slot, the cache is
-/// bypassed.
+/// A cache of recently read blocks with 16 slots, which all tables of a database share. It speeds up lookups of
+/// neighboring keys, which are often in the same block. A thread bypasses the cache if another thread is using
+/// the slot.
 #[derive(Debug, Default)]
 pub(super) struct LastBlocks([Mutex<Option<LastBlock>>; 16]);
 
-/// A cached block and its location.
+/// A cached block and its location in the database.
 #[derive(Debug)]
 struct LastBlock {
     /// The number of the table.
@@ -349,20 +352,20 @@ struct LastBlock {
 /// A table of a LevelDB database, open for reading.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// The manifest's description of the table.
+    /// The description of the table in the manifest.
     pub file: TableFile,
     pub(super) path: Arc<Path>,
     source: TableSource,
-    /// The index block, which maps keys to the handles of the data blocks; empty until it is read. It is set only by
-    /// the thread that holds `sets_index`, so that nothing waits for a thread that a fork left behind in the parent
-    /// process.
+    /// The index block, which maps keys to the handles of the data blocks; empty until it is read. Only the thread
+    /// that holds `sets_index` sets it. Therefore no thread waits for another one, which would never finish if a fork
+    /// has left it in the parent process.
     index: OnceLock<Arc<Block>>,
     sets_index: Mutex<()>,
 }
 
 impl Table {
-    /// Creates a table. `file` is its description in the manifest, `path` is the path of its file, and `source` is the
-    /// file, held open or opened for each read.
+    /// Creates a table from its description in the manifest, the path of its file, and the file itself, which is held
+    /// open or opened for each read.
     pub(super) fn new(file: TableFile, path: PathBuf, source: TableSource) -> Table {
         Table {
             file,
@@ -373,8 +376,8 @@ impl Table {
         }
     }
 
-    /// Returns the newest entry of a key in the table: `Some(Some(value))` if it sets the value, or `Some(None)` if it
-    /// deletes the key. Returns `None` if the table does not contain the key. `last` caches blocks between calls.
+    /// Returns the newest entry of `key` in the table: `Some(Some(value))` if it sets the value, or `Some(None)` if
+    /// it deletes the key. Returns `None` if the table does not contain the key. Uses `last` as a cache of blocks.
     ///
     /// # Errors
     ///
@@ -401,8 +404,8 @@ impl Table {
         }
     }
 
-    /// Returns the block at `handle`, from the cache `last` if the cache contains it. Otherwise reads the block from
-    /// the file, and adds it to the cache if it is small.
+    /// Returns the block at `handle`. Takes it from the cache `last` if possible. Otherwise, reads it from the file,
+    /// and adds it to the cache if it is small.
     fn kept(&self, handle: Handle, last: &LastBlocks) -> Result<Arc<Block>> {
         let slots = last.0.len() as u64;
         let slot = &last.0[(self.file.number % slots) as usize];
@@ -425,13 +428,13 @@ impl Table {
         Ok(block)
     }
 
-    /// Creates an error about the table's file. `problem` is a predicate, such as "is damaged".
+    /// Creates an error about the table's file. `problem` says what is wrong, such as "is damaged".
     pub(super) fn problem(&self, problem: &str) -> Error {
         Error::damaged(&*self.path, problem)
     }
 
-    /// Returns the index block of the table. The first call reads it from the file; threads that call this function at
-    /// the same time may each read it.
+    /// Returns the index block of the table, which is read from the file by the first call. Several threads may read
+    /// it at the same time.
     fn index(&self) -> Result<Arc<Block>> {
         if let Some(index) = self.index.get() {
             return Ok(Arc::clone(index));
@@ -466,7 +469,7 @@ impl Table {
         Ok(())
     }
 
-    /// Reads the footer of the table. Returns the location of the metaindex, then the location of the index.
+    /// Reads the footer of the table. Returns the locations of the metaindex and of the index, in this order.
     ///
     /// # Errors
     ///
@@ -488,7 +491,8 @@ impl Table {
         Ok([handle()?, handle()?])
     }
 
-    /// Decodes the value of the index entry at `place` in `block`: the location of a data block.
+    /// Decodes the location of a block from the value of the current entry of `place` in `block`. `block` is the
+    /// index or the metaindex of the table.
     ///
     /// # Errors
     ///
@@ -507,21 +511,22 @@ impl Table {
         self.unpacked(&self.stored(handle)?, handle)
     }
 
-    /// Reads the bytes of the block at `handle` as they are stored, including the compression byte and the checksum.
+    /// Reads the block at `handle` without decompressing it. The result includes the compression byte and the
+    /// checksum.
     fn stored(&self, handle: Handle) -> Result<Vec<u8>> {
         let mut stored = vec![0; self.stored_len(handle)?];
         self.read_at(&mut stored, handle.offset)?;
         Ok(stored)
     }
 
-    /// Fills `bytes` with the bytes of the table's file from `offset` on.
+    /// Fills `bytes` with bytes of the table's file, beginning at `offset`.
     pub(super) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
         self.source.with_file(&self.path, |file| {
             read_exact_at(file, bytes, offset).at(&self.path, "read")
         })
     }
 
-    /// Returns the number of bytes that the block at `handle` takes in the file, including the compression byte and the
+    /// Returns the size of the block at `handle` in the file, in bytes. It includes the compression byte and the
     /// checksum.
     ///
     /// # Errors
@@ -538,8 +543,9 @@ impl Table {
         usize::try_from(len).map_err(|_| outside())
     }
 
-    /// Verifies the checksum at the end of a stored block. Returns the block without the checksum; its last byte is the
-    /// compression byte. `handle` is the location of the block.
+    /// Verifies the checksum at the end of `stored`, a block as it is stored in the file, and returns the block
+    /// without the checksum. The last byte of the result is the compression byte. `handle` is the location of the
+    /// block.
     ///
     /// # Errors
     ///
@@ -552,7 +558,8 @@ impl Table {
         Ok(stored)
     }
 
-    /// Verifies the checksum of a stored block and decompresses the block. `handle` is the location of the block.
+    /// Verifies the checksum of `stored`, a block as it is stored in the file, and decompresses the block. `handle`
+    /// is the location of the block.
     fn unpacked(&self, stored: &[u8], handle: Handle) -> Result<Block> {
         let damaged = |problem| self.damaged(handle.offset, problem);
         let stored = self.checked(stored, handle)?;
@@ -567,14 +574,14 @@ impl Table {
         Block::new(bytes, handle.offset, &self.path)
     }
 
-    /// Creates the error that the table's file is damaged at byte `offset`. `problem` describes the damage.
+    /// Creates an error that the table's file is damaged at byte `offset`. `problem` describes the damage.
     pub(super) fn damaged(&self, offset: u64, problem: &'static str) -> Error {
         Damage { offset, problem }.of(&self.path)
     }
 }
 
-/// Decodes the location of a block at the front of `rest` and removes it from `rest`. Returns `None` if it is
-/// malformed.
+/// Decodes the location of a block from the front of `rest`, which moves past it. Returns `None` if the location
+/// is malformed.
 fn take_handle(rest: &mut &[u8]) -> Option<Handle> {
     Some(Handle {
         offset: take_varint(rest)?,
@@ -582,8 +589,8 @@ fn take_handle(rest: &mut &[u8]) -> Option<Handle> {
     })
 }
 
-/// Decompresses data in Snappy's format. Returns `None` if `stored` is malformed or claims a length that Snappy cannot
-/// reach.
+/// Decompresses data in Snappy's format. Returns `None` if `stored` is malformed, or if it states a length to
+/// which it cannot expand.
 fn decompress(stored: &[u8]) -> Option<Vec<u8>> {
     let len = snap::raw::decompress_len(stored).ok()?;
     if len / MOST_EXPANSION > stored.len() {
@@ -592,13 +599,13 @@ fn decompress(stored: &[u8]) -> Option<Vec<u8>> {
     snap::raw::Decoder::new().decompress_vec(stored).ok()
 }
 
-/// The number of bytes that a [`BlockStream`] reads from a block at once. The bytes are compressed if the block is.
+/// The maximum number of bytes that a [`BlockStream`] buffers from the file.
 const READ: usize = 2 * SNAPPY_CHUNK;
-/// An upper bound on the stored size in bytes of a chunk of [`SNAPPY_CHUNK`] bytes. Snappy makes incompressible data up
-/// to a sixth longer; the bound allows a quarter.
+/// An upper bound on the size in bytes to which Snappy compresses a chunk of [`SNAPPY_CHUNK`] bytes.
+/// Incompressible data becomes up to a sixth longer; the bound allows a quarter.
 const LONGEST_STORED_CHUNK: usize = SNAPPY_CHUNK + SNAPPY_CHUNK / 4;
 
-/// The location in a database of a value that is too long to be held in memory.
+/// The location of a value in a database. The value is too long to be held in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct StoredValue {
     /// The number of the table.
@@ -609,13 +616,14 @@ pub(crate) struct StoredValue {
 }
 
 impl Table {
-    /// Streams a long value: calls `f` with its parts from first to last. `block` is the location of the block that
-    /// contains the value, and `range` is the byte range of the value in the decompressed block. A part may be empty.
+    /// Reads a long value piece by piece: calls `f` with the parts of the value, from first to last. A part may be
+    /// empty. `block` is the location of the block that contains the value, and `range` is the byte range of the
+    /// value in the decompressed block.
     ///
     /// # Errors
     ///
-    /// Returns an error if `f` fails, if the table cannot be read, or if the block of the value is damaged. A checksum
-    /// that does not match is detected only after the last part.
+    /// Returns an error if `f` fails, if the table cannot be read, or if the block of the value is damaged. A wrong
+    /// checksum is detected only after the last part.
     pub(super) fn read_long(
         &self,
         block: Handle,
@@ -632,10 +640,10 @@ impl Table {
         Ok(())
     }
 
-    /// Reads only the beginning of the block at `handle`, without its last value. Returns `None` if the decompressed
-    /// block has at most `longest` bytes or at most two Snappy chunks; such a block should be read whole.
+    /// Reads the beginning of the block at `handle`, without the block's last value. Returns `None` if the
+    /// decompressed block has at most `longest` bytes or two Snappy chunks; such a block should be read as a whole.
     ///
-    /// Only the last value of a block can be long, because a block ends with the entry that makes it larger than
+    /// Only the last value of a block can be long, because no entry is added to a block that is larger than
     /// [`BLOCK_SIZE`](super::BLOCK_SIZE).
     ///
     /// # Errors
@@ -663,8 +671,8 @@ impl Table {
 
 /// A reader that decompresses a large block one chunk at a time.
 ///
-/// A compressed block begins with its decompressed length. Chunks of [`SNAPPY_CHUNK`] decompressed bytes
-/// follow, each of which is compressed independently.
+/// A compressed block consists of its decompressed length and of chunks that are compressed independently. A
+/// chunk has [`SNAPPY_CHUNK`] bytes before compression, except the last one.
 struct BlockStream<'t> {
     table: &'t Table,
     handle: Handle,
@@ -675,7 +683,7 @@ struct BlockStream<'t> {
     read_checksum: u32,
     /// The number of bytes read so far.
     read: u64,
-    /// The buffered bytes of the file. Those from `at` on are not decompressed yet.
+    /// The buffered bytes of the file. The bytes from `at` on are not decompressed yet.
     stored: Vec<u8>,
     at: usize,
     /// The number of decompressed bytes that [`next_part`](BlockStream::next_part) has not returned yet.
@@ -685,7 +693,8 @@ struct BlockStream<'t> {
 }
 
 impl<'t> BlockStream<'t> {
-    /// Begins to read the block at `handle`: reads its compression, its checksum and its decompressed length.
+    /// Creates a reader of the block at `handle`. Reads the compression, the checksum and the decompressed length of
+    /// the block.
     ///
     /// # Errors
     ///
@@ -714,7 +723,7 @@ impl<'t> BlockStream<'t> {
                 block.fill()?;
                 let mut rest = &block.stored[..];
                 let len = take_size(&mut rest).filter(|len| {
-                    // A length that Snappy cannot reach with this many stored bytes is damage, and must not cause an
+                    // A length that is too great for this number of stored bytes is damaged, and must not cause an
                     // allocation.
                     (len / MOST_EXPANSION) as u64 <= handle.size
                 });
@@ -730,8 +739,8 @@ impl<'t> BlockStream<'t> {
         self.table.damaged(self.handle.offset, problem)
     }
 
-    /// Removes the bytes that are already decompressed from the buffer, and reads more bytes of the block from the
-    /// file.
+    /// Refills the buffer: removes the bytes that are already decompressed, and reads more bytes of the block from
+    /// the file.
     fn fill(&mut self) -> Result<()> {
         self.stored.drain(..self.at);
         self.at = 0;
@@ -749,8 +758,8 @@ impl<'t> BlockStream<'t> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the block cannot be read or a chunk is malformed. If the checksum of the block does not
-    /// match, the call after the last chunk returns an error instead of `None`.
+    /// Returns an error if the block cannot be read, if a chunk is malformed, or, after the last chunk, if the
+    /// checksum of the block does not match.
     fn next_part(&mut self) -> Result<Option<&[u8]>> {
         if self.stored.len() - self.at < LONGEST_STORED_CHUNK {
             self.fill()?;
@@ -784,8 +793,8 @@ impl<'t> BlockStream<'t> {
     }
 }
 
-/// Decompresses the chunk at the front of `stored` into `out`. `len` is the decompressed length of the chunk. Returns
-/// the compressed length of the chunk in bytes, or `None` if it is malformed.
+/// Decompresses the chunk at the front of `stored` into `out`. `len` is the length of the chunk after
+/// decompression. Returns its compressed length in bytes, or `None` if the chunk is malformed.
 fn unpack(stored: &[u8], len: usize, out: &mut Vec<u8>) -> Option<usize> {
     let taken = stored_len(stored, len)?;
     let mut whole = Vec::with_capacity(taken + 5);
@@ -796,15 +805,15 @@ fn unpack(stored: &[u8], len: usize, out: &mut Vec<u8>) -> Option<usize> {
     (written == len).then_some(taken)
 }
 
-/// Returns the number of compressed bytes, from the front of `stored`, that decompress to exactly `len` bytes. Returns
-/// `None` if `stored` is too short or no element of the compressed data ends there.
+/// Returns how many bytes from the front of `stored` decompress to exactly `len` bytes. Returns `None` if
+/// `stored` is too short, or if no element of the compressed data ends there.
 fn stored_len(stored: &[u8], len: usize) -> Option<usize> {
     let (mut taken, mut decompressed) = (0, 0);
     while decompressed < len {
         let tag = *stored.get(taken)?;
         let short = usize::from(tag >> 2);
         let (element, bytes) = match tag & 3 {
-            // A literal: its length less one is in the tag if it is below 60, otherwise in the next one to four bytes.
+            // A literal. Its length minus 1 is in the tag if it is below 60, otherwise in the next one to four bytes.
             0 if short < 60 => (1 + short + 1, short + 1),
             0 => {
                 let digits = stored.get(taken + 1..)?.get(..short - 59)?;
@@ -829,7 +838,7 @@ mod tests {
 
     use super::*;
 
-    /// The bytes of a block do not depend on the size of its chunks, because Snappy cuts them too. But a chunk is in memory.
+    /// A block can be passed in parts of any size: its bytes are the same, and only one chunk of it is in memory.
     #[test]
     fn a_block_in_parts_is_never_in_memory_as_a_whole() {
         let parts = [
