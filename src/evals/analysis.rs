@@ -1,5 +1,5 @@
-//! Evaluates positions with an engine: reads the [`Positions`] of a file, and evaluates them with one [`Engine`] per
-//! thread.
+//! Evaluates positions with an engine. [`read_positions`] reads the positions of a file, and [`Analyst`]
+//! evaluates them with one [`Engine`] per thread.
 
 use std::{
     path::{Path, PathBuf},
@@ -32,26 +32,26 @@ use crate::{
     uci::{EngineProcess, is_answer, option_name, shortened_name},
 };
 
-/// The maximum number of consecutive positions at which an engine may fail. After one more failure, no further
+/// The maximum number of consecutive positions at which engines may fail. After one more failure, no further
 /// positions are evaluated.
 const MAX_FAILURES: u64 = 20;
 
-/// The depth from which an evaluation is complete even if its search had too few nodes. An engine that reports so great
-/// a depth has ended the search early, because it has searched the whole game tree.
+/// The depth from which an evaluation is complete, even if its search had fewer nodes than requested. An engine
+/// reaches such a depth only if it has searched the whole game tree.
 const WHOLE_DEPTH: u8 = 200;
 
-/// The result of evaluating positions with an engine: the evaluations, and a report of evaluated and failed positions.
+/// The result of evaluating positions with an engine: the evaluations, and a report on evaluated and failed
+/// positions.
 pub(super) struct Analysis {
-    /// The new evaluations, and the evaluations of killed processes that the journal contained.
+    /// The new evaluations, and the evaluations that the journal contained because an earlier process was killed.
     pub records: Vec<EvalRecord>,
     pub report: EngineReport,
-    /// A message for the user if the engine failed at too many consecutive positions.
-    /// Otherwise `None`.
+    /// A message for the user if the engine failed at too many consecutive positions, otherwise `None`.
     pub given_up: Option<String>,
 }
 
-/// A running engine that is ready to evaluate positions, and its journal: a file that keeps the evaluations in case the
-/// process is killed.
+/// A running engine that is ready to evaluate positions, with its journal. The journal is a file that keeps the
+/// evaluations in case the process is killed.
 pub(super) struct Analyst<'a> {
     options: &'a EngineOptions,
     engine: Engine,
@@ -60,9 +60,9 @@ pub(super) struct Analyst<'a> {
 }
 
 impl Analyst<'_> {
-    /// Starts an engine, and opens the journal of the output `out`, a file that keeps the evaluations of the engine in
-    /// case the process is killed. The journal is locked, so no other process can evaluate positions for the same
-    /// output until the journal is removed.
+    /// Starts an engine, and opens the journal for the output `out`. The journal is a file that keeps the evaluations
+    /// in case the process is killed. It is locked, so no other process can evaluate positions for the same output
+    /// until the journal is removed.
     ///
     /// # Errors
     ///
@@ -83,13 +83,14 @@ impl Analyst<'_> {
         })
     }
 
-    /// Evaluates positions on several threads. Skips positions that the journal or the store `before` already evaluates
-    /// with enough nodes. `meter` shows the progress. Returns the evaluations and the journal that contains them.
+    /// Evaluates `positions` on several threads, and returns the evaluations and the journal that contains them.
+    /// Skips positions for which the journal or the store `before` already has an evaluation with enough nodes.
+    /// `meter` shows the progress.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read or the journal cannot be written. A failure of the engine is not an
-    /// error; the report counts it.
+    /// Returns an error if the store cannot be read or the journal cannot be written. A failure of the engine is not
+    /// an error, but is counted in the report.
     pub(super) fn evaluate(
         self,
         positions: &[Chess],
@@ -107,7 +108,8 @@ impl Analyst<'_> {
             ..EngineReport::default()
         };
         let mut known: FxHashSet<u64> = records.iter().map(|record| record.key).collect();
-        // A new evaluation would have at least this reach, so it would replace one that is not enough.
+        // A new evaluation would have at least this reach, so it would replace an existing evaluation with a smaller
+        // one.
         let asked_for = Eval::reach(0, options.nodes);
         let is_enough = |evals: &Evals, eval: Eval| {
             eval.nodes >= options.nodes
@@ -180,7 +182,7 @@ impl Analyst<'_> {
     }
 }
 
-/// The positions that remain to be evaluated, shared by the threads that run engines.
+/// The state that is shared by the threads that run engines: the positions to evaluate, and the results.
 struct Jobs<'a> {
     options: &'a EngineOptions,
     todo: &'a [&'a Chess],
@@ -193,8 +195,8 @@ struct Jobs<'a> {
     meter: &'a Meter,
 }
 
-/// The results that all threads have collected: evaluations, failed positions, and the journal to which evaluations are
-/// written.
+/// The results of all threads: the evaluations, the positions at which engines failed, and the journal to which
+/// evaluations are written.
 struct JobResults {
     journal: Journal,
     evaluated: Vec<EvalRecord>,
@@ -206,8 +208,8 @@ struct JobResults {
 
 impl Jobs<'_> {
     /// Evaluates positions with one engine process until none is left, or until engines have failed at too many
-    /// consecutive positions. A process that fails is replaced by a new one. Several threads may call this at the same
-    /// time.
+    /// consecutive positions. Replaces a process that fails by a new one. Several threads may call this function at
+    /// the same time.
     fn run(&self) -> Result<()> {
         let mut engine = task::lock(&self.ready).take();
         while !self.failure.is_set() {
@@ -255,7 +257,7 @@ impl Jobs<'_> {
     }
 }
 
-/// Returns the message of an error, followed by the message of its cause.
+/// Returns the message of an error, followed by the cause if it is an I/O error.
 fn with_cause(err: &Error) -> String {
     match err {
         Error::Io { source, .. } => format!("{err}: {}", reason(source)),
@@ -270,11 +272,11 @@ const AHEAD: usize = 64;
 const MAX_OPTIONS: usize = 1 << 12;
 const LONGEST_LIST: usize = 2000;
 
-/// The maximum time of a single wait for a line. A longer wait counts only this much against the time limit, because
-/// polybook may have been suspended, for example by Ctrl-Z.
+/// The maximum time of a single wait for a line of an engine. If a wait takes longer, only this time counts
+/// against the time limit, because polybook may have been suspended, for example by Ctrl-Z.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// The program of a UCI engine, and the settings with which it evaluates positions.
+/// The program of a UCI engine, with the settings for evaluating positions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EngineOptions {
     /// The program.
@@ -352,8 +354,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Evaluates a position by a search of `nodes` nodes. The engine's state is reset before, so the result does not
-    /// depend on earlier positions.
+    /// Evaluates a position by a search of `nodes` nodes. The engine is reset before the search, so the result does
+    /// not depend on earlier positions.
     ///
     /// # Errors
     ///
@@ -398,7 +400,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Returns an error if the engine exits or the time limit is exceeded before this line.
+    /// Returns an error if the engine exits or the time limit is exceeded before `is_last` returns `true`.
     fn read_until(&mut self, mut is_last: impl FnMut(&str) -> bool) -> Result<()> {
         let mut left = self.time_limit;
         // Lines other than the expected one use up the time limit as well.
@@ -423,7 +425,7 @@ impl Engine {
     }
 }
 
-/// The score, depth and nodes that an engine last reported in the `info` lines of a search.
+/// The score, the depth and the number of nodes that an engine last reported in an `info` line of a search.
 #[derive(Default)]
 struct EngineInfo {
     /// The score for the side to move.
@@ -433,8 +435,8 @@ struct EngineInfo {
 }
 
 impl EngineInfo {
-    /// Updates the depth, the nodes and the score from an `info` line of the engine. Ignores lines of other kinds,
-    /// lines about variations other than the best one, and scores that are only bounds.
+    /// Updates the score, the depth and the nodes from `line`, a line of the engine's output. Ignores lines other
+    /// than `info` lines, variations other than the best one, and scores that are only bounds.
     fn read(&mut self, line: &str) {
         let mut words = line.split_ascii_whitespace();
         if words.next() != Some("info") {
@@ -468,10 +470,10 @@ impl EngineInfo {
     }
 }
 
-/// An upper bound on the memory in bytes that a position takes until it has been evaluated.
+/// An upper bound on the memory, in bytes, that a position occupies until it has been evaluated.
 const BYTES: usize = size_of::<Chess>() + 64;
 
-/// The positions of an input, to be evaluated by an engine.
+/// Positions that an engine is to evaluate, read from an input.
 #[derive(Clone, Default, Debug)]
 pub struct Positions {
     /// The positions, in the order of the input.
@@ -480,12 +482,14 @@ pub struct Positions {
     pub variations: u64,
 }
 
-/// Reads the positions of an input: those of an EPD file or of a store of evaluations, or the final position of each
-/// game of a PGN, such as an opening suite. Variations of games are skipped.
+/// Reads the positions of an input. For an EPD file or a store of evaluations, these are all of its positions.
+/// For a PGN, such as an opening suite, they are the final positions of the games. Variations of games are
+/// skipped.
 ///
 /// # Errors
 ///
-/// Returns an error if the input, a position or a game cannot be read, or if the positions do not fit in `memory`.
+/// Returns an error if the input, a position or a game cannot be read, or if the positions do not fit in
+/// `memory`.
 pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
     let source = EvalsSource::new(input)?;
     let mut variations = 0;
@@ -536,11 +540,11 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
     })
 }
 
-/// Checks that `positions` positions, which are waiting for evaluation, fit in `memory`.
+/// Checks that `positions`, a number of positions that wait for evaluation, fit in `memory`.
 ///
 /// # Errors
 ///
-/// Returns an error that names the file `path` if they do not fit.
+/// Returns an error that names the file `path` if the positions do not fit.
 pub(crate) fn check_memory(positions: usize, memory: &Memory, path: &Path) -> Result<()> {
     let most = memory.bytes / BYTES;
     if positions <= most {

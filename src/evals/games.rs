@@ -12,11 +12,11 @@ use crate::{
     position::{Keyed, LineError, Variant, game_start, read_move, read_word},
 };
 
-/// The text with which an evaluation in a comment of a game begins.
+/// The text at the start of an evaluation in a comment of a game.
 const EVAL: &[u8] = b"[%eval";
 
-/// Reads the evaluations in the comments of `text`, a batch of games in PGN. `origin` is the number of the input's
-/// name, which is stored with each evaluation. Games without an evaluation are counted, but their moves are not played.
+/// Reads the evaluations in the comments of `text`, a batch of games in PGN. Each evaluation stores `origin`, the
+/// index of the name of its source. Games without an evaluation are counted, but their moves are not played.
 pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let finder = memmem::Finder::new(EVAL);
@@ -39,13 +39,13 @@ pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
     read
 }
 
-/// Reads the evaluations in the comments of the game `text`, and adds them to `read`. `origin` is the number of the
-/// input's name, which is stored with each evaluation.
+/// Reads the evaluations in the comments of one game, `text`, and adds them to `read`. Each evaluation stores
+/// `origin`, the index of the name of its source.
 ///
 /// # Errors
 ///
-/// Returns the offset in `text` and the reason if the game cannot be played to its end. Evaluations before this offset
-/// have been added.
+/// Returns the offset in `text` and the reason if the game cannot be played to its end. Evaluations before this
+/// offset have been added to `read`.
 fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize, String)> {
     let mut games = GameReader::new(text);
     if !games.next_game() {
@@ -117,12 +117,12 @@ fn start_of(tags: &Tags<'_>) -> Result<Chess, LineError> {
     }
 }
 
-/// Finds the evaluation in a comment, such as `[%eval 0.33,20]`, and returns its score and its depth. The depth is 0 if
-/// the evaluation has none. Returns `None` if the comment contains no evaluation, and `Some(None)` if the evaluation
-/// cannot be read.
+/// Finds the evaluation in a comment, such as `[%eval 0.33,20]`, and returns its score and its depth. A missing
+/// depth is returned as 0. Returns `None` if the comment contains no evaluation, and `Some(None)` if the
+/// evaluation cannot be read.
 ///
-/// A score in pawns must have a decimal point. Without one, it is unknown whether the program that wrote it meant pawns
-/// or centipawns.
+/// A score in pawns must have a decimal point. Without one, it is unknown whether the program that wrote it meant
+/// pawns or centipawns.
 pub(crate) fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {
     // Comments are short, so building a substring searcher would take longer than the search itself.
     let mut brackets = memchr::memchr_iter(EVAL[0], comment);
@@ -139,8 +139,8 @@ pub(crate) fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {
     Some(score.zip(depth.map(|depth| depth.min(255) as u8)))
 }
 
-/// Parses a score in pawns with a decimal point, such as `-0.25`, or a mate, such as `#-3`. Returns `None` for other
-/// texts.
+/// Parses a score, which is a number of pawns with a decimal point, such as `-0.25`, or a mate, such as `#-3`.
+/// Returns `None` for other texts.
 fn score(text: &str) -> Option<Score> {
     if let Some(moves) = text.strip_prefix('#') {
         return Score::mate(moves.parse().ok()?);

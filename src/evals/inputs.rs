@@ -21,10 +21,10 @@ use crate::{
     progress::Meter,
 };
 
-/// The approximate size in bytes of a batch, the unit of text that one thread reads.
+/// The approximate size of a batch in bytes. A batch is the amount of text that a thread reads at once.
 const BATCH_SIZE: usize = 1 << 19;
 
-/// The number of bytes at the start of a text that are examined to detect its format.
+/// The number of bytes at the start of a text that are examined to detect the format of the text.
 const DETECTION_SIZE: u64 = 1 << 16;
 
 /// An input with evaluations: a text, such as a PGN or EPD file, or a store of evaluations.
@@ -33,7 +33,7 @@ pub(super) enum EvalsSource {
     Store(Evals),
 }
 
-/// The kind of entries of which an input consists: games, lines of text, or records of a store of evaluations.
+/// The kind of entries in an input: games, lines of text, or records of a store of evaluations.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum InputEntries {
     Games,
@@ -42,13 +42,13 @@ pub(super) enum InputEntries {
 }
 
 impl EvalsSource {
-    /// Determines whether an input with evaluations is a text or a store of evaluations. Opens a store and verifies all
-    /// of its checksums.
+    /// Opens an input of evaluations, and determines whether it is a text or a store. Verifies all checksums of a
+    /// store.
     ///
     /// # Errors
     ///
-    /// Returns an error if the input cannot be read, if it is a damaged store, or if it is a Parquet file, which
-    /// polybook writes but does not read.
+    /// Returns an error if the input cannot be read, if it is a damaged store, or if it is a Parquet file of
+    /// evaluations, which polybook writes but does not read.
     pub(super) fn new(input: &Input) -> Result<EvalsSource> {
         input.check()?;
         match input.kind()? {
@@ -75,8 +75,8 @@ impl EvalsSource {
         }
     }
 
-    /// Returns the names of the sources from which the evaluations in the input may come. For a text, they are `PGN`,
-    /// `EPD` and `Lichess`. A store of evaluations contains its names.
+    /// Returns the names of all origins that evaluations in the input may have. An origin is the source of an
+    /// evaluation, such as `PGN` or the name of an engine. For a text, they are `PGN`, `EPD` and `Lichess`.
     pub(super) fn origins(&self) -> Vec<&str> {
         match self {
             EvalsSource::Text(_) => vec![EPD, LICHESS, PGN],
@@ -84,7 +84,7 @@ impl EvalsSource {
         }
     }
 
-    /// Starts to read the input in batches.
+    /// Opens the input for reading in batches.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl EvalsSource {
 }
 
 impl<'a> SourceBatches<'a> {
-    /// Starts to read a text in batches. Detects whether it consists of games or lines.
+    /// Opens a text for reading in batches, and detects whether it consists of games or lines.
     ///
     /// # Errors
     ///
@@ -133,14 +133,14 @@ const EPD: &str = "EPD";
 const LICHESS: &str = "Lichess";
 const PGN: &str = "PGN";
 
-/// A reader that divides an input into batches of entries, which several threads can process.
+/// A reader that divides an input into batches of entries. Several threads can process the batches.
 pub(super) struct SourceBatches<'a> {
     cut: BatchSource<'a>,
     /// The number of bytes of the input that have been read.
     taken: Arc<AtomicU64>,
     /// Receives a description of the files of a zip archive that are not read.
     unread: Arc<OnceLock<String>>,
-    /// The number of these bytes that the meter already shows.
+    /// The number of read bytes that the meter already shows.
     shown: u64,
     /// The number of records of a store that have been read.
     records: u64,
@@ -154,7 +154,7 @@ enum BatchSource<'a> {
     Records(&'a Evals),
 }
 
-/// The decompressed bytes of a text: the start, which was read to detect its format, and then the rest.
+/// A reader of the decompressed bytes of a text. It first returns the bytes that were read to detect the format.
 type Text = Chain<Cursor<Vec<u8>>, Stream>;
 
 impl<'a> SourceBatches<'a> {
@@ -169,7 +169,7 @@ impl<'a> SourceBatches<'a> {
         }
     }
 
-    /// Returns whether the entries of the batches are games, lines of text, or records of a store.
+    /// Returns the kind of entries in the batches: games, lines of text, or records of a store.
     pub(super) fn entries(&self) -> InputEntries {
         match &self.cut {
             BatchSource::Text(_, entries, _) => *entries,
@@ -177,8 +177,8 @@ impl<'a> SourceBatches<'a> {
         }
     }
 
-    /// Returns a description of the files in a zip archive that were skipped, or `None` if there are none. It is known
-    /// only after the last batch.
+    /// Returns a description of the files of a zip archive that were skipped, or `None` if no file was skipped. The
+    /// result is complete only after the last batch.
     pub(super) fn unread_files(&self) -> Option<String> {
         self.unread.get().cloned()
     }
@@ -210,12 +210,13 @@ impl<'a> SourceBatches<'a> {
     }
 }
 
-/// Reads the evaluations of a batch of entries from `source`. `origin_of` converts the name of an origin, a source of
-/// evaluations such as an engine, to its number.
+/// Reads the evaluations in `batch`, a batch of entries of `source`. `origin_of` returns the number of an origin
+/// for its name. An origin is the source of an evaluation, such as an engine.
 ///
 /// # Errors
 ///
-/// Returns an error if a record of a store is damaged. Games and lines that cannot be read are counted in the result.
+/// Returns an error if a record of a store is damaged. Games and lines that cannot be read are counted in the
+/// result.
 pub(super) fn read_batch(
     source: &EvalsSource,
     entries: InputEntries,

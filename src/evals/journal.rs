@@ -1,10 +1,10 @@
-//! The journal: a file next to an output that contains the evaluations of an engine so far. If a run is killed, the
-//! next run continues from it.
+//! The journal of an engine: a file next to an output that contains all evaluations so far. If a run is killed,
+//! the next run continues from the journal.
 //!
-//! The file is a sequence of entries. An entry consists of the number of its bytes, their CRC-32C, and the bytes. The
-//! first entry is a JSON document with the [settings](EngineSettings) of the engine, the others are records of a store.
-//! The last entry may be incomplete, because it was being written when the run was killed; it is cut off. Any other
-//! entry whose checksum differs is damage, and an error.
+//! The file is a sequence of entries. An entry consists of the number of its bytes, their CRC-32C, and the bytes.
+//! The first entry is a JSON document with the [settings](EngineSettings) of the engine, and the others are
+//! records of a store. If the last entry is incomplete, because it was being written when the run was killed, it
+//! is cut off. Any other entry whose checksum does not match is an error, because the file is damaged.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -25,20 +25,22 @@ use crate::{
 /// The size in bytes of the head of a journal entry: the length of its content and a checksum.
 const HEAD: usize = 8;
 
-/// The maximum number of bytes of the engine's settings, which are the first entry of a journal.
+/// The maximum size in bytes of the engine's settings, which are the first entry of a journal.
 const LONGEST_SETTINGS: usize = 1 << 20;
 
-/// The journal of this process and the identity of its file, if the journal contains evaluations.
+/// The path of this process's journal and the identity of the file, or `None` if no journal with evaluations is
+/// open.
 static KEPT: Mutex<Option<(PathBuf, FileId)>> = Mutex::new(None);
 
-/// Returns the path of the journal from which the next run can continue if this process ends now. Returns `None` if this
-/// process has no journal that contains evaluations, or if another program has moved or replaced the journal.
+/// Returns the path of the journal from which the next run can continue if this process ends now. A journal is a
+/// file that contains the evaluations of an engine so far. Returns `None` if this process has no journal with
+/// evaluations, or if another program has moved or replaced the file.
 pub fn kept_journal() -> Option<PathBuf> {
     let (path, id) = task::lock(&KEPT).clone()?;
     (FileId::of(&path).ok()? == Some(id)).then_some(path)
 }
 
-/// The name and the settings of an engine. They are stored in a journal, which can only be continued with equal
+/// The name and the settings of an engine, which a journal contains. A journal can be continued only with equal
 /// settings.
 #[derive(Serialize)]
 pub(super) struct EngineSettings<'a> {
@@ -47,14 +49,14 @@ pub(super) struct EngineSettings<'a> {
     pub options: &'a [(String, String)],
 }
 
-/// An open, locked journal: a file next to an output that contains the evaluations of an engine so far. If the process
-/// is killed, the next process can continue with the journal.
+/// An open, locked journal: a file next to an output that contains the evaluations of an engine so far. If the
+/// process is killed, the next process can continue from the journal.
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
-    /// `true` if the journal has no evaluation. Then it is removed when it is dropped.
+    /// `true` if the journal contains no evaluation. The file is then removed when the value is dropped.
     is_empty: bool,
-    /// If the journal has no evaluation, the mark by which a signal that ends the process removes it.
+    /// If the journal contains no evaluation, a mark by which the file is removed when a signal ends the process.
     removed_at_end: Option<RemovedAtEnd>,
     /// The offset at which the last whole entry ends.
     end: u64,
@@ -62,7 +64,7 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Opens or creates the journal of the output `out`. Returns the journal and the evaluations in it. `asked`
-    /// contains the engine and the settings for further evaluations.
+    /// contains the name and the settings of the engine that will add evaluations.
     ///
     /// # Errors
     ///
@@ -141,20 +143,20 @@ impl Journal {
         }
     }
 
-    /// Sets that the journal has no evaluation, so that it is removed when the run ends.
+    /// Marks the journal as empty, so that it is removed when the run ends.
     fn mark_as_empty(&mut self) -> Result<()> {
         self.is_empty = true;
         self.removed_at_end = Some(RemovedAtEnd::new(&self.path, &self.file)?);
         Ok(())
     }
 
-    /// Sets that the journal is kept when the run ends.
+    /// Marks the journal as used, so that it is kept when the run ends.
     fn mark_as_used(&mut self) {
         self.is_empty = false;
         self.removed_at_end = None;
     }
 
-    /// Stores that [`kept_journal`] returns the journal.
+    /// Makes [`kept_journal`] return the path of this journal.
     fn set_kept(&self) {
         let id = FileId::of_open(&self.file).ok();
         *task::lock(&KEPT) = id.map(|id| (self.path.clone(), id));
@@ -186,8 +188,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends an entry to the journal. First truncates the file after the last complete entry, because an earlier
-    /// entry may be incomplete if a process was killed or the disk was full.
+    /// Appends an entry with the content `bytes` to the journal. First truncates the file after the last complete
+    /// entry, because a killed process or a full disk may have left an incomplete one.
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let entry = entry_of(bytes);
         let cut = self.file.set_len(self.end);
@@ -197,8 +199,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns `true` if the path of the journal still leads to the open file. Another program may have moved or
-    /// replaced the file.
+    /// Returns `true` if the path of the journal still leads to the open file. Returns `false` if another program has
+    /// moved or replaced the file.
     fn is_in_place(&self) -> io::Result<bool> {
         let named = FileId::of(&self.path)?;
         Ok(named == Some(FileId::of_open(&self.file)?))
@@ -208,8 +210,8 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// Returns an error if the journal cannot be removed, or if its path leads to another file, which is kept. The
-    /// message says that `out` is complete.
+    /// Returns an error if the journal cannot be removed. Also returns an error if the path of the journal leads to
+    /// another file, which is then kept. Both messages say that `out` is complete.
     pub(super) fn remove(mut self, out: &Path) -> Result<()> {
         self.mark_as_used();
         let out = out.display();
@@ -248,8 +250,8 @@ impl Drop for Journal {
     }
 }
 
-/// Returns the path of the journal for an output. If the output is a symbolic link, the link is resolved, so that all
-/// links to an output share one journal.
+/// Returns the path of the journal for the output `out`. If the output is a symbolic link, the link is resolved
+/// first, so that all links to an output share one journal.
 fn path_of(out: &Path) -> PathBuf {
     /// The maximum length of a file name in bytes.
     const LONGEST: usize = 255;
@@ -268,8 +270,8 @@ fn path_of(out: &Path) -> PathBuf {
 ///
 /// Returns an error if the file cannot be opened, if it is not a regular file, or if another process has locked it.
 fn locked(path: &Path) -> Result<File> {
-    /// The maximum number of attempts to open and lock a journal. An attempt fails if another process removes its
-    /// journal between the two steps.
+    /// The maximum number of attempts to open and lock a journal. An attempt fails if another process removes the
+    /// journal after it was opened and before it is locked.
     const MOST_ENDED: usize = 100;
     refuse_append_only(parent(path)).at(path, "write")?;
     for _ in 0..MOST_ENDED {
@@ -300,15 +302,15 @@ fn locked(path: &Path) -> Result<File> {
     Err(Error::file(path, problem))
 }
 
-/// Encodes an entry of a journal: the length and the checksum of `bytes`, and then `bytes`.
+/// Encodes an entry of a journal: the length of `bytes`, their checksum, and `bytes`.
 fn entry_of(bytes: &[u8]) -> Vec<u8> {
     let length = bytes.len() as u32;
     let sum = crc32c::crc32c(bytes);
     [&length.to_be_bytes(), &sum.to_be_bytes(), bytes].concat()
 }
 
-/// The result of reading one entry of a journal, the file in which a run that evaluates positions with an engine
-/// records its evaluations, so that a killed run can be continued.
+/// The result of reading one entry of a journal. The journal is a file to which a run writes the evaluations of
+/// its engine, so that a killed run can be continued.
 enum JournalEntry {
     /// The bytes of a complete entry.
     Whole(Vec<u8>),
@@ -318,8 +320,8 @@ enum JournalEntry {
     Damaged,
 }
 
-/// Reads the next entry of a journal, whose content may have at most `most` bytes. Zeros up to the end of the file
-/// count as an incomplete entry, because a power failure can leave them.
+/// Reads the next entry of a journal. The content of an entry may have at most `most` bytes. If only zeros follow
+/// up to the end of the file, they count as an incomplete entry, because a power failure can leave them.
 fn next_entry(reader: &mut impl BufRead, most: usize) -> io::Result<JournalEntry> {
     let read = |reader: &mut dyn BufRead, length: usize| {
         let mut bytes = Vec::new();
@@ -351,7 +353,7 @@ fn next_entry(reader: &mut impl BufRead, most: usize) -> io::Result<JournalEntry
     })
 }
 
-/// Reads to the end, and returns `true` if all bytes are zero.
+/// Reads to the end of the file, and returns `true` if all bytes are zero.
 fn is_zero(reader: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let bytes = reader.fill_buf()?;

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | 0-7 | the key of the position, computed by [`eval_key`] |
 //! | 8-31 | the position, as the crate `shakmaty` packs it without counters of moves, then zeros |
-//! | 32-33 | the score, seen from White: centipawns from -32,000 to 32,000; 32,768 - N if White mates in N moves; the negative of that if Black does |
+//! | 32-33 | the score, seen from White, as [`Score::to_code`] returns it |
 //! | 34 | the depth; 255 for more |
 //! | 35 | the origin of the evaluation: the index of its name in the footer |
 //! | 36-43 | the nodes |
@@ -32,11 +32,11 @@ use crate::{
     storage::checksum::Checksum,
 };
 
-/// The size in bytes of a record, which contains a position and its evaluation.
+/// The size of a record in bytes. A record contains a position and its evaluation.
 pub(super) const RECORD: usize = 44;
 
-/// The first bytes of a store of evaluations: eight zeros, and the name and version of the format. They have the length
-/// of a record and sort before all records, because they begin with the key 0.
+/// The first bytes of a store of evaluations: eight zeros, and the name and the version of the format. They have
+/// the length of a record. Because they begin with the key 0, they sort before all records.
 pub(super) const START: [u8; RECORD] = {
     let text = b"polybook evals 2";
     let mut start = [0; RECORD];
@@ -51,13 +51,13 @@ pub(super) const START: [u8; RECORD] = {
 /// The number of records in a block. Each block has a checksum, which is verified when the block is read.
 pub(super) const BLOCK: u64 = 64;
 
-/// The size in bytes of a CRC-32C checksum.
+/// The size of a CRC-32C checksum in bytes.
 pub(super) const SUM: usize = 4;
 
-/// The maximum size in bytes of the footer, a JSON document at the end of a store.
+/// The maximum size in bytes of the footer, the JSON document at the end of a store.
 pub(super) const MAX_FOOTER: u64 = 1 << 17;
 
-/// The JSON document at the end of a store of evaluations.
+/// The footer of a store of evaluations, a JSON document at the end of the file.
 #[derive(Clone, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Footer {
@@ -70,8 +70,8 @@ pub(super) struct Footer {
 }
 
 impl Footer {
-    /// Creates the footer of a store. `records` is the checksum of its `evaluations` records. `origins` are the names
-    /// of the sources of evaluations.
+    /// Creates the footer of a store of `evaluations` records. `records` is the checksum of all records. `origins`
+    /// contains the names of the sources of evaluations, such as engines.
     pub(super) fn new(evaluations: u64, records: Checksum, origins: &[String]) -> Footer {
         Footer {
             evaluations,
@@ -81,13 +81,14 @@ impl Footer {
     }
 }
 
-/// Adds the names of the origins, the sources of evaluations, to the checksum `records`, and returns the result.
+/// Adds the names in `origins`, the sources of evaluations, to the checksum `records`, and returns the new
+/// checksum.
 pub(super) fn with_origins(mut records: Checksum, origins: &[String]) -> Checksum {
     origins.iter().for_each(|name| records.add(name.as_bytes()));
     records
 }
 
-/// An evaluation of a position: the score, and how thorough the search was.
+/// An evaluation of a position: the score, and the depth and size of the search.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Serialize, Debug)]
 pub struct Eval {
     /// The score.
@@ -103,22 +104,22 @@ pub struct Eval {
 }
 
 impl Eval {
-    /// Returns a sort key that is greater for the evaluation that a store prefers. The sort key consists of the
-    /// effective depth, the number of nodes and the depth. The effective depth is the greater one of the depth and the
-    /// base-2 logarithm of the number of nodes.
+    /// Returns a sort key that is greater for a more thorough search. A store keeps the evaluation with the greatest
+    /// key. The key consists of the effective depth, the number of nodes and the depth. The effective depth is the
+    /// depth or the base-2 logarithm of the number of nodes, whichever is greater.
     pub(super) fn reach(depth: u8, nodes: u64) -> (u8, u64, u8) {
         (depth.max(nodes.max(1).ilog2() as u8), nodes, depth)
     }
 }
 
-/// Returns the key by which a store of evaluations finds a position: its Polyglot key, but with the en passant file
-/// only if an en passant capture is legal. The key ignores additional state of variants, and which of several rooks may
-/// castle in Chess960.
+/// Returns the key by which a store of evaluations finds a position. This is the Polyglot key, except that an en
+/// passant right counts only if an en passant capture is legal. The key does not depend on the additional state
+/// of variants, and in Chess960 not on which of several rooks may castle.
 pub fn eval_key<P: Rules>(pos: &P) -> u64 {
     Keyed::new(pos.clone()).key_without_idle_right()
 }
 
-/// The size in bytes of a packed position.
+/// The size of a packed position in bytes.
 const PACKED: usize = 24;
 
 /// A record of a store of evaluations: a position, its key and its evaluation.
@@ -145,8 +146,8 @@ impl EvalRecord {
         })
     }
 
-    /// Unpacks the position of the record. Returns `None` if the record is damaged: if the position is invalid or does
-    /// not have the key of the record.
+    /// Unpacks the position of the record. Returns `None` if the record is damaged, because the position is invalid
+    /// or does not match the key of the record.
     pub(super) fn position(&self) -> Option<Chess> {
         let packed = PackedSetup::try_from_bytes(&self.position).ok()?;
         let pos = Chess::from_setup(packed.unpack_standard().ok()?, CastlingMode::Standard)
@@ -167,7 +168,7 @@ impl EvalRecord {
         bytes
     }
 
-    /// Decodes a record of a store of evaluations. Returns `None` if its score is invalid.
+    /// Decodes a record of a store of evaluations from its bytes. Returns `None` if the score is invalid.
     pub(super) fn from_bytes(bytes: &[u8; RECORD]) -> Option<EvalRecord> {
         Some(EvalRecord {
             key: u64::from_be_bytes(bytes[..8].try_into().ok()?),
@@ -181,8 +182,8 @@ impl EvalRecord {
         })
     }
 
-    /// Encodes the record as bytes that can be sorted: by key, then from the most to the least thorough search, then by
-    /// origin, then by score.
+    /// Encodes the record as bytes that can be sorted: by key, then from the most to the least thorough search, then
+    /// by origin, then by score. [`from_ranked`](EvalRecord::from_ranked) decodes the bytes.
     pub(super) fn to_ranked(self) -> RankedBytes {
         let mut bytes = [0; RANKED];
         let (reach, nodes, depth) = Eval::reach(self.eval.depth, self.eval.nodes);
@@ -215,25 +216,26 @@ impl EvalRecord {
     }
 }
 
-/// The size in bytes of [`RankedBytes`], the form of an evaluation in which evaluations are sorted. It contains one
-/// byte more than a stored record.
+/// The size in bytes of [`RankedBytes`], an encoding of an evaluation that can be sorted. It has one byte more
+/// than a record of a store.
 pub(super) const RANKED: usize = RECORD + 1;
 
-/// The number of bytes before the score in [`RankedBytes`]. These bytes contain the position key, the depth, the nodes
-/// and the origin. Two evaluations with equal bytes are equally deep, so neither is better than the other.
+/// The number of bytes before the score in [`RankedBytes`]. They contain the position key, the depth, the nodes
+/// and the origin. If these bytes are equal in two evaluations, neither evaluation is better than the other.
 pub(super) const RANK: usize = 19;
 
-/// A record of an evaluation in an encoding whose bytes can be [sorted](EvalRecord::to_ranked).
+/// A record of a store of evaluations, [encoded](EvalRecord::to_ranked) so that records can be sorted by their
+/// bytes.
 pub(super) type RankedBytes = [u8; RANKED];
 
-/// Returns the number of the origin in `ranked`, an evaluation that was encoded by
-/// [`to_ranked`](EvalRecord::to_ranked).
+/// Returns the number of the origin (the source of an evaluation) that the encoded record `ranked` contains.
 pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
     ranked[18]
 }
 
-/// A number of centipawns or of moves to mate, seen from White. Scores that are better for White are greater: a mate by
-/// White is greater than any number of centipawns, and a shorter mate is greater than a longer one.
+/// A score of a position, seen from White: a number of centipawns, or a number of moves to mate. A score that is
+/// better for White is greater: a mate by White is greater than any number of centipawns, and a shorter mate is
+/// greater than a longer one.
 ///
 /// A score prints as people write it: `+0.35`, `-1.20`, `0.00`, `#3`, `#-3`.
 ///
@@ -246,10 +248,10 @@ pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Score(i16);
 
-/// The maximum absolute value of a score in centipawns. Integers with greater absolute values represent mates.
+/// The maximum absolute value of a score in centipawns. Integers with a greater absolute value represent mates.
 const MOST: i16 = 32000;
 
-/// The base of the integers that represent mates: mate in N moves is `MATE` - N.
+/// The base of the integers that represent mates. A mate in N moves is represented by `MATE` - N.
 const MATE: i32 = 1 << 15;
 
 /// The maximum number of moves to a mate that a score can express.
@@ -261,8 +263,9 @@ impl Score {
         Score(centipawns.clamp((-MOST).into(), MOST.into()) as i16)
     }
 
-    /// Creates the score of a mate in `moves` moves. White mates if `moves` is positive, and Black if it is negative.
-    /// More than 767 moves are clamped. Returns `None` for 0, because the number does not say which side is mated.
+    /// Creates the score of a mate in `moves` moves. White mates if `moves` is positive, and Black mates if it is
+    /// negative. Numbers beyond 767 for either side are clamped. Returns `None` for 0, because this number does not
+    /// say which side is mated.
     pub fn mate(moves: i64) -> Option<Score> {
         let most = i64::from(LONGEST);
         let code = MATE - moves.clamp(-most, most).abs() as i32;
@@ -274,25 +277,27 @@ impl Score {
         (self.0.abs() <= MOST).then_some(self.0)
     }
 
-    /// Returns the number of moves to mate, negative if Black mates, or `None` if the score is in centipawns.
+    /// Returns the number of moves to mate, which is negative if Black mates. Returns `None` if the score is in
+    /// centipawns.
     pub fn as_mate(self) -> Option<i16> {
         let moves = (MATE - i32::from(self.0).abs()) as i16;
         (self.0.abs() > MOST).then_some(moves * self.0.signum())
     }
 
-    /// Converts a score between White's point of view and that of `side`: negates the score if `side` is Black.
+    /// Converts a score from White's point of view to that of `side`, or back. The score is negated if `side` is
+    /// Black.
     pub fn seen_from(self, side: Color) -> Score {
         side.fold_wb(self, Score(-self.0))
     }
 
     /// Returns the integer that represents the score in a store of evaluations: centipawns from -32,000 to 32,000;
-    /// 32,768 - N if White mates in N moves; N - 32,768 if Black mates in N moves. Integers have the same order as
-    /// scores.
+    /// 32,768 - N if White mates in N moves; N - 32,768 if Black mates in N moves. The integers are in the same order
+    /// as the scores.
     pub fn to_code(self) -> i16 {
         self.0
     }
 
-    /// Returns the score that the integer `code` in a store of evaluations represents, or `None` if it represents no
+    /// Returns the score that the integer `code` represents in a store of evaluations, or `None` if it represents no
     /// score.
     pub(super) fn from_code(code: i16) -> Option<Score> {
         (code != i16::MIN).then_some(Score(code))

@@ -17,7 +17,7 @@ use crate::{
     provenance::shortened,
 };
 
-/// The format of a text that contains one evaluated position per line.
+/// The format of a text that contains one position with its evaluation on each line.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum LineFormat {
     /// An EPD with the operation `ce` or `dm`, whose score is seen from the side to move. It may also have the
@@ -43,8 +43,8 @@ impl LineFormat {
     }
 }
 
-/// Reads the evaluations in `text`, a batch of lines in the given format. `origin` is the number of the input's name,
-/// which is stored with each evaluation. Skips empty lines and comments, which begin with `#`.
+/// Reads the evaluations in `text`, a batch of lines in the format `format`. Each evaluation stores `origin`, the
+/// index of the name of its source. Skips empty lines, and comments, which begin with `#`.
 pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let mut start = 0;
@@ -81,8 +81,8 @@ const MATE: i64 = 32768;
 /// The maximum number of moves to a mate that the EPD operation `ce` can express.
 const LONGEST: i64 = 383;
 
-/// Reads an evaluation from an EPD. Returns `None` if the EPD contains no evaluation. `origin` is the number of the
-/// input's name, which is stored with the evaluation. The error is a message that says what cannot be read.
+/// Reads an evaluation from `line`, an EPD. Returns `None` if the EPD contains no evaluation. The evaluation
+/// stores `origin`, the index of the name of its source. The error is a message that says what cannot be read.
 fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let (pos, operations) = split_epd(line)?;
     let score = match (number(operations, "dm")?, number(operations, "ce")?) {
@@ -102,8 +102,8 @@ fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     record(&pos, eval).map(Some)
 }
 
-/// Converts the operand of the EPD operation `ce` to a score, seen from the side to move. Returns `None` if it means
-/// that the side to move is checkmated.
+/// Converts `ce`, the operand of the EPD operation `ce`, to a score, seen from the side to move. Returns `None`
+/// if the operand means that the side to move is already checkmated.
 fn of_ce(ce: i64) -> Option<Score> {
     const MATED: i64 = 1 - MATE;
     match ce {
@@ -113,8 +113,8 @@ fn of_ce(ce: i64) -> Option<Score> {
     }
 }
 
-/// Parses the number after an EPD opcode, such as `acd`. Returns `None` if `operations` does not contain the opcode.
-/// The error is a message that says that the operand is not a number.
+/// Parses the number after `opcode`, such as `acd`, in the operations of an EPD. Returns `None` if `operations`
+/// does not contain the opcode. The error is a message for the user.
 fn number<T: std::str::FromStr>(operations: &str, opcode: &str) -> Result<Option<T>, String> {
     let operand = operand(operations, opcode);
     let number = operand.map(|operand| {
@@ -130,8 +130,8 @@ pub(super) fn quoted(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_debug).collect()
 }
 
-/// Splits a line after its first `words` words, and returns the two parts. If the line has fewer words, the second part
-/// is empty.
+/// Splits `line` after its first `words` words, and returns the two parts. If the line has fewer words, the
+/// second part is empty.
 fn after_words(line: &str, words: usize) -> (&str, &str) {
     let mut rest = line;
     for _ in 0..words {
@@ -141,8 +141,8 @@ fn after_words(line: &str, words: usize) -> (&str, &str) {
     line.split_at(line.len() - rest.len())
 }
 
-/// Parses the position of an EPD or a FEN, and returns it with the operations that follow. The position may have any
-/// form that [`from_text`] accepts.
+/// Parses the position at the start of `line`, an EPD or a FEN. Returns the position, and the operations that
+/// follow it. The position may have any form that [`from_text`] accepts.
 fn split_epd(line: &str) -> Result<(Chess, &str), String> {
     let (position, operations) = after_words(line, 4);
     let problem = match parse_fen(position) {
@@ -164,8 +164,9 @@ fn split_epd(line: &str) -> Result<(Chess, &str), String> {
         .ok_or_else(|| problem_of(problem))
 }
 
-/// Returns `true` if `text` is empty, or if it can be the operations of an EPD that follow fewer than four fields: it ends
-/// with a semicolon, and its first word has at least two characters, in lower case, and is not a misspelled square.
+/// Returns `true` if `text`, which follows fewer than four fields of an EPD, can be operations. This is so if the
+/// text is empty. Otherwise, it must end with a semicolon, and its first word must have at least two lower-case
+/// characters and must not be a misspelled square.
 fn are_operations(text: &str) -> bool {
     let opcode = text.split_whitespace().next().unwrap_or_default();
     let is_opcode = match opcode.as_bytes() {
@@ -177,8 +178,8 @@ fn are_operations(text: &str) -> bool {
 }
 
 /// Removes the half-move clock and the move number, the last two fields of a FEN, from the start of `operations`.
-/// Returns `operations` unchanged if it does not start with these two fields, as in an EPD. The fields are numbers, or `-`
-/// or `?` if they are unknown.
+/// Returns `operations` unchanged if it does not begin with these two fields, because the line is then an EPD. A field is
+/// a number, or `-` or `?` if it is unknown.
 fn without_counters(operations: &str) -> &str {
     let (counters, rest) = after_words(operations, 2);
     let are_counters = counters
@@ -219,10 +220,10 @@ struct LichessLineScore {
     mate: Option<i64>,
 }
 
-/// Reads a line of the file of evaluations that Lichess publishes. Returns a record of the position with its deepest
-/// evaluation, or `None` if the line contains no evaluation. If the evaluation has several variations, the score is
-/// that of the first one, which is the best. `origin` is the number of the input's name, which is stored with the
-/// evaluation. The error is a message that says what cannot be read.
+/// Reads a line of the file of evaluations that Lichess publishes. Returns a record of the position with its
+/// deepest evaluation, or `None` if the line contains no evaluation. The score is that of the first variation,
+/// which is the best one. The evaluation stores `origin`, the index of the name of its source. The error is a
+/// message that says what cannot be read.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
     let pos = from_text(Some(&line.fen), None).map_err(problem_of)?;
@@ -246,7 +247,7 @@ fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     eval.map(|eval| record(&pos, eval)).transpose()
 }
 
-/// Reads the position of a line in the given format, which contains an evaluation. Ignores the rest of the line.
+/// Reads the position of `line`, a line in the format `format`. Ignores the evaluation on the line.
 ///
 /// # Errors
 ///
@@ -268,8 +269,8 @@ pub(super) fn position_of(format: LineFormat, line: &[u8]) -> Result<Chess, Stri
     }
 }
 
-/// Returns the message of an error about a FEN. For a position of Chess960, the message says that only standard chess
-/// is supported.
+/// Returns the error message for a FEN that cannot be read. For a position of Chess960, the message says that
+/// only standard chess is supported.
 fn problem_of(err: LineError) -> String {
     match err {
         LineError::Chess960 { fen } => {
@@ -302,11 +303,12 @@ pub(super) fn write_eval_epd(pos: &Chess, eval: Eval, text: &mut Vec<u8>) {
     text.push(b'\n');
 }
 
-/// The maximum length in characters of the reason why an entry is rejected. The reason may quote a line, which may have
-/// 16 MiB.
+/// The maximum length, in characters, of the reason why an entry is rejected. The limit is needed because the
+/// reason may quote a line of up to 16 MiB.
 pub(super) const LONGEST_REASON: usize = 300;
 
-/// The result of reading a batch of games, lines or records: evaluations, and counts of entries that were left out.
+/// The result of reading a batch of games, lines or records: the evaluations, and the numbers of entries that
+/// were left out.
 #[derive(Default)]
 pub(super) struct BatchRead {
     pub records: Vec<RankedBytes>,
@@ -322,8 +324,8 @@ pub(super) struct BatchRead {
 }
 
 impl BatchRead {
-    /// Counts the current entry as rejected. Also records the `offset` of the entry in the batch and the `reason`,
-    /// unless the maximum number of entries has been recorded.
+    /// Counts the current entry as rejected. Also records the offset of the entry in the batch and the reason, unless
+    /// the maximum number of reasons has been recorded.
     pub(super) fn reject(&mut self, offset: usize, reason: String) {
         self.rejected += 1;
         if self.described.len() < EvalsReport::DESCRIBED {

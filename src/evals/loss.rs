@@ -1,4 +1,4 @@
-//! Finding moves that lose too much, by their evaluations.
+//! Finds moves that lose too much according to evaluations.
 
 use std::{fmt, sync::Arc};
 
@@ -12,26 +12,28 @@ use crate::{error::Result, position::Rules};
 
 /// A limit on how much a move may worsen a position, according to a store of evaluations.
 ///
-/// The loss of a move is the difference in centipawns, for the side that plays it, between the position after the move
-/// and the best alternative: the position after another evaluated move, or the evaluation of the position itself.
+/// The loss of a move is the difference between the value of the move and the value of the best alternative, in
+/// centipawns for the side that plays the move. Alternatives are the other evaluated moves, and the evaluation of
+/// the position itself.
 ///
-/// Giving mate is better than any number of centipawns, and being mated is worse. A move is compared only with mates
-/// and with evaluations of at least half of its own depth, so that a shallow evaluation does not outweigh a deep one.
+/// Giving mate is better than any number of centipawns, and being mated is worse. An evaluation in centipawns is
+/// an alternative only if its depth is at least half the depth of the move's evaluation, so that a shallow
+/// evaluation does not outweigh a deep one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MaxLoss {
     evals: Arc<Evals>,
     centipawns: u16,
 }
 
-/// The value of a move for the side that plays it, and the depth of the evaluation that determines the value.
+/// The value of a move for the side that plays it, with the depth of the evaluation from which the value comes.
 #[derive(Copy, Clone)]
 struct JudgedMove {
     worth: Worth,
     depth: u8,
 }
 
-/// The value of a move for the side that plays it. The variants are in ascending order. The number of moves to a mate
-/// is ignored.
+/// The value of a move for the side that plays it. The variants are in ascending order. Mates in different
+/// numbers of moves are equal.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
     Mated,
@@ -40,15 +42,15 @@ enum Worth {
 }
 
 impl MaxLoss {
-    /// Creates a limit of `centipawns` on the loss of a move. Losses are computed from the store `evals`.
+    /// Creates a limit of `centipawns` on the loss of a move. Losses are computed from the evaluations in `evals`.
     pub fn new(evals: Evals, centipawns: u16) -> MaxLoss {
         let evals = Arc::new(evals);
         MaxLoss { evals, centipawns }
     }
 
-    /// Checks whether moves lose more than the limit allows. The result has one element for each of `moves`, which must
-    /// be legal in `pos`: `Some(true)` if the move loses too much, `Some(false)` if not, and `None` if the position
-    /// after the move has no evaluation.
+    /// Checks whether moves lose more than the limit allows. `moves` must be legal in `pos`. The result has one
+    /// element for each move: `Some(true)` if the move loses too much, `Some(false)` if it does not, and `None` if
+    /// the position after the move has no evaluation.
     ///
     /// # Errors
     ///
@@ -77,7 +79,7 @@ impl MaxLoss {
         Ok(own.into_iter().map(|own| own.map(loses)).collect())
     }
 
-    /// Returns the value of a move for the side that plays it, or `None` if the position after the move has no
+    /// Returns the value of the move `mv` for the side that plays it, or `None` if the position after the move has no
     /// evaluation. A move that gives checkmate or stalemate needs no evaluation.
     fn worth<P: Rules>(&self, pos: &P, mv: Move) -> Result<Option<JudgedMove>> {
         let mut after = pos.clone();
@@ -105,8 +107,8 @@ impl JudgedMove {
         }
     }
 
-    /// Returns `true` if the evaluation `self` is deep enough to be compared with `other`: if its depth is at least
-    /// half the depth of `other`, or if one of the two is a mate.
+    /// Returns `true` if the evaluation `self` may be compared with `other`: if the depth of `self` is at least half
+    /// the depth of `other`, or if one of the two is a mate.
     fn counts_for(self, other: JudgedMove) -> bool {
         let are_centipawns = [self, other].map(|known| matches!(known.worth, Worth::Centipawns(_)));
         are_centipawns != [true; 2] || u16::from(self.depth) * 2 >= other.depth.into()

@@ -31,8 +31,8 @@ use crate::{
     task,
 };
 
-/// The maximum number of origins, such as engines, in a store of evaluations. A record stores the number of its origin
-/// in one byte.
+/// The maximum number of origins in a store of evaluations. An origin is the source of evaluations, such as an
+/// engine. A record stores the number of its origin in one byte.
 const MAX_ORIGINS: usize = 256;
 
 /// A format in which evaluations are written.
@@ -47,13 +47,13 @@ pub enum EvalsFormat {
     Parquet,
 }
 
-/// Creates the output at `path` in the format `format`. Returns its writer, and a flag. The flag is `true` if
-/// `path` is already a store of evaluations, which the new store must keep.
+/// Creates the output at `path` in the format `format`. Returns the writer of the output, and a flag. The flag is
+/// `true` if `path` is already a store of evaluations, which must be added to the new store.
 ///
 /// # Errors
 ///
-/// Returns an error if the output cannot be created. Also returns an error if `force` is `false`, and `path` is a file
-/// that polybook has not written or that somebody has changed.
+/// Returns an error if the output cannot be created. Also returns an error if `force` is `false` and `path` is a
+/// file that the output must not replace: any file that is neither empty nor, for a new store, another store.
 pub(super) fn begin_output(
     path: &Path,
     format: EvalsFormat,
@@ -91,15 +91,15 @@ pub(super) fn begin_output(
     Ok((writer, has_store))
 }
 
-/// An operation that collects evaluations of positions from its inputs and writes them to a store. An input is a PGN
-/// with `[%eval]` comments, a file of EPDs with `ce` or `dm`, Lichess's `lichess_db_eval.jsonl`, compressed or not, or
-/// another store. Its format is detected from its first bytes.
+/// An operation that collects evaluations of positions from its inputs and writes them to a store. An input is a
+/// PGN file with `[%eval]` comments, a file of EPDs with `ce` or `dm`, Lichess's file `lichess_db_eval.jsonl`, or
+/// another store. Texts may be compressed. The format of an input is detected from its first bytes.
 ///
-/// The store contains one evaluation of each position: the deepest one, where 2^N nodes count as a depth of at least N
-/// half-moves. If several evaluations are equally deep, the one with the most nodes is chosen, then the one whose
-/// origin has the alphabetically first name, then the most frequent one, then the median. The result therefore does not
-/// depend on the order of the inputs. An evaluation from an input store counts once, however often it was read when
-/// that store was made.
+/// The store contains one evaluation of each position: the deepest one, where 2^N nodes count as a depth of at
+/// least N half-moves. Among equally deep evaluations, the one with the most nodes is chosen, then the one whose
+/// origin has the alphabetically first name, then the most frequent one, then the median. The result therefore
+/// does not depend on the order of the inputs. An evaluation from an input store counts once, however often it
+/// was read when that store was made.
 #[derive(Clone, Debug)]
 pub struct MakeEvals {
     /// The inputs.
@@ -115,12 +115,12 @@ pub struct MakeEvals {
     pub threads: usize,
     /// The memory that evaluations may take before they are spilled to temporary files.
     pub memory: Memory,
-    /// The progress of the operation, for another thread that shows it.
+    /// The progress of the operation, which another thread can display.
     pub meter: Arc<Meter>,
 }
 
 impl MakeEvals {
-    /// Creates an operation that reads `inputs`, with a memory budget of 1 GiB, on all cores.
+    /// Creates an operation that reads `inputs`. By default, it has a memory budget of 1 GiB and uses all cores.
     pub fn new(inputs: impl IntoIterator<Item = Input>) -> MakeEvals {
         MakeEvals {
             inputs: inputs.into_iter().collect(),
@@ -132,8 +132,8 @@ impl MakeEvals {
         }
     }
 
-    /// Reads the inputs, and writes the evaluations to `out` in the given format. The old file at `out` is replaced
-    /// only when the output is complete. If an engine is set, it gets no positions to evaluate.
+    /// Reads the inputs, and writes the evaluations to `out` in the format `format`. The old file at `out` is
+    /// replaced only when the output is complete. If an engine is set, it evaluates no positions.
     ///
     /// # Errors
     ///
@@ -254,13 +254,14 @@ pub struct ClaimedEvals<'a> {
     out: &'a Path,
     analyst: Option<Analyst<'a>>,
     output: Box<dyn EvalsWriter>,
-    /// `true` if the output is a store that keeps its evaluations.
+    /// `true` if the output replaces a store whose evaluations are kept.
     has_store: bool,
 }
 
 impl ClaimedEvals<'_> {
-    /// Reads the inputs, lets the engine evaluate `positions`, and writes the output, which replaces the target only
-    /// when it is complete. The engine skips positions that the output already evaluates with at least as many nodes.
+    /// Reads the inputs, lets the engine evaluate `positions`, and writes the output. The output replaces the old
+    /// file only when it is complete. The engine skips positions that the old store already evaluates with at least
+    /// as many nodes.
     ///
     /// # Errors
     ///
@@ -318,8 +319,8 @@ impl fmt::Debug for ClaimedEvals<'_> {
     }
 }
 
-/// Returns the names of all origins that evaluations in `sources` and in `analysis`, the evaluations of the engine, may
-/// have. The names are sorted in ascending order and deduplicated.
+/// Returns the names of all origins that the evaluations in `sources` and `analysis` may have. An origin is the
+/// source of an evaluation, such as an engine. The names are sorted in ascending order and deduplicated.
 fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Vec<String> {
     let names = sources.iter().flat_map(|(source, _)| source.origins());
     let engine = analysis.map(|analysis| &*analysis.report.name);
@@ -327,7 +328,7 @@ fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Ve
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// Collects evaluations of positions from several inputs, and writes the report about them.
+/// A collector of evaluations from several inputs, which also creates the report on them.
 struct EvalCollector<'a> {
     meter: &'a Meter,
     sorted: EvalSorter,
@@ -339,8 +340,8 @@ struct EvalCollector<'a> {
 }
 
 impl EvalCollector<'_> {
-    /// Adds all evaluations of the file `input` to the collector, using all threads of the current rayon pool. `source`
-    /// is the format that was detected for the file.
+    /// Adds all evaluations of the file `input` to the collector. `source` is the opened input, and `stream` contains
+    /// the options for decompression. Uses all threads of the current rayon pool.
     fn read(&mut self, source: &EvalsSource, input: &Input, stream: &StreamOptions) -> Result<()> {
         let batches = source.open(stream)?;
         let entries = batches.entries();
@@ -410,8 +411,8 @@ impl EvalCollector<'_> {
         self.origins.partition_point(|origin| **origin < *name) as u8
     }
 
-    /// Adds the evaluations in `analysis`, the result of an engine, to the store that is being made. Also adds the
-    /// engine's report to the report of the run.
+    /// Adds the evaluations of an engine, which `analysis` contains, to the collector. Also adds the engine's report
+    /// to the report of the run.
     fn take(&mut self, analysis: Analysis) -> Result<()> {
         let origin = self.number_of(&analysis.report.name);
         let records = analysis.records.into_iter().map(|mut record| {
@@ -426,7 +427,8 @@ impl EvalCollector<'_> {
         Ok(())
     }
 
-    /// Marks the origins of the evaluations in `records` as used. Unused origins are not written to the store.
+    /// Marks the origins of the evaluations in `records` as used. Origins that are not used are not written to the
+    /// store.
     fn note_origins(&self, records: &[RankedBytes]) {
         let mut used = task::lock(&self.used);
         for record in records {
@@ -436,9 +438,9 @@ impl EvalCollector<'_> {
 }
 
 impl EvalsReport {
-    /// Adds a rejected game or line to the report, unless it already describes the maximum number. `before` is the
-    /// number of entries before the batch, and `offset` is the offset of the batch. The tuple contains the number of
-    /// the entry and the offset of the fault, both within the batch, and the reason.
+    /// Adds a rejected game or line to the report, unless the report already describes the maximum number. `before`
+    /// is the number of entries before the batch, and `offset` is the offset of the batch. The tuple contains the
+    /// number of the entry in the batch, the offset of the fault in the batch, and the reason.
     fn describe(
         &mut self,
         input: &Input,
@@ -460,15 +462,15 @@ impl EvalsReport {
     }
 }
 
-/// The number of shards into which a sorter divides its records. The first bits of a record's key select its shard, so
-/// that threads rarely wait for each other.
+/// The number of shards among which a sorter distributes its records. The first bits of a record's key select its
+/// shard. Each shard has its own lock, so threads rarely wait for each other.
 const SHARDS: usize = 16;
 
 /// The size of a position key in bytes.
 const KEY: usize = 8;
 
-/// A sorter of evaluations by position that keeps the deepest evaluation of each position. Evaluations that exceed its
-/// memory budget are written to temporary files.
+/// A sorter of evaluations by position, which keeps only the deepest evaluation of each position. Evaluations
+/// that exceed the memory budget are written to temporary files.
 pub(super) struct EvalSorter {
     shards: Vec<Mutex<TextSorter>>,
 }
@@ -481,7 +483,7 @@ impl EvalSorter {
         }
     }
 
-    /// Adds encoded evaluations of positions to the sorter, in any order.
+    /// Adds encoded evaluations to the sorter. They may be in any order.
     ///
     /// # Errors
     ///
@@ -532,11 +534,12 @@ impl EvalSorter {
     }
 }
 
-/// Chooses one of several equally thorough evaluations of a position, which differ only in their scores. `equal`
-/// contains the different encoded evaluations in ascending order, each with the number of times that it was read.
+/// Chooses one of several evaluations of a position that are equally thorough and differ only in their scores.
+/// `equal` contains the distinct evaluations in ascending order, encoded, each with the number of times that it
+/// was read.
 ///
-/// Returns the most frequent evaluation. If several are equally frequent, returns their median. If their number is
-/// even, a bit of the position key chooses between the two middle ones, so that neither side is favored.
+/// Returns the most frequent evaluation. If several are equally frequent, returns their median. If their number
+/// is even, a bit of the position key selects one of the two middle ones, so that neither side is favored.
 fn chosen(equal: &[(RankedBytes, u64)]) -> EvalRecord {
     let most = equal.iter().map(|(_, times)| *times).max().unwrap_or(0);
     let commonest: Vec<&RankedBytes> = equal

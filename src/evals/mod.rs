@@ -47,7 +47,7 @@ pub use self::{
 use crate::provenance::as_text;
 pub use crate::uci::end_engines;
 
-/// A game or a line that was rejected because it could not be read completely.
+/// A game or line of an input that was rejected because it could not be read completely.
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 pub struct BadEntry {
     /// The input.
@@ -77,8 +77,8 @@ impl fmt::Display for BadEntry {
     }
 }
 
-/// The result of making a store of evaluations with [`MakeEvals`]: the numbers of games, lines and
-/// evaluations that were read, and the number of positions in the output.
+/// The report on a store of evaluations that [`MakeEvals`] has made: the numbers of games, lines and evaluations
+/// that were read, and the number of positions in the output.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EvalsReport {
     /// The number of games in all inputs. Games without an evaluation are not played.
@@ -106,15 +106,15 @@ pub struct EvalsReport {
     pub warnings: Vec<String>,
 }
 
-/// The result of evaluating positions with an engine: the numbers of positions that were evaluated, that already had an
-/// evaluation, and at which the engine failed.
+/// The report on the positions that an engine was to evaluate: how many it evaluated, how many already had an
+/// evaluation, and at how many it failed.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EngineReport {
     /// The name that the engine gave.
     pub name: String,
     /// The number of positions that the engine has evaluated now.
     pub evaluated: u64,
-    /// The number of positions of which the old output or the journal had an evaluation with enough nodes.
+    /// The number of positions for which the old output or the journal already had an evaluation with enough nodes.
     pub known: u64,
     /// The number of positions at which the engine failed.
     pub failed: u64,

@@ -30,8 +30,8 @@ use crate::{
 const SCHEMA: &str = "message evals { required int64 key; optional int32 cp; optional int32 mate; required int32 depth; \
     required int64 nodes; required binary origin (UTF8); }";
 
-/// Returns `true` if a file is a Parquet file of evaluations as [`ParquetWriter`] writes it, and `false` for any other
-/// Parquet file, even a damaged one.
+/// Returns `true` if the Parquet file at `path` contains evaluations, as [`ParquetWriter`] writes them. Returns
+/// `false` for any other file and for a damaged file.
 ///
 /// # Errors
 ///
@@ -47,7 +47,8 @@ pub(super) fn is_ours(path: &Path) -> Result<bool> {
     }
 }
 
-/// A writer of evaluations to a Parquet file. Evaluations must arrive in ascending order of position keys.
+/// A writer of evaluations to a Parquet file. Evaluations must be written in ascending order of their position
+/// keys.
 pub(super) struct ParquetWriter {
     file: TableWriter<BufferedFile>,
     /// The rows of the current row group.

@@ -1,4 +1,4 @@
-//! Opening a store and finding positions in it.
+//! Opens a store, and finds positions in it.
 
 use std::{
     borrow::Cow,
@@ -20,8 +20,8 @@ use crate::{
     storage::positioned::{StoredFile, read_exact_at},
 };
 
-/// An open store of evaluations, a file that contains one evaluation for each of many positions. Any number of threads
-/// may use it at the same time.
+/// An open store of evaluations, a file that contains one evaluation for each of its positions. Any number of
+/// threads may use a store at the same time.
 #[derive(Debug)]
 pub struct Evals {
     path: PathBuf,
@@ -38,12 +38,12 @@ impl PartialEq for Evals {
 }
 
 impl Evals {
-    /// Opens a store of evaluations. Its records remain in the file; a look-up reads a few blocks.
+    /// Opens a store of evaluations. The records stay in the file, of which each look-up reads a few blocks.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, if it is not a store or has another version, or if its start or end
-    /// is damaged.
+    /// Returns an error if the file cannot be read, if it is not a store or has another version, or if its start or
+    /// end is damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Evals> {
         let path = path.as_ref();
         let file = File::open(path).at(path, "open")?;
@@ -75,7 +75,8 @@ impl Evals {
     }
 
     /// Opens a store of evaluations, and loads its records into memory if they take at most `memory` bytes. The
-    /// checksums of loaded records are verified immediately, and those of other records when a look-up reads them.
+    /// checksums of loaded records are verified immediately. Otherwise, each look-up verifies the checksums of the
+    /// records that it reads.
     ///
     /// # Errors
     ///
@@ -119,24 +120,25 @@ impl Evals {
         self.len() == 0
     }
 
-    /// Returns the names of the origins of evaluations, such as `PGN` or the name of an engine, sorted ascending.
-    /// [`Eval::origin`] is an index into this slice.
+    /// Returns the names of the origins of evaluations, sorted in ascending order. An origin is the source of an
+    /// evaluation, such as `PGN` or the name of an engine. [`Eval::origin`] is an index into this slice.
     pub fn origins(&self) -> &[String] {
         &self.origins
     }
 
-    /// Returns the name of the origin of an evaluation from this store, such as `PGN` or the name of an engine.
+    /// Returns the name of the origin of `eval`, an evaluation from this store. An origin is the source of an
+    /// evaluation, such as `PGN` or the name of an engine.
     pub fn origin_of(&self, eval: Eval) -> &str {
         let name = self.origins.get(usize::from(eval.origin));
         name.map_or("", |name| name)
     }
 
-    /// Returns the evaluation of the position with the key `key`, as computed by [`eval_key`](super::eval_key). Returns
-    /// `None` if the store does not contain the position.
+    /// Returns the evaluation of the position with the key `key`, which [`eval_key`](super::eval_key) computes.
+    /// Returns `None` if the store does not contain the position.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or if a record that is needed to answer is damaged.
+    /// Returns an error if the file cannot be read, or if a record that the look-up needs is damaged.
     pub fn find(&self, key: u64) -> Result<Option<Eval>> {
         let (bound, is_found) = self.storage.lower_bound(key).at(&self.path, "read")?;
         let Some(number) = bound.checked_sub(1) else {
@@ -166,8 +168,8 @@ impl Evals {
         Ok(found)
     }
 
-    /// Returns the bytes of the records in a block, after verifying their checksum. Blocks in memory are not verified
-    /// again.
+    /// Returns the bytes of the records in the block with the number `block`. Verifies their checksum, unless the
+    /// records are in memory and have been verified before.
     fn verified_block(&self, block: u64) -> Result<Cow<'_, [u8]>> {
         let first = block * BLOCK;
         let count = BLOCK.min(self.len().saturating_sub(first));
@@ -185,8 +187,7 @@ impl Evals {
         Ok(bytes)
     }
 
-    /// Verifies that the checksum of the records `bytes` is `sum`. `block` is the number of their block, for the error
-    /// message.
+    /// Verifies that `bytes`, the records of the block with the number `block`, have the checksum `sum`.
     fn compare(&self, block: u64, bytes: &[u8], sum: [u8; SUM]) -> Result<()> {
         if crc32c::crc32c(bytes) == u32::from_be_bytes(sum) {
             return Ok(());
@@ -198,8 +199,8 @@ impl Evals {
         )))
     }
 
-    /// Returns the evaluation of a position, or `None` if the store does not contain it. A store contains only
-    /// positions of standard chess and Chess960, so the result is `None` for a position of any other variant.
+    /// Returns the evaluation of the position `pos`, or `None` if the store does not contain it. Always returns
+    /// `None` for variants other than standard chess and Chess960, because a store contains no evaluations of them.
     ///
     /// # Errors
     ///
@@ -211,8 +212,8 @@ impl Evals {
         }
     }
 
-    /// Returns the evaluation of the position after `mv`, which must be legal in `pos`, or `None` if the store does not
-    /// contain it.
+    /// Returns the evaluation of the position after the move `mv`, or `None` if the store does not contain this
+    /// position. `mv` must be legal in `pos`.
     ///
     /// # Errors
     ///
@@ -223,8 +224,8 @@ impl Evals {
         self.of_position(&after)
     }
 
-    /// Returns the bytes of the records in up to `blocks` consecutive blocks, starting with block number `first`.
-    /// Returns fewer at the end of the store.
+    /// Returns the bytes of the records in up to `blocks` consecutive blocks, beginning with the block number
+    /// `first`. Returns fewer blocks at the end of the store.
     ///
     /// # Errors
     ///
@@ -238,7 +239,7 @@ impl Evals {
         Ok(bytes)
     }
 
-    /// Returns the positions of all evaluations, in ascending order of their keys.
+    /// Returns all positions in the store, in ascending order of their keys.
     pub(super) fn positions(&self) -> Result<Vec<Chess>> {
         let mut positions = Vec::new();
         while (positions.len() as u64) < self.len() {
@@ -251,7 +252,7 @@ impl Evals {
         Ok(positions)
     }
 
-    /// Decodes a record of this store.
+    /// Decodes a record of this store from its bytes.
     ///
     /// # Errors
     ///
@@ -315,8 +316,8 @@ fn cut_short(path: &Path) -> Error {
     Error::damaged(path, problem)
 }
 
-/// Reads the footer of a store of evaluations, a JSON document, and checks that it fits the file's `size` in bytes.
-/// Returns the footer and the number of records.
+/// Reads the footer of a store of evaluations, the JSON document at its end. Checks that the footer is consistent
+/// with `size`, the size of the file in bytes. Returns the footer and the number of records.
 fn read_footer(file: &File, size: u64, path: &Path) -> Result<(Footer, u64)> {
     /// The size in bytes of the checksum and the length that follow the JSON document.
     const END: u64 = 8;

@@ -12,16 +12,16 @@ use crate::{
 
 /// A writer of evaluations to an output in one format.
 pub(super) trait EvalsWriter: Send {
-    /// Writes an evaluation. Its position key must be greater than that of every earlier evaluation. `origins` contains
-    /// the names of all origins, into which `record` has an index.
+    /// Writes an evaluation. Its position key must be greater than the keys of all earlier evaluations. `origins`
+    /// contains the names of all sources of evaluations; `record` contains an index into it.
     fn push(&mut self, record: &EvalRecord, origins: &[String]) -> Result<()>;
 
-    /// Completes the output and returns it, ready to be committed. `origins` contains the names of the engines and
-    /// files from which the evaluations come.
+    /// Completes the output and returns it, ready to be committed. `origins` contains the names of all sources of
+    /// evaluations, such as engines.
     fn finish(self: Box<Self>, origins: &[String]) -> Result<Finished>;
 }
 
-/// A writer of evaluations as lines of EPD. It reuses a buffer for the current line.
+/// A writer of evaluations as lines of EPD, with a reused buffer for the current line.
 pub(super) struct EpdWriter(BufferedFile, Vec<u8>);
 
 impl EpdWriter {
@@ -54,7 +54,7 @@ pub(super) struct StoreWriter {
     checksum: Checksum,
     /// The CRC-32C of the records of the block that is being written.
     block: u32,
-    /// The checksums of the complete blocks. They take 1/700 of the memory of the blocks' records.
+    /// The checksums of the complete blocks. They take about 1/700 of the size of the records.
     blocks: Vec<u8>,
 }
 
