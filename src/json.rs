@@ -1,5 +1,5 @@
-//! Writes JSON documents. A number has at most six decimal places, so that documents do not contain the errors of binary
-//! fractions, such as 2.4000000000000004.
+//! Writes JSON documents. Numbers are rounded to six decimal places, so that documents do not contain the errors
+//! of binary fractions, such as 2.4000000000000004.
 
 use std::io;
 
@@ -13,23 +13,26 @@ use serde_json::{
 ///
 /// # Errors
 ///
-/// Returns an error if `document` cannot be represented in JSON, for example because the keys of a map are not texts.
+/// Returns an error if `document` cannot be represented in JSON, for example because the keys of a map are not
+/// strings.
 pub fn to_vec(document: &(impl Serialize + ?Sized)) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     document.serialize(&mut Serializer::with_formatter(&mut text, Rounding))?;
     Ok(text)
 }
 
-/// Serializes `document` as a JSON text like [`to_vec`].
+/// Serializes `document` as a `String` of JSON without spaces and line breaks. Numbers are rounded to six decimal
+/// places.
 ///
 /// # Errors
 ///
-/// Returns an error if `document` cannot be represented in JSON, for example because the keys of a map are not texts.
+/// Returns an error if `document` cannot be represented in JSON, for example because the keys of a map are not
+/// strings.
 pub fn to_string(document: &(impl Serialize + ?Sized)) -> Result<String> {
     Ok(String::from_utf8(to_vec(document)?).expect("JSON is UTF-8"))
 }
 
-/// A format of JSON without spaces and line breaks that rounds numbers.
+/// A JSON formatter that writes no spaces and line breaks, and rounds numbers to six decimal places.
 struct Rounding;
 
 impl Formatter for Rounding {
@@ -38,8 +41,8 @@ impl Formatter for Rounding {
     }
 }
 
-/// Returns `number` rounded to six decimal places. Returns `number` itself if it would become 0, or if it is too large to
-/// be rounded.
+/// Returns `number` rounded to six decimal places. Returns `number` unchanged if it would become 0, or if it is
+/// too large to be rounded.
 pub(crate) fn rounded(number: f64) -> f64 {
     let rounded = (1e6 * number).round() / 1e6;
     match rounded.is_finite() && rounded != 0.0 {

@@ -1,7 +1,7 @@
 //! Opening books and game indexes from PGN.
 //!
-//! polybook turns games in PGN into a [Polyglot opening book](book) that engines and GUIs play from, an [index] of the
-//! games by position, and an [OOBS database](obs) (SQLite) of all results. It [reads](pgn) games of chess and its
+//! polybook turns games in PGN into a [Polyglot opening book](book) for engines and GUIs, an [index] of the games
+//! by position, and an [OOBS database](obs) (SQLite) of all results. It [reads](pgn) games of chess and its
 //! [variants](position::Variant) on all cores in bounded memory, and [counts] wins, draws and losses for each
 //! position and move. [One pipeline](MakeBook) connects these steps.
 //!
@@ -104,7 +104,8 @@ pub use self::{
     kind::FileKind,
 };
 
-/// The commands, compiled into the library's tests so that a test can make any part of them panic.
+/// The commands of the program, which the tests of the library include so that a test can make any part of them
+/// panic.
 #[cfg(all(test, feature = "cli"))]
 mod cli;
 
@@ -112,7 +113,7 @@ mod cli;
 #[cfg(all(test, feature = "cli"))]
 extern crate self as polybook;
 
-/// A carrier for the Rust examples in README.md, which are compiled as doctests.
+/// An empty type whose documentation is README.md, so that the Rust examples in it are compiled as doctests.
 #[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../README.md")]
 struct Documents;

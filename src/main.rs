@@ -7,6 +7,6 @@ mod cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Shells on Windows leave `*.pgn` to the program.
+    // Shells on Windows do not expand patterns such as `*.pgn`, so the program does.
     ExitCode::from(cli::run(wild::args_os()))
 }

@@ -1,8 +1,8 @@
 //! The names and ECO codes of some 3,800 openings, looked up by position.
 //!
-//! The names, codes and moves are those that Lichess publishes under CC0. `data/opening_names.txt` stores them as a
-//! tree, one move per line: the depth of the move, the move, and, if the position after the move has a name, its code
-//! and its name.
+//! The names, codes and moves are published by Lichess under CC0. `data/opening_names.txt` stores them as a tree,
+//! one move per line. A line contains the depth of the move, the move, and, if the position after the move has a
+//! name, its code and its name.
 //!
 //! ```
 //! use polybook::{openings, position::Variant};
@@ -28,7 +28,7 @@ use crate::{
     position::{BookMove, Variant, identity, read_move, standard_identities},
 };
 
-/// The text of the tree of named openings: one move per line, with its depth.
+/// The text of the tree of named openings. Each line contains the depth of a move and the move.
 const TREE: &str = include_str!("../data/opening_names.txt");
 
 /// The ECO code and the name of an opening.
@@ -53,7 +53,7 @@ impl Opening {
     }
 }
 
-/// The number of a named opening position in the built-in table, counted from 1; 0 stands for a position without a
+/// The number of a named opening position in the built-in table, counted from 1, or 0 for a position without a
 /// name.
 ///
 /// Indexes store these numbers, so a change of the table requires a new version of the indexes' layout.
@@ -75,15 +75,15 @@ impl OpeningNumber {
         self.0.into()
     }
 
-    /// Returns the opening with this number in the built-in table. Returns `None` if the number is 0 or the table is
-    /// shorter.
+    /// Returns the opening with this number in the built-in table. Returns `None` if the number is 0 or not in the
+    /// table.
     pub fn opening(self) -> Option<Opening> {
         let at = self.number().checked_sub(1)?;
         names().openings.get(at).copied()
     }
 
-    /// Returns the moves that lead to the named position in the table. Returns no moves if the number does not belong
-    /// to a named position.
+    /// Returns the moves with which the table reaches the position that has this number. Returns no moves if no
+    /// position has this number.
     pub(crate) fn moves(self) -> &'static [BookMove] {
         let at = self.number().checked_sub(1);
         at.and_then(|at| names().lines.get(at))
@@ -98,10 +98,12 @@ impl OpeningNumber {
     }
 }
 
-/// Returns the opening of a game: the last named position that its moves reach, in whatever order of moves.
+/// Returns the opening of a game: the last named position that the game reached, regardless of the order of
+/// moves.
 ///
-/// `identities` yields the [identities](crate::position::identity) of the game's positions, in the order of the game.
-/// The result is 0 if no position has a name, or if the variant does not share the names of standard chess.
+/// `identities` yields the [identities](crate::position::identity) of the game's positions, from the first to the
+/// last. Returns 0 if no position has a name, or if the variant does not share the opening names of standard
+/// chess.
 pub fn of_game(
     variant: Variant,
     identities: impl DoubleEndedIterator<Item = u64>,
@@ -120,7 +122,7 @@ pub fn of_game(
     found.unwrap_or_default()
 }
 
-/// Returns `true` if positions of the variant have the same opening names as in standard chess.
+/// Returns `true` if the variant shares the opening names of standard chess.
 fn shares_names(variant: Variant) -> bool {
     matches!(
         variant,
@@ -130,10 +132,8 @@ fn shares_names(variant: Variant) -> bool {
 
 /// A condition on the openings of games, parsed from a text:
 ///
-/// - ECO codes, such as `B20-B99`, `B2` or `B`: openings with these codes;
-/// - the name of a family, such as `Sicilian Defense`: all openings of the family;
-/// - the whole name of an opening: this opening alone. A colon after the name of a family stands for the opening of
-///   this name without the family's variations;
+/// - the whole name of an opening: only this opening. If the name is also the name of a family, write a colon
+///   after it to select the opening without its variations;
 /// - a part of a name, such as `najdorf`: all openings whose names contain it.
 ///
 /// Case and accents do not matter. The opening of a game is determined by its moves, not by its tags.
@@ -147,7 +147,7 @@ fn shares_names(variant: Variant) -> bool {
 #[derive(Clone, PartialEq, Eq)]
 pub struct OpeningFilter {
     text: String,
-    /// A bit for each opening number. It is set if games of this opening pass.
+    /// A bit for each opening number, which is set if games of this opening pass the filter.
     passing: Box<[u64; OpeningNumber::COUNT / 64]>,
 }
 
@@ -191,7 +191,7 @@ impl FromStr for OpeningFilter {
         }
         let of_codes = text.trim().parse::<EcoRange>().ok();
         let alone = wanted.strip_suffix(':').unwrap_or(&wanted);
-        // The meanings go from the narrowest to the widest. The first one that matches an opening applies.
+        // The interpretations go from the narrowest to the widest. The first one that matches an opening applies.
         let meanings: [&dyn Fn(&Opening) -> bool; 4] = [
             &|opening| {
                 of_codes
@@ -224,11 +224,11 @@ fn plain(text: &str) -> String {
     letters.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the opening of a position, in whatever order of moves it was reached. Returns `None` if the position has no
-/// name.
+/// Returns the opening of a position, regardless of the moves that led to it. Returns `None` if the position has
+/// no name.
 ///
-/// Crazyhouse, three-check and king of the hill share the names of standard chess. Positions of other variants have no
-/// names.
+/// Crazyhouse, three-check and king of the hill share the names of standard chess. Positions of other variants
+/// have no names.
 pub fn name_of(pos: &VariantPosition) -> Option<Opening> {
     let identity = match pos {
         VariantPosition::Chess(pos) if pos.castles().mode() == CastlingMode::Standard => {
@@ -239,8 +239,8 @@ pub fn name_of(pos: &VariantPosition) -> Option<Opening> {
     names().find(identity)?.opening()
 }
 
-/// Converts a position of a variant to standard chess. Returns `None` if the variant does not share the names of
-/// openings, or if the position has promoted pieces or pieces in hand.
+/// Converts a position of a variant to standard chess. Returns `None` if the variant does not share the opening
+/// names of standard chess, or if the position has promoted pieces or pieces in hand.
 fn of_standard_chess(pos: &VariantPosition) -> Option<Chess> {
     if !matches!(
         pos.variant(),
@@ -264,10 +264,10 @@ fn of_standard_chess(pos: &VariantPosition) -> Option<Chess> {
         .flatten()
 }
 
-/// Parses the table of opening names, which otherwise happens at the first look-up.
+/// Parses the table of opening names now, instead of at the first lookup.
 ///
-/// Call this before the process forks. If another thread is parsing the table during the fork, the child process waits
-/// forever for that thread, which it does not have.
+/// Call this function before the process forks. Otherwise, another thread may be parsing the table during the
+/// fork. The child process would then wait forever for this thread, which it does not have.
 pub fn load() {
     names();
 }
@@ -278,15 +278,15 @@ struct OpeningNames {
     openings: Vec<Opening>,
     /// The moves to the positions, in the order of the table.
     lines: Vec<Box<[BookMove]>>,
-    /// The numbers by the identities of the positions.
+    /// The numbers of the positions by their identities.
     numbers: FxHashMap<u64, OpeningNumber>,
     /// A bit for each value of the low [`BITS`] bits of an identity. It is clear if no named position has this value,
-    /// which spares most positions of a game a look-up in `numbers`.
+    /// which saves a lookup in `numbers` for most positions of a game.
     bits: Box<[u64; 1 << (BITS - 6)]>,
 }
 
-/// The number of low bits of an identity by which [`OpeningNames::bits`] is indexed. That table takes 8 KiB, which fits into
-/// the fastest cache.
+/// The number of low bits of an identity that select a bit in [`OpeningNames::bits`]. The bits take 8 KiB, so
+/// they fit into the fastest cache.
 const BITS: u32 = 16;
 
 impl OpeningNames {
@@ -327,7 +327,8 @@ fn names() -> &'static OpeningNames {
     })
 }
 
-/// Calls `f` for each named opening: with its name, the moves that lead to its position, and the position.
+/// Calls `f` for each named opening. The arguments are the opening, the moves that lead to its position, and the
+/// position.
 pub(crate) fn for_each(mut f: impl FnMut(Opening, &[Move], &Chess)) {
     let (mut line, mut moves) = (vec![Chess::default()], Vec::new());
     for row in TREE.lines() {

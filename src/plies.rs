@@ -1,7 +1,7 @@
 //! The half-moves of games as columns of numbers, for machine learning.
 //!
-//! [`Plies`] reads a PGN of any size in batches of whole games. It decodes them on all threads of the current rayon
-//! pool.
+//! [`Plies`] reads a PGN file of any size in batches of whole games. It decodes a batch on all threads of the
+//! current rayon pool.
 //!
 //! ```
 //! use polybook::{pgn::Input, plies::{Plies, PlyOptions}};
@@ -33,25 +33,26 @@ use crate::{
     task,
 };
 
-/// The approximate size of the PGN text that one thread decodes at a time, in bytes.
+/// The approximate size in bytes of the PGN text that one thread decodes at a time.
 const BATCH_SIZE: usize = 1 << 18;
 
-/// Options for reading the half-moves of games: which games and half-moves are read, and whether comments are.
+/// Options for reading the half-moves of games. They select games and half-moves, and say whether comments are
+/// read.
 #[derive(Clone, Debug)]
 pub struct PlyOptions {
     /// The maximum number of half-moves of each game. Default: all.
     pub max_ply: usize,
     /// The filter that selects the games to read. Default: all games.
     pub game_filter: GameFilter,
-    /// The treatment of games without a result. By default they are skipped, because nothing can be learned from them.
-    /// Otherwise their result is 0, like that of a draw.
+    /// The treatment of games without a result. By default, they are skipped, because nothing can be learned from
+    /// them. Otherwise, they get the result 0, like draws.
     pub unfinished: Unfinished,
-    /// Whether clocks and evaluations are read from comments, which takes about as long as reading the moves. Default:
-    /// yes.
+    /// Whether clocks and evaluations are read from comments, which takes about as long as reading the moves.
+    /// Default: yes.
     pub comments: bool,
-    /// Whether a game that cannot be replayed is an error. By default it is skipped.
+    /// Whether a game that cannot be replayed is an error. By default, it is skipped.
     pub strict: bool,
-    /// Cancels reading: soon after the flag is set, [`Plies::next_batch`] returns [`Error::Interrupted`].
+    /// A flag that cancels reading. Soon after it is set, [`Plies::next_batch`] returns [`Error::Interrupted`].
     pub stop: Arc<AtomicBool>,
 }
 
@@ -68,27 +69,28 @@ impl Default for PlyOptions {
     }
 }
 
-/// The half-moves of some games, in the order of the file, as one column for each property. All columns have the same
-/// length, except that `clock` and `eval` are empty unless [`PlyOptions::comments`] is set.
+/// The half-moves of some games in the order of the file, with one column for each property. All columns have
+/// equal lengths, except that `clock` and `eval` are empty unless [`PlyOptions::comments`] is set.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct PlyBatch {
     /// The Polyglot key of the position before each move.
     pub keys: Vec<u64>,
-    /// Each move in the 16 bits of the Polyglot format.
+    /// Each move as a 16-bit Polyglot number.
     pub moves: Vec<u16>,
     /// The result of the game: 1 if White won, 0 for a draw, -1 if Black won.
     pub results: Vec<i8>,
     /// The number of the game in the file, from 0. Skipped games have numbers too.
     pub games: Vec<u64>,
-    /// The time that was left on the player's clock after the move, in seconds, by `[%clk]` in the comments after it,
-    /// or `None` without it.
+    /// The time in seconds that was left on the player's clock after the move, from `[%clk]` in the comments after
+    /// the move. `None` if the comments do not contain it.
     pub clock: Vec<Option<f64>>,
-    /// The evaluation of the position after the move, by `[%eval]`, or `None` without it.
+    /// The evaluation of the position after the move, from `[%eval]` in the comments after the move. `None` if the
+    /// comments do not contain it.
     pub eval: Vec<Option<Score>>,
 }
 
 impl PlyBatch {
-    /// Appends the columns of a later batch. `first_game` is the number of its first game in the file.
+    /// Appends the columns of a later batch. `first_game` is the number of the first game of `other` in the file.
     fn append(&mut self, mut other: PlyBatch, first_game: u64) {
         self.keys.append(&mut other.keys);
         self.moves.append(&mut other.moves);
@@ -100,15 +102,15 @@ impl PlyBatch {
     }
 }
 
-/// A reader of the half-moves of games of standard chess in a PGN file. Its memory does not depend on the size of the
-/// file.
+/// A reader of the half-moves of games of standard chess in a PGN file. Its memory use does not depend on the
+/// size of the file.
 #[derive(Debug)]
 pub struct Plies {
     input: Input,
     cutter: Cutter<Stream>,
     options: PlyOptions,
-    /// The options that decide which games are replayed, and how far. The filter of results is applied after the
-    /// replay, so that a game that cannot be replayed is rejected whatever its result is.
+    /// The options that decide which games are replayed, and how far. Games are filtered by result only after the
+    /// replay, so that a game that cannot be replayed is rejected regardless of its result.
     replayed: MakeBook,
     games: u64,
     rejected: u64,
@@ -119,7 +121,7 @@ impl Plies {
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`Input::open`], or if the filter in `options` cannot accept any game.
+    /// Returns an error if [`Input::open`] fails, or if the filter in `options` cannot accept any game.
     pub fn open(input: Input, options: PlyOptions) -> Result<Plies> {
         let checked = options.game_filter.check();
         checked.map_err(|err| Error::format(input.path(), err))?;
@@ -152,14 +154,14 @@ impl Plies {
         self.rejected
     }
 
-    /// Returns the half-moves of the next games, or `None` at the end of the file. A batch consists of whole games and
-    /// is never empty. Its size depends on the number of threads.
+    /// Returns the half-moves of the next games, or `None` at the end of the file. A batch consists of whole games
+    /// and is never empty. Its size depends on the number of threads.
     ///
     /// # Errors
     ///
-    /// Returns an error if the input cannot be read, [`Error::Rejected`] for the first game that cannot be replayed if
-    /// [`PlyOptions::strict`] is set, and [`Error::Interrupted`] if reading was cancelled. Batches after an
-    /// [`Error::Interrupted`] may lack games.
+    /// Returns an error if the input cannot be read. Returns [`Error::Rejected`] for the first game that cannot be
+    /// replayed if [`PlyOptions::strict`] is set. Returns [`Error::Interrupted`] if reading was cancelled; batches
+    /// after this error may lack games.
     pub fn next_batch(&mut self) -> Result<Option<PlyBatch>> {
         task::caught(|| self.read_batch())
     }
@@ -201,8 +203,8 @@ impl Plies {
     }
 }
 
-/// Decodes a batch of games. Returns its half-moves, the numbers of its games, and the first game that could not be
-/// replayed, if any.
+/// Decodes the games in `batch`. Returns their half-moves, the numbers of games that were read and rejected, and
+/// the first game that could not be replayed, if any.
 fn read_batch(
     input: &Input,
     options: &PlyOptions,
@@ -222,11 +224,11 @@ fn read_batch(
     Ok((plies, games, rejected))
 }
 
-/// Collects the half-moves in a batch of games, and adds them to columns.
+/// A collector of the half-moves in a batch of games. It adds the half-moves to the columns of `plies`.
 struct PlyColumns<'a> {
     options: &'a PlyOptions,
     text: &'a [u8],
-    /// Whether comments can contain clocks and evaluations.
+    /// Whether the text contains comments that can state clocks and evaluations.
     has_commands: bool,
     /// The offset of the current game in the text.
     game: usize,

@@ -7,8 +7,9 @@ use std::sync::{
 
 use crate::error::{Error, Result};
 
-/// The progress of an operation, as the number of steps done and the total number of steps. Another thread can display
-/// it. A run of [`MakeBook`](crate::make_book::MakeBook) has [phases](crate::make_book::Progress) instead.
+/// The progress of an operation: the number of completed steps and the total number of steps. Another thread can
+/// display it. A run of [`MakeBook`](crate::make_book::MakeBook) has [phases](crate::make_book::Progress)
+/// instead.
 ///
 /// ```
 /// use polybook::{book::{Book, lines}, progress::Meter};
@@ -27,7 +28,8 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Returns the completed fraction of the operation, from 0 to 1, or `None` while the number of steps is unknown.
+    /// Returns the completed fraction of the operation, from 0 to 1, or `None` while the total number of steps is
+    /// unknown.
     pub fn fraction(&self) -> Option<f64> {
         let total = self.total();
         let done = self.done.load(Ordering::Relaxed);
@@ -57,29 +59,28 @@ impl Meter {
         self.total.fetch_add(steps, Ordering::Relaxed);
     }
 
-    /// Returns the total number of steps, whether done or not.
+    /// Returns the total number of steps, including steps that are not completed yet.
     pub(crate) fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// Sets the number of steps done and the total number of steps to 0.
+    /// Sets the number of completed steps and the total number of steps to 0.
     pub(crate) fn reset(&self) {
         self.done.store(0, Ordering::Relaxed);
         self.total.store(0, Ordering::Relaxed);
     }
 
-    /// Adds `steps` to the number of steps done.
+    /// Adds `steps` to the number of completed steps.
     pub(crate) fn advance(&self, steps: u64) {
         self.done.fetch_add(steps, Ordering::Relaxed);
     }
 }
 
-/// The number of steps by which a [`Meter`] advances while the progress that one [`Portions`] measures goes from 0 to
-/// 100 percent.
+/// The number of steps of a [`Meter`] into which a [`Portions`] divides its operation.
 const WHOLE: u64 = 1 << 20;
 
 /// The progress of an operation whose number of steps is not known in advance, such as a walk through a tree. The
-/// operation reports what it has done as fractions of the whole, which add up to 1.
+/// operation reports its progress as fractions of the whole, which add up to 1.
 #[derive(Debug)]
 pub(crate) struct Portions<'a> {
     meter: &'a Meter,
@@ -89,7 +90,7 @@ pub(crate) struct Portions<'a> {
 }
 
 impl<'a> Portions<'a> {
-    /// Creates the progress of an operation that has done nothing yet. It is displayed by `meter`.
+    /// Creates the progress of an operation that has not begun yet. `meter` displays the progress.
     pub(crate) fn new(meter: &'a Meter) -> Portions<'a> {
         meter.add_total(WHOLE);
         Portions {
@@ -104,7 +105,8 @@ impl<'a> Portions<'a> {
         self.meter.check()
     }
 
-    /// Adds `portion`, a fraction of the whole operation, to what is done.
+    /// Reports that a further part of the operation is completed. `portion` is the part as a fraction of the whole
+    /// operation.
     pub(crate) fn add(&mut self, portion: f64) {
         self.done += portion;
         let steps = ((self.done * WHOLE as f64) as u64).min(WHOLE);
@@ -112,7 +114,7 @@ impl<'a> Portions<'a> {
         self.reported = steps;
     }
 
-    /// Marks the whole operation as done.
+    /// Marks the whole operation as completed.
     pub(crate) fn finish(&mut self) {
         self.add(1.0);
     }

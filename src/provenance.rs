@@ -1,29 +1,29 @@
-//! The provenance of counts: the inputs, games and options from which they were made. The headers of books, databases
-//! and counts store it.
+//! The provenance of counts: the inputs, games and options from which they were made. It is stored in the headers
+//! of books, databases and counts.
 
 use std::{error::Error as StdError, fmt, ops::AddAssign, path::PathBuf};
 
 use crate::error::counted;
 
-/// The maximum length of the list of inputs in a header's comment, in bytes.
+/// The maximum length in bytes of the list of inputs in the comment of a book's header.
 const ROOM_FOR_INPUTS: usize = 900;
 
-/// The maximum length of the options in a header's comment, in bytes.
+/// The maximum length in bytes of the list of options in the comment of a book's header.
 const ROOM_FOR_OPTIONS: usize = 600;
 
-/// The separator between the names of inputs in a header's comment.
+/// The separator between the names of inputs in the comment of a book's header.
 pub(crate) const INPUT_SEPARATOR: &str = ", ";
 
-/// The provenance of counts: the inputs and the games that were counted, and the options of the run. It does not depend
-/// on the time, the directory or the machine of the run.
+/// The provenance of counts: the inputs and the numbers of their games, and the options of the run. It does not
+/// depend on the time, the directory or the machine of the run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Provenance {
     /// The names of the inputs, without their directories.
     pub inputs: Vec<String>,
     /// The numbers of games; `None` if they are not known.
     pub games: Option<GameCounts>,
-    /// The options that decided what was counted and that differ from the defaults, spelled as on
-    /// the command line. Book headers and databases store this text, so it is part of their formats.
+    /// The options that decided what was counted and that differ from the defaults, written as on the command line.
+    /// Book headers and databases store this text, so it is part of their formats.
     pub options: String,
 }
 
@@ -63,8 +63,8 @@ impl Provenance {
         lines.join("\n")
     }
 
-    /// Returns the names of the inputs, each converted by `spelled`. If they take more than `room` bytes, the last ones
-    /// are replaced by their number ("and 7 more").
+    /// Returns a list of the names of the inputs, each converted by `spelled`. If the list is longer than `room`
+    /// bytes, the last names are replaced by their number ("and 7 more").
     pub(crate) fn input_names(&self, room: usize, spelled: impl Fn(&str) -> String) -> String {
         let mut line = String::new();
         for (i, input) in self.inputs.iter().enumerate() {
@@ -84,7 +84,7 @@ impl Provenance {
     }
 }
 
-/// Joins the options that are not `None` into the text of a command line.
+/// Joins options into the text of a command line. Elements that are `None` are skipped.
 pub(crate) fn option_text(options: impl IntoIterator<Item = Option<String>>) -> String {
     Vec::from_iter(options.into_iter().flatten()).join(" ")
 }
@@ -94,13 +94,13 @@ pub(crate) fn switch(name: &str, is_on: bool) -> Option<String> {
     is_on.then(|| format!("--{name}"))
 }
 
-/// Returns the text of an option with its value, such as `--max-ply 30`, or `None` if `value` is `None`.
+/// Returns the text of an option and its value, such as `--max-ply 30`, or `None` if `value` is `None`.
 pub(crate) fn valued(name: &str, value: Option<impl fmt::Display>) -> Option<String> {
     value.map(|value| format!("--{name} {value}"))
 }
 
-/// Returns the number N if `name` ends with "and N more", as [`Provenance::input_names`] writes it. Returns 0
-/// otherwise.
+/// Returns the number N if `name` ends with "and N more", which is how [`Provenance::input_names`] abbreviates a
+/// list. Returns 0 otherwise.
 fn named_more(name: &str) -> u64 {
     let rest = name.strip_suffix(" more");
     let number = rest.and_then(|rest| rest.rsplit_once(" and "));
@@ -108,11 +108,11 @@ fn named_more(name: &str) -> u64 {
     more.map_or(0, u64::from)
 }
 
-/// The numbers of positions, rows and half-moves that were dropped from counts because few moves were counted in the
-/// positions.
+/// The numbers of positions, rows and half-moves that were dropped from counts by pruning. Pruning drops each
+/// position in which few moves were counted.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Pruned {
-    /// The minimum number of moves counted in a position that is kept.
+    /// The minimum number of moves that must have been counted in a position to keep it.
     pub min_game: u64,
     /// The number of dropped positions.
     pub positions: u64,
@@ -141,8 +141,8 @@ impl fmt::Display for Pruned {
 }
 
 impl Pruned {
-    /// Adds the numbers in `other`, which were dropped from other counts. The minimum number of moves of a position
-    /// becomes the larger of the two minimums.
+    /// Adds the numbers in `other`, which were dropped from other counts. The minimum number of moves becomes the
+    /// larger of the two minimums.
     pub(crate) fn add(&mut self, other: Pruned) {
         self.min_game = self.min_game.max(other.min_game);
         self.positions += other.positions;
@@ -151,14 +151,14 @@ impl Pruned {
     }
 }
 
-/// The numbers of games that were read, counted and left out.
+/// The numbers of games that were read, counted, filtered out and rejected.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct GameCounts {
-    /// The number of games of the inputs.
+    /// The number of games in the inputs.
     pub read: u64,
-    /// The number of games whose moves count.
+    /// The number of games whose moves were counted.
     pub counted: u64,
-    /// The number of games that the filter left out.
+    /// The number of games that the filter excluded.
     pub filtered: u64,
     /// The number of games that could not be replayed to their end.
     pub rejected: u64,
@@ -217,19 +217,19 @@ impl fmt::Display for GameCounts {
     }
 }
 
-/// A game that could not be replayed to its end, with the place and the reason.
+/// A game that could not be replayed to its end, with its location in the input and a description of the problem.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Rejection {
-    /// The input.
+    /// The path of the input.
     #[serde(serialize_with = "as_text")]
     pub file: PathBuf,
-    /// The number of the game in the input, from 0. The text of a rejection counts games from 1.
+    /// The number of the game in the input, from 0. Messages count games from 1.
     pub game: u64,
-    /// The offset of the move, or of the other fault, in the unpacked input, in bytes.
+    /// The offset in bytes of the move, or of another fault, in the decompressed input.
     pub offset: u64,
     /// The number of half-moves that were played before the problem.
     pub ply: usize,
-    /// The move as it is written; empty if something else is wrong.
+    /// The text of the move, or empty if something else is wrong.
     #[serde(rename = "move")]
     pub mv: String,
     /// A description of the problem.

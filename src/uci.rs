@@ -1,4 +1,5 @@
-//! UCI engines as child processes: starts and ends them, writes to them, and reads their lines.
+//! UCI engines as child processes: starting and ending them, writing to them, and reading their output line by
+//! line.
 
 use std::{
     collections::BTreeSet,
@@ -19,13 +20,13 @@ use crate::{
     task::{self, Taker},
 };
 
-/// The maximum length of a line that an engine may write, in bytes. No engine writes longer ones.
+/// The maximum length in bytes of a line that an engine may write. Real engines write shorter lines.
 const LONGEST_LINE: u64 = 1 << 16;
 
-/// The maximum length of the name of an engine's option, in characters. Longer names are cut off.
+/// The maximum length in characters of the name of an engine's option. Longer names are truncated.
 const LONGEST_NAME: usize = 200;
 
-/// The engines that this process has started and that are still running, by their process ids.
+/// The running engines that this process has started, by their process ids.
 static RUNNING: Mutex<Running> = Mutex::new(Running {
     engines: BTreeSet::new(),
     is_closed: false,
@@ -33,12 +34,12 @@ static RUNNING: Mutex<Running> = Mutex::new(Running {
 
 struct Running {
     engines: BTreeSet<u32>,
-    /// Set when this process is about to end: no engine may be started any more.
+    /// Whether this process is about to end, so that no further engine may be started.
     is_closed: bool,
 }
 
-/// Kills all engines that this process has started, and prevents it from starting further ones. A program must call
-/// this function before a signal ends it.
+/// Kills all engines that this process has started, and prevents it from starting further engines. A program must
+/// call this function before it ends because of a signal.
 pub fn end_engines() {
     let mut running = task::lock(&RUNNING);
     running.is_closed = true;
@@ -47,8 +48,8 @@ pub fn end_engines() {
         .for_each(end_group);
 }
 
-/// Kills the process group that an engine leads, because the engine may be a script that started the real engine.
-/// `engine` is its process id.
+/// Kills an engine and the process group that it leads, because the engine may be a script that started the real
+/// engine. `engine` is its process id.
 #[cfg(unix)]
 fn end_group(engine: u32) {
     use rustix::process::{Pid, Signal, kill_process_group};
@@ -83,7 +84,8 @@ pub(crate) struct EngineOutput {
 }
 
 impl EngineOutput {
-    /// Calls `take` with each line of the engine, like [`read_lines`], until the output ends.
+    /// Calls `take` with each line that the engine writes, without surrounding blanks. Returns when the output ends
+    /// or a line is too long.
     ///
     /// # Errors
     ///
@@ -97,7 +99,7 @@ impl EngineOutput {
     }
 }
 
-/// The reason why reading the lines of an engine stopped.
+/// The reason why [`read_lines`] stopped reading the output of an engine.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum LinesEnd {
     /// The output has ended, or it cannot be read.
@@ -119,11 +121,12 @@ impl Drop for EngineProcess {
 }
 
 impl EngineProcess {
-    /// Starts an engine, and returns it with its output. At most `ahead` lines for the engine wait in a queue.
+    /// Starts an engine, and returns the engine and its output. Lines to the engine wait in a queue, which holds at
+    /// most `ahead` lines.
     ///
     /// # Errors
     ///
-    /// Returns an error if the program cannot be started, or after [`end_engines`].
+    /// Returns an error if the program cannot be started, or if [`end_engines`] has been called.
     pub(crate) fn start(
         program: &Path,
         args: &[OsString],
@@ -146,7 +149,7 @@ impl EngineProcess {
         drop(running);
         let (input, stdout) = (child.stdin.take(), child.stdout.take());
         let (mut input, stdout) = input.zip(stdout).expect("both are pipes");
-        // A thread writes, so an engine that does not read cannot block the caller.
+        // A separate thread writes to the engine, so an engine that does not read its input cannot block the caller.
         let input = task::start_taking("engine", ahead, move |line: String| {
             input.write_all(line.as_bytes())
         })?;
@@ -168,7 +171,7 @@ impl EngineProcess {
     ///
     /// # Errors
     ///
-    /// Returns an error if the engine has ended, or if the queue is full because the engine does not read.
+    /// Returns an error if the engine has ended, or if the queue is full because the engine does not read its input.
     pub(crate) fn say(&mut self, line: &str) -> Result<()> {
         match self.input.offer(format!("{line}\n")) {
             true => Ok(()),
@@ -176,13 +179,14 @@ impl EngineProcess {
         }
     }
 
-    /// Returns the error for an engine whose pipes are closed. The error says that the engine wrote too long a line, or
-    /// it contains the exit status of the engine. If the engine is still running, the text of the error is `otherwise`.
+    /// Creates the error for an engine that closed a pipe or does not read its input. The error says that the engine
+    /// wrote a line that is too long, or that it ended with a certain exit status. If neither is the case, the error
+    /// says `otherwise`.
     pub(crate) fn has_ended(&mut self, otherwise: &str) -> Error {
         if self.wrote_too_long.load(Ordering::Acquire) {
             return self.fails(&format!("wrote a line of more than {LONGEST_LINE} bytes"));
         }
-        // The pipes of a process are closed a moment before it has ended.
+        // The pipes of a process are closed shortly before the process has ended.
         for _ in 0..20 {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return self.fails(&format!("ended: {status}"));
@@ -192,14 +196,15 @@ impl EngineProcess {
         self.fails(otherwise)
     }
 
-    /// Creates the error with the message "PROGRAM: the engine HOW", where HOW is `how`.
+    /// Creates an error with the message "PROGRAM: the engine HOW", where PROGRAM is the path of the engine and HOW
+    /// is `how`.
     pub(crate) fn fails(&self, how: &str) -> Error {
         Error::failed(&self.program, format!("the engine {how}"))
     }
 }
 
-/// Calls `take` with each line of `output`, without surrounding blanks. Stops at the end of the output, at a line of
-/// more than [`LONGEST_LINE`] bytes, or when `take` fails. Returns the reason.
+/// Calls `take` with each line of `output`, without surrounding blanks. Stops at the end of the output, at a line
+/// of more than [`LONGEST_LINE`] bytes, or when `take` fails. Returns the reason for stopping.
 ///
 /// # Errors
 ///
@@ -224,20 +229,21 @@ pub(crate) fn read_lines(
     }
 }
 
-/// Returns `true` if a line of an engine's output is a `bestmove` line. An engine ends each search with such
-/// a line.
+/// Returns `true` if a line of an engine's output begins with `bestmove`. With such a line, an engine ends a
+/// search.
 pub(crate) fn is_answer(line: &str) -> bool {
     line.split_ascii_whitespace().next() == Some("bestmove")
 }
 
-/// Returns the name of the option that a line of an engine declares, or `None` if the line declares no option.
+/// Returns the name of the option that a line of an engine's output declares, such as `option name Hash type
+/// spin`. Returns `None` if the line declares no option.
 pub(crate) fn option_name(line: &str) -> Option<String> {
     let said = line.strip_prefix("option name ")?;
     let name = said.split_once(" type ").map_or(said, |(name, _)| name);
     Some(shortened_name(name))
 }
 
-/// Cuts a name off after the maximum number of characters.
+/// Truncates the name of an engine's option to the maximum number of characters.
 pub(crate) fn shortened_name(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
 }

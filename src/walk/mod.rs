@@ -1,9 +1,9 @@
 //! Walks from a position through the moves of a source.
 //!
-//! A [`Source`] returns the moves of a position. A [`Tree`] visits all positions that these moves reach, and continues
-//! after only one of the moves that lead to a position, in one of several [orders](Order); [`tree`] also has a
-//! breadth-first walk. [`Limits`] bound how far a walk goes. Wrappers such as [`Replies`] and [`LinesOf`] add the
-//! opponent's moves to a source that contains the moves of only one side.
+//! A [`Source`] returns the moves of a position. A [`Tree`] visits all positions that these moves reach, in one
+//! of several [orders](Order). If several moves lead to the same position, the tree continues after only one of
+//! them. [`tree`] also contains a breadth-first walk. [`Limits`] bound how far a walk goes. Wrappers such as
+//! [`Replies`] and [`LinesOf`] add the opponent's moves to a source that contains the moves of only one side.
 
 mod tree;
 
@@ -27,17 +27,17 @@ use crate::{
 pub struct TreeMove {
     /// The move.
     pub mv: Move,
-    /// The weight of the move. In a database it is the weight that a book would give the move, before scaling; in an
-    /// index it is the number of games.
+    /// The weight of the move. In a database, it is the weight that a book would assign to the move, before scaling.
+    /// In an index, it is the number of games.
     pub weight: u64,
     /// The results from the view of the side that moves, or `None` if the source stores only weights.
     pub stats: Option<Wdl>,
     /// The number of unfinished games, which are not part of `stats`. It is 0 if the source counts them as draws.
     pub unfinished: u64,
-    /// Whether the source contains the move. If it does not, [`Replies`] or [`LinesOf`] added the move.
+    /// Whether the source contains the move. If not, [`Replies`] or [`LinesOf`] added the move.
     pub is_known: bool,
-    /// The evaluation of the position after the move, or `None` if it is unknown or no [evaluations](EvaluatedSource)
-    /// are used.
+    /// The evaluation of the position after the move, or `None` if it is unknown or the source has no
+    /// [evaluations](EvaluatedSource).
     pub eval: Option<Eval>,
 }
 
@@ -72,22 +72,24 @@ pub trait Source {
     /// Returns an error if a file cannot be read.
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>>;
 
-    /// Returns a number that identifies a position, so that a walk recognizes positions that it has visited. Default:
-    /// the position's [identity](Keyed::identity), which is equal for all positions with equal legal moves. A source
-    /// that stores moves by Polyglot key can contain other moves for each key of such a position, so it returns the
-    /// [exact identity](Keyed::exact_identity).
+    /// Returns a number that identifies a position, by which a walk recognizes positions that it has visited.
+    /// Default: the [identity](Keyed::identity), which is equal for all positions that differ only in an en passant
+    /// right that no legal move uses.
+    ///
+    /// Such positions can have different Polyglot keys. A source that stores moves by Polyglot key can contain other
+    /// moves for each of them, so it returns the [exact identity](Keyed::exact_identity) instead.
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.identity()
     }
 
-    /// Returns `true` if the source certainly contains no move for positions with this Polyglot key. Returns `false` if
-    /// that is unknown without reading a file. Default: `false`.
+    /// Returns `true` if the source is known to contain no move for positions with this Polyglot key. Returns `false`
+    /// if it may contain one, or if a file would have to be read to find out. Default: `false`.
     fn lacks(&self, _key: u64) -> bool {
         false
     }
 
-    /// Checks that no other program has changed the source's file since it was opened. After a change, a walk may mix
-    /// old and new moves. Default: no check, for sources that cannot change or whose reads fail after a change.
+    /// Checks that no other program has changed the source's file since it was opened, because a walk may otherwise
+    /// mix old and new moves. Default: no check, for sources that cannot change or whose reads fail after a change.
     ///
     /// # Errors
     ///
@@ -97,9 +99,9 @@ pub trait Source {
     }
 }
 
-/// A source of the moves of the inner source `S`. In a position for which the inner source has no move, it returns
-/// every legal move after which the inner source has one. A walk through a book for one side thus continues after any
-/// reply of the opponent.
+/// A source that returns the moves of the inner source `S`. In a position without such moves, it returns every
+/// legal move after which the inner source has a move. A walk through a book for one side can thus continue after
+/// any reply of the opponent.
 #[derive(Debug)]
 pub struct Replies<S>(pub S);
 
@@ -122,8 +124,9 @@ impl<S: Source> Source for Replies<S> {
     }
 }
 
-/// A source of the lines that a player of one color prepares. If this color is to move, returns the moves of the inner
-/// source `S`. If the opponent is to move, returns every reply after which the inner source has a move.
+/// A source of the lines that a player of one color prepares. If this color is to move, it returns the moves of
+/// the inner source `S`. If the opponent is to move, it returns every legal reply after which the inner source
+/// has a move.
 #[derive(Debug)]
 pub struct LinesOf<S>(pub S, pub Color);
 
@@ -146,9 +149,9 @@ impl<S: Source> Source for LinesOf<S> {
     }
 }
 
-/// Returns three sources that are made from `source`: [`Replies`], and [`LinesOf`] for White and for Black. If `source`
-/// contains the moves of one side only, a walk through `source` alone would end after one move. Walks through these
-/// three sources reach every position that its moves cover.
+/// Creates three sources from `source`: [`Replies`], and [`LinesOf`] for White and for Black. Walks through these
+/// three sources together reach every position that the moves of `source` cover. A walk through `source` alone
+/// would end after one move if `source` contains the moves of only one side.
 pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Source + 'a>; 3] {
     [
         Box::new(Replies(source)),
@@ -157,10 +160,10 @@ pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Sour
     ]
 }
 
-/// Calls `visit` with each position that can be reached from `starts` by the moves of `source`, or by replies after
-/// which `source` has a move. Ends when `visit` returns `false`.
+/// Calls `visit` with each position that can be reached from `starts` by moves of `source`, or by replies after
+/// which `source` has a move. Stops when `visit` returns `false`.
 ///
-/// A position may be visited several times. `memory` is the memory budget, and `meter` shows the progress.
+/// A position may be visited several times. `memory` is the memory budget, and `meter` receives the progress.
 pub(crate) fn each_position(
     source: &impl Source,
     starts: impl IntoIterator<Item = Result<VariantPosition>>,
@@ -195,8 +198,8 @@ pub(crate) fn each_position(
     Ok(())
 }
 
-/// A source that returns the moves of the inner source `S` until `is_done` is set. After that, it returns no moves, so
-/// the walk ends.
+/// A source that returns the moves of the inner source `S` until `is_done` is set. After that, it returns no
+/// moves, so a walk through it ends.
 struct UntilDone<'a, S> {
     source: &'a S,
     is_done: &'a Cell<bool>,
@@ -210,9 +213,9 @@ impl<S: Source> Source for UntilDone<'_, S> {
         }
     }
 
-    /// Returns the exact identity of the position. It differs from the identity where the Polyglot keys of equal
-    /// positions differ. This source looks up moves by Polyglot key, and can contain different moves for each of these
-    /// keys.
+    /// Returns the exact identity of the position, which differs between positions with different Polyglot keys. The
+    /// inner source looks up moves by Polyglot key, so it may contain different moves for such positions even if they
+    /// are otherwise equal.
     fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
@@ -222,9 +225,9 @@ impl<S: Source> Source for UntilDone<'_, S> {
     }
 }
 
-/// Returns the legal moves of `pos` after which `source` has a move. `known` are the moves of `source` in `pos`. Moves in
-/// `known` come first, sorted by their number of games in descending order. The remaining moves follow, sorted by the
-/// number of games of all replies to them, in descending order.
+/// Returns the legal moves of `pos` after which `source` has a move. `known` are the moves of `source` in `pos`.
+/// Moves in `known` come first, sorted by their number of games in descending order. The remaining moves follow,
+/// sorted in descending order by the number of games of all replies to them.
 fn answered(
     source: &impl Source,
     pos: &Keyed<VariantPosition>,
@@ -232,7 +235,7 @@ fn answered(
 ) -> Result<Vec<TreeMove>> {
     let mut replies = Vec::new();
     for mv in pos.position().legal_moves() {
-        // Most legal moves lead to no position of the source, and are not worth playing.
+        // Most legal moves lead to a position that the source does not contain, so skip them before playing them.
         if pos.key_after_plain(mv).is_some_and(|key| source.lacks(key)) {
             continue;
         }
@@ -254,13 +257,14 @@ fn answered(
         };
         replies.push(reply);
     }
-    // A known move was played in this position. The others only lead to positions that games reached by other moves.
+    // A known move was played in this position. Any other move only leads to a position that games reached in
+    // another way.
     replies.sort_by_key(|(played, reply)| std::cmp::Reverse((reply.is_known, *played)));
     Ok(replies.into_iter().map(|(_, reply)| reply).collect())
 }
 
-/// A source that returns the moves of the inner source `S`, each with the stored evaluation of the position after the
-/// move.
+/// A source that returns the moves of the inner source `S`, and adds to each move the stored evaluation of the
+/// position after it.
 #[derive(Debug)]
 pub struct EvaluatedSource<S>(pub S, pub Evals);
 
@@ -287,7 +291,8 @@ impl<S: Source> Source for EvaluatedSource<S> {
     }
 }
 
-/// A source that returns the moves of two sources. If both contain a move, the move of the first source is returned.
+/// A source that returns the moves of both inner sources. If both contain a move, it returns the move of the
+/// first one.
 #[derive(Debug)]
 pub struct Union<A, B>(pub A, pub B);
 
@@ -356,13 +361,13 @@ impl<S: Source + ?Sized> Source for Box<S> {
 /// [`Limits::LONGEST`] half-moves.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Limits {
-    /// The greatest length of a line in half-moves. If it is set, the tree contains every position that can be reached
-    /// within this length, each at the end of a shortest line, which takes a second walk. If it is `None`, the tree
+    /// The greatest length of a line in half-moves. If it is set, an additional walk finds every position within this
+    /// length, and the tree continues each position at the end of a shortest line. If it is `None`, the tree
     /// continues each position where the walk first reaches it.
     pub max_ply: Option<usize>,
     /// The minimum weight of a move.
     pub min_weight: u64,
-    /// The minimum share of a move in the weights of its position, in percent.
+    /// The minimum share of a move in the total weight of the moves of its position, in percent.
     pub min_share: f64,
     /// The minimum number of games of a move. It does not apply to a source without results.
     pub min_game: u64,
@@ -372,19 +377,19 @@ pub struct Limits {
     pub memory: Memory,
 }
 
-/// A move that is within the limits of a tree, with its share of the games or weights in its position, and an estimate
-/// of the part of the tree that follows it.
+/// A move that is within the limits of a tree, with its share in the total weight of its position, and an
+/// estimate of the part of the tree that follows it.
 #[derive(Clone, Debug)]
 struct KeptMove {
     pub mv: TreeMove,
-    /// The share of the move in the weights of the position, in percent.
+    /// The share of the move in the total weight of the moves of its position, in percent.
     pub share: f64,
-    /// The estimated share of the whole tree that follows the move, from 0 to 1. It measures progress.
+    /// The estimated share of the whole tree that follows the move, from 0 to 1. It is used to measure progress.
     pub portion: f64,
 }
 
 impl Limits {
-    /// An upper bound on the length of a line in half-moves. It applies if [`Limits::max_ply`] is greater or not set.
+    /// The greatest possible length of a line in half-moves. It applies if [`Limits::max_ply`] is greater or not set.
     pub const LONGEST: usize = 4096;
 
     /// Returns the greatest length of a line in half-moves that these limits allow.
@@ -409,7 +414,7 @@ impl Limits {
         let admitted: Vec<(TreeMove, f64)> = with_shares
             .filter(|(mv, share)| self.admits(mv, *share))
             .collect();
-        // Moves follow a move of weight 0 too, so its size is not 0.
+        // A move of weight 0 can also be followed by moves, so its size must not be 0.
         let size = |share: f64| share + 1.0;
         let sizes: f64 = admitted.iter().map(|(_, share)| size(*share)).sum();
         let choice = |(mv, share)| KeptMove {
@@ -420,11 +425,11 @@ impl Limits {
         Ok(admitted.into_iter().map(choice).collect())
     }
 
-    /// Returns `true` if a move is within the limits. `share` is the share of the move in the total weight of the moves
-    /// of its position, in percent.
+    /// Returns `true` if a move is within the limits. `share` is the share of the move in the total weight of the
+    /// moves of its position, in percent.
     ///
-    /// A source may lack the move although it contains the resulting position, which other moves reach. Such a move has
-    /// no weight and is always within the limits.
+    /// A move that the source does not contain is always within the limits. It has no weight, and only leads to a
+    /// position that the source contains because other moves reach it.
     fn admits(&self, mv: &TreeMove, share: f64) -> bool {
         let has_games = mv.stats.is_none() || mv.games() >= self.min_game;
         !mv.is_known || (mv.weight >= self.min_weight && share >= self.min_share && has_games)

@@ -1,8 +1,9 @@
-//! Walking through a tree and continuing each position once, in one of several orders.
+//! A walk through a tree of moves that continues each position only once, in one of several orders.
 //!
 //! The walk keeps a stack of tasks instead of recursing, because lines may have thousands of half-moves.
 //!
-//! If lines are limited, a walk level by level first chooses the one move after which the tree continues each position.
+//! If the length of lines is limited, a breadth-first walk comes first. For each position, it chooses the one
+//! move after which the tree continues the position.
 
 use std::rc::Rc;
 
@@ -25,9 +26,9 @@ pub enum Order {
     /// The order in which PGN writes variations: a move, then the other moves of its position with everything after
     /// them, and then everything after the first move.
     Variations {
-        /// The maximum nesting of variations. A deeper variation becomes a game of its own.
+        /// The maximum nesting of variations. A deeper variation becomes a separate game.
         deepest: usize,
-        /// The maximum number of moves of a game. What is left becomes further games.
+        /// The maximum number of moves in a game. The remaining moves become further games.
         longest: u64,
     },
     /// All moves of a position, and then everything after each of them.
@@ -39,22 +40,23 @@ pub enum Order {
 pub struct Branch<'a> {
     /// The position before the move.
     pub pos: &'a Keyed<VariantPosition>,
-    /// The number of half-moves from the start to that position.
+    /// The number of half-moves from the start to the position `pos`.
     pub ply: usize,
     /// The move.
     pub mv: &'a TreeMove,
-    /// The share of the move in the weights of the position, in percent.
+    /// The share of the move in the total weight of the moves of its position, in percent.
     pub share: f64,
-    /// Whether the tree continues the position after the move, but after another move that leads there.
+    /// Whether the move is a transposition: the tree continues the position after it elsewhere, after another move
+    /// that leads to the same position.
     pub is_transposition: bool,
 }
 
 /// An event of a walk through a tree of opening moves.
 #[derive(Clone, Debug)]
 pub enum TreeEvent<'a> {
-    /// A game begins. Contains the moves from the start to where the game has its first new move.
+    /// A game begins. Contains the moves from the start of the tree up to the first new move of the game.
     Game(&'a [Move]),
-    /// The moves of a position follow. Only [`Order::Positions`] has this event.
+    /// The moves of a position follow. This event occurs only with [`Order::Positions`].
     Position {
         /// The position.
         pos: &'a Keyed<VariantPosition>,
@@ -63,14 +65,14 @@ pub enum TreeEvent<'a> {
     },
     /// A move is visited.
     Move(Branch<'a>),
-    /// A variation begins: an alternative to the last move at the same depth.
+    /// A variation begins. It is an alternative to the last move at the same depth.
     Open,
     /// A variation ends.
     Close,
 }
 
 /// A tree of opening moves: everything that can be reached from a starting position by the moves of a [`Source`],
-/// within [`Limits`]. It is not stored, but produced during a walk.
+/// within [`Limits`]. The tree is not stored, but generated during a walk.
 #[derive(Clone, Debug)]
 pub struct Tree<'a, S> {
     source: S,
@@ -80,8 +82,8 @@ pub struct Tree<'a, S> {
 }
 
 impl<'a, S: Source> Tree<'a, S> {
-    /// Creates the tree of the moves of `source` from the position `start`. Nothing is read yet. A walk through the
-    /// tree estimates its progress from the weights of the moves, and reports it to `meter`.
+    /// Creates a tree of the moves of `source` from the position `start`, without reading any moves yet. A walk
+    /// through the tree estimates its progress from the weights of the moves, and reports it to `meter`.
     pub fn new(source: S, start: VariantPosition, limits: Limits, meter: &'a Meter) -> Tree<'a, S> {
         Tree {
             source,
@@ -96,8 +98,8 @@ impl<'a, S: Source> Tree<'a, S> {
         &self.start
     }
 
-    /// Walks through the tree and calls `f` with each event, such as a move. If several moves lead to a position, the
-    /// walk continues after only one of them.
+    /// Walks through the tree and calls `f` with each event, such as a move. If several moves lead to the same
+    /// position, the walk continues after only one of them.
     ///
     /// # Errors
     ///
@@ -130,7 +132,7 @@ impl<'a, S: Source> Tree<'a, S> {
             done,
             f,
         };
-        // Games may defer further games. Taking the last one first keeps the number that waits small.
+        // A game may defer further games. Taking the last one first keeps the list of waiting games short.
         while let Some(next) = walk.deferred.pop() {
             task::fault("tree");
             walk.game(next)?;
@@ -140,17 +142,17 @@ impl<'a, S: Source> Tree<'a, S> {
     }
 }
 
-/// A position on the current path of a walk through a tree of moves. It is linked to the position before it, so that
-/// the moves of the path can be listed.
+/// A position on the current path of a walk through a tree of moves. It links to the previous position on the
+/// path, so that the moves of the path can be listed.
 #[derive(Clone)]
 struct TreeNode {
     pos: Keyed<VariantPosition>,
     ply: usize,
-    /// The number of variations in which the position is nested.
+    /// The number of nested variations that contain the position.
     nesting: usize,
     /// The estimated share of the whole tree that follows the position, from 0 to 1.
     portion: f64,
-    /// The position before this one and the move from there, or `None` for the start.
+    /// The previous position and the move from there to this position, or `None` for the start.
     before: Option<(Rc<TreeNode>, Move)>,
 }
 
@@ -172,7 +174,7 @@ impl TreeNode {
 enum Task {
     /// Visit the moves of a position.
     Expand(Rc<TreeNode>),
-    /// Visit a move of a position and everything after it. The number is the nesting of the move.
+    /// Visit a move of a position and everything after it. The number is how many nested variations contain the move.
     Branch(Rc<TreeNode>, KeptMove, usize),
     Open,
     Close,
@@ -183,20 +185,20 @@ struct TreeWalk<'a, S> {
     limits: &'a Limits,
     order: Order,
     expansion: Expansion,
-    /// The number of moves that the tree may still have.
+    /// The number of moves that may still be visited.
     left: u64,
     tasks: Vec<Task>,
     /// The number of moves in the current game.
     in_game: u64,
-    /// Tasks that become games of their own.
+    /// Tasks that become separate games.
     deferred: Vec<Task>,
     done: Portions<'a>,
     f: &'a mut dyn FnMut(TreeEvent<'_>) -> Result<()>,
 }
 
 impl<S: Source> TreeWalk<'_, S> {
-    /// Performs `task`, and all tasks that follow from it, as one game of the tree. Tasks that are deferred to a
-    /// separate game are not performed.
+    /// Performs `task`, and all tasks that result from it, as one game. Tasks that are deferred to a separate game
+    /// are not performed.
     fn game(&mut self, task: Task) -> Result<()> {
         let line = match &task {
             Task::Expand(node) => node.line(),
@@ -308,7 +310,7 @@ impl<S: Source> TreeWalk<'_, S> {
     }
 
     /// Returns the moves of a position that are within the limits. Returns no moves if the tree has reached its
-    /// greatest number of moves, or if the line to the position has reached its greatest length.
+    /// maximum number of moves, or if the line to the position has reached its maximum length.
     fn choices(&self, node: &TreeNode) -> Result<Vec<KeptMove>> {
         if self.left == 0 || node.ply >= self.limits.plies() {
             return Ok(Vec::new());
@@ -316,10 +318,11 @@ impl<S: Source> TreeWalk<'_, S> {
         self.limits.choices(self.source, &node.pos, node.portion)
     }
 
-    /// Visits the move `choice` of the position `node`. `nesting` is the number of variations that contain the move.
+    /// Visits the move `choice` of the position `node`. `nesting` is the number of nested variations that contain the
+    /// move.
     ///
-    /// Returns the resulting position if the walk is to continue there. Returns `None` if a limit is reached, or if the
-    /// walk has reached the resulting position by other moves and continues there.
+    /// Returns the resulting position if the walk is to continue there. Returns `None` if a limit is reached, or if
+    /// the walk continues this position after another move.
     fn meet(
         &mut self,
         node: &Rc<TreeNode>,
@@ -358,8 +361,8 @@ impl<S: Source> TreeWalk<'_, S> {
     }
 }
 
-/// The memory in bytes for the positions of one level of a breadth-first walk. More positions are spilled to a
-/// temporary file.
+/// The number of bytes of memory for the positions of one level of a breadth-first walk. Further positions are
+/// spilled to a temporary file.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
 
 /// A move that the breadth-first walk [`levels`] visits, with the positions before and after it.
@@ -371,11 +374,11 @@ pub(crate) struct Arrival<'a> {
     pub is_new: bool,
 }
 
-/// Walks breadth first from `starts` and calls `f` with each move, so that each position is first reached by
-/// a shortest line. The walk plays at most `limits.plies() - 1` half-moves from a start. Each position's
-/// moves are visited once. `done` receives the progress.
+/// Walks breadth first from `starts` and calls `f` with each move, so that each position is first reached by a
+/// shortest line. The moves of a position are visited only once. A line has at most `limits.plies() - 1`
+/// half-moves. `done` receives the progress.
 ///
-/// Returns the [fingerprints](position_fingerprint) of all positions reached.
+/// Returns the [fingerprints](position_fingerprint) of all positions that were reached.
 pub(crate) fn levels(
     source: &impl Source,
     starts: &[VariantPosition],
@@ -431,23 +434,24 @@ pub(crate) fn levels(
     Ok(met)
 }
 
-/// How a walk goes on after a move.
+/// The decision how a walk goes on after a move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum AfterMove {
     /// The tree continues the position after the move.
     Expanded,
-    /// The tree continues the position, but after another move that leads to it.
+    /// The tree continues the position after the move elsewhere, after another move that leads to it.
     Transposition,
-    /// The line ends, because it has its maximum length.
+    /// The line ends, because it has reached its maximum length.
     End,
 }
 
-/// The rule that decides where a walk continues if several moves lead to the same position. After all other moves to
-/// this position, the walk marks a transposition.
+/// The rule that decides where a walk continues if several moves lead to the same position. The walk continues
+/// after one of these moves, and marks all others as transpositions.
 pub(super) enum Expansion {
-    /// After the first such move that the walk visits.
+    /// The walk continues after the first of these moves that it visits.
     First { met: SpillingSet, plies: usize },
-    /// After a move at the end of a shortest path: the first one that [`levels`] visits.
+    /// The walk continues after a move at the end of a shortest line: the first of these moves that [`levels`]
+    /// visits.
     Shortest {
         /// The fingerprints of all positions within the limit.
         met: SpillingSet,
@@ -482,7 +486,7 @@ impl Expansion {
     }
 
     /// Decides whether a walk ends after the move `mv` from the position `before` to the position `after`, continues
-    /// there, or marks a transposition because `after` is continued elsewhere. `source` defines which positions are
+    /// there, or marks a transposition because it continues `after` elsewhere. `source` defines which positions are
     /// equal. `ply` is the number of half-moves from the start of the tree to `after`.
     pub(super) fn after(
         &mut self,
@@ -516,27 +520,28 @@ impl Expansion {
     }
 }
 
-/// Returns a number that identifies a position in sets of positions and moves. Its low 64 bits are 0.
+/// Returns a number that identifies a position in a set of positions. Its low 64 bits are 0, so that
+/// [`move_fingerprint`] can put a move there.
 fn position_fingerprint(source: &impl Source, pos: &Keyed<VariantPosition>) -> u128 {
     u128::from(source.node(pos)) << 64
 }
 
-/// Returns a number that identifies a move in a position: the fingerprint of the position, with the move in the low 16
-/// bits.
+/// Returns a number that identifies a move in a position: the fingerprint of the position, with the Polyglot
+/// number of the move in the low 16 bits.
 fn move_fingerprint(source: &impl Source, pos: &Keyed<VariantPosition>, mv: Move) -> u128 {
     position_fingerprint(source, pos) | u128::from(BookMove::from(mv).0)
 }
 
-/// Appends the position `pos` to `level`, the positions of the next level. `portion` is the estimated share of the tree
-/// that follows the position.
+/// Appends the position `pos` to `level`, which collects the positions of the next level of a breadth-first walk.
+/// `portion` is the estimated share of the tree that follows the position.
 fn push_waiting(level: &mut ByteRun, pos: &VariantPosition, portion: f64) -> Result<()> {
     let mut text = portion.to_le_bytes().to_vec();
     text.extend_from_slice(stored(pos).as_bytes());
     level.append_text(&text)
 }
 
-/// Parses the text of a position that [`push_waiting`] wrote. Returns the position, and the share of the tree that
-/// follows it. The position is `None` if the text is malformed. `start` is any position of the same variant.
+/// Parses the text that [`push_waiting`] wrote for a position. Returns the position and the share of the tree
+/// that follows it. The position is `None` if the text is malformed. `start` is any position of the same variant.
 fn read_waiting(text: &[u8], start: &VariantPosition) -> (Option<VariantPosition>, f64) {
     let (portion, pos) = text.split_first_chunk().expect("a portion comes first");
     let pos = restored(&String::from_utf8_lossy(pos), start);

@@ -1,4 +1,4 @@
-//! Merging the game records of the fork's index, and the rows, details and names of games of the explorer's index.
+//! Merging the game records of LevelDB indexes, and the rows, details and names of games of explorer's indexes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,23 +14,25 @@ use crate::{
     storage::sort::{ByteRun, Memory, Record, SHARDS, Sealed, Shards},
 };
 
-/// The inclusive start of the range of LevelDB keys of game records.
+/// The inclusive start of the range of LevelDB keys that belong to game records.
 const START: &[u8] = b"game_";
-/// The exclusive end of the range of LevelDB keys of game records.
+/// The exclusive end of the range of LevelDB keys that belong to game records. The backtick follows the
+/// underscore in ASCII.
 const END: &[u8] = b"game`";
 
 /// The greatest number of decimal digits of a 32-bit game id.
 const MOST_DIGITS: usize = 10;
 
-/// The number of records of player and event names that are collected in memory before they are sorted.
+/// The number of list records of player and event names that are collected in memory before they are sorted.
 const NAMES: usize = 1 << 16;
 
-/// Reads the game records of all indexes to be merged, and returns them in the order of their ids in the merged index.
+/// Reads the game records of all indexes in `plan`, and returns them in the order of their ids in the merged
+/// index.
 ///
 /// # Errors
 ///
-/// Returns an error if an input cannot be read or is damaged, if a temporary file fails, or [`Error::Interrupted`] if
-/// `stop` is set.
+/// Returns an error if an input cannot be read or is damaged, or if a temporary file fails. Returns
+/// [`Error::Interrupted`] if `stop` is set.
 pub(super) fn merged_records(
     plan: &MergePlan<'_>,
     memory: &Memory,
@@ -38,7 +40,8 @@ pub(super) fn merged_records(
 ) -> Result<GameRecords> {
     let mut merged = GameRecords::new(memory.bytes / 4, memory.temp_dir.clone());
     for part in &plan.inputs {
-        // The keys of ids with equal numbers of digits are in numeric order, so ten runs restore the order of the ids.
+        // Keys of ids with equal numbers of digits are in numeric order, so one run for each number of digits suffices
+        // to restore the order of the ids.
         let share = memory.bytes / 4 / MOST_DIGITS;
         let run = || (ByteRun::new(share, memory.temp_dir.clone()), 0);
         let mut by_digits: Vec<(ByteRun, u64)> = (0..MOST_DIGITS).map(|_| run()).collect();
@@ -67,21 +70,21 @@ pub(super) fn merged_records(
     Ok(merged)
 }
 
-/// The games of all explorer's indexes that are being merged. Player and event names are numbered as in the merged
-/// index.
+/// The games of all explorer's indexes that are being merged. Their player and event names are numbered as in the
+/// merged index.
 pub(super) struct MergedGames {
     pub games: StoredGames,
-    /// The records of the names that the base input does not have.
+    /// The list records of the names that the base input does not contain.
     pub names: Sealed<ListRecord>,
 }
 
 impl MergedGames {
-    /// Reads the games and names of all indexes to be merged, and renumbers the names.
+    /// Reads the games and names of all indexes in `plan`, and renumbers the names.
     ///
     /// # Errors
     ///
-    /// Returns an error if an input cannot be read or is damaged, if a temporary file fails, or [`Error::Interrupted`]
-    /// if `stop` is set.
+    /// Returns an error if an input cannot be read or is damaged, or if a temporary file fails. Returns
+    /// [`Error::Interrupted`] if `stop` is set.
     pub(super) fn new(
         plan: &MergePlan<'_>,
         memory: &Memory,
@@ -128,9 +131,9 @@ impl MergedGames {
         })
     }
 
-    /// Returns the records of the lists of name numbers, for the names that the first of the merged indexes does not
-    /// contain. Only records whose list keys are in the range from `from` up to but excluding `until` are returned. If
-    /// `until` is `None`, the range has no upper limit.
+    /// Returns the list records of new names, which are names that the base index (the first one with games) does not
+    /// contain. The records assign numbers of names to lists. Only records whose list keys are at least `from` and
+    /// less than `until` are returned. If `until` is `None`, there is no upper limit.
     ///
     /// # Errors
     ///

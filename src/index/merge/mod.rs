@@ -1,10 +1,10 @@
-//! Merging indexes. The result is byte-identical to the index that is made from all their games.
+//! Merging indexes. The result is byte-identical to the index that would be made from all their games.
 //!
-//! The ids of the second index's games follow those of the first, and so on. The key space is divided into ranges. Each
-//! thread reads the entries of a range from all inputs and joins those with equal keys. The results are written like
-//! those of an index made from games. Game records, rows and names pass through memory or temporary files because their
-//! new ids and numbers change their order. Values that are too long to be held in memory also pass through temporary
-//! files.
+//! The game ids of the second index follow the ids of the first index, and so on. The key space is divided into
+//! ranges. Each thread reads the entries of a range from all inputs and merges entries with equal keys. The
+//! merged entries are written in the same way as in an index made from games. Game records, rows and names change
+//! their order because they get new ids and numbers, so they pass through memory or temporary files. Values that
+//! are too long to be held in memory also pass through temporary files.
 
 mod games;
 mod lists;
@@ -72,7 +72,7 @@ impl MergeIndexes {
         }
     }
 
-    /// Sets whether an existing index may be replaced. If not, [`run`](MergeIndexes::run) fails when the output exists.
+    /// Sets whether an existing index may be replaced. If not, [`run`](MergeIndexes::run) fails if the output exists.
     /// Default: `false`.
     pub fn force(mut self, force: bool) -> MergeIndexes {
         self.force = force;
@@ -91,7 +91,7 @@ impl MergeIndexes {
         self
     }
 
-    /// Sets a flag that cancels the merge: when it becomes `true`, [`run`](MergeIndexes::run) returns
+    /// Sets a flag that cancels the merge. When another thread sets it to `true`, [`run`](MergeIndexes::run) returns
     /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn stop_flag(mut self, stop: Arc<AtomicBool>) -> MergeIndexes {
         self.stop = stop;
@@ -129,8 +129,8 @@ impl MergeIndexes {
         Ok(summary)
     }
 
-    /// Writes the merged index with the threads of the current rayon pool. Returns its size and the finished output,
-    /// which is not renamed yet.
+    /// Writes the merged index with the threads of the current rayon pool. Returns the size of the index, and the
+    /// finished output, which still has to be renamed to its target.
     fn write(&self, plan: &MergePlan<'_>, writer: IndexWriter) -> Result<(MergedIndex, Finished)> {
         let mut files = Vec::new();
         for input in &plan.inputs {
@@ -164,8 +164,8 @@ impl MergeIndexes {
         writer.write_batches(groups, last, plan.games, &self.stop, &self.meter)
     }
 
-    /// Returns an iterator over the batches of entries that `join` creates from each key range in `ranges`. Several
-    /// ranges are processed in parallel, as many as the memory budget and the indexes in `plan` allow.
+    /// Returns an iterator over groups of batches of entries, which `join` creates from the key ranges in `ranges`.
+    /// As many ranges are processed in parallel as the memory budget and the indexes in `plan` allow.
     fn joined<F: Fn(&KeyRange) -> Result<EntryBatch> + Send + Sync>(
         &self,
         plan: &MergePlan<'_>,
@@ -179,12 +179,12 @@ impl MergeIndexes {
     }
 }
 
-/// The number of bytes of entries that are written to the merged index at a time. The entries contain game records,
-/// rows of games, or names.
+/// The number of bytes of entries with game records, game rows or names that are written to the merged index at a
+/// time.
 const BYTES_AT_ONCE: usize = 4 << 20;
 
-/// Returns the description of the merged index, in which the number of positions is still 0. `contents` are the
-/// descriptions of the inputs.
+/// Creates the description of the merged index. The number of positions is 0 until it is known. `contents` are
+/// the descriptions of the inputs, and `merge` contains the merged names.
 fn merged_contents(contents: &[Contents], merge: &MergedGames) -> Contents {
     let names = contents.iter().map(|contents| u64::from(contents.names));
     let items: u64 = contents.iter().map(|contents| contents.items).sum();

@@ -1,4 +1,4 @@
-//! The inputs of a merge, the checks that they fit together, and the key ranges in which they are merged.
+//! The inputs of a merge, the checks that they can be merged, and the key ranges in which they are merged.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use crate::{
     position::VariantChoice,
 };
 
-/// The size in bytes up to which a block is held in memory with all its values. If a block is larger, its last value is
-/// streamed.
+/// The greatest size in bytes of a LevelDB block that is held in memory as a whole. If a block is larger, its
+/// last value is streamed.
 pub(super) const LONGEST_HELD: usize = 256 << 10;
 
-/// The minimum number of LevelDB tables whose first keys lie in one key range. A merge is divided into key ranges,
-/// which are processed one by one.
+/// The minimum number of LevelDB tables that begin in one key range. A merge is divided into key ranges, each of
+/// which is processed by one thread.
 const FEWEST_TABLES: usize = 2;
-/// The maximum of the number of LevelDB tables that begin in one key range. A merge of `n` indexes is divided into key
+/// The maximum number of LevelDB tables that begin in one key range. A merge of `n` indexes is divided into key
 /// ranges in which about `n` tables begin, but at least [`FEWEST_TABLES`] and at most this number.
 const MOST_TABLES: usize = 8;
 
@@ -37,15 +37,15 @@ pub(super) struct MergePlan<'a> {
 /// An index that is an input of a merge.
 pub(super) struct MergeInput<'a> {
     pub index: &'a Index,
-    /// The new id of the input's first game.
+    /// The id that the input's first game gets in the merged index.
     pub first_id: u32,
     /// The tables, sorted by key.
     tables: Vec<&'a TableFile>,
 }
 
 impl<'a> MergeInput<'a> {
-    /// Returns a cursor at the first entry whose key is at least `start`. The cursor reaches all entries whose keys are
-    /// less than `end`, and possibly further ones.
+    /// Returns a cursor at the first entry whose key is at least `start`. The cursor reaches all entries whose keys
+    /// are less than `end`, and possibly further entries.
     ///
     /// If a block has more than `longest` bytes and ends with a long value, the cursor returns the location of this
     /// value instead of its bytes.
@@ -87,14 +87,14 @@ pub(super) struct KeyRange {
 }
 
 impl<'a> MergePlan<'a> {
-    /// Checks that `indexes` can be merged, and plans their merge. `out` is the path of the merged index, which errors
-    /// name. Long values are spilled to `temp_dir`.
+    /// Checks that `indexes` can be merged, and plans their merge. `out` is the path of the merged index, for error
+    /// messages. Long values are spilled to `temp_dir`.
     ///
     /// # Errors
     ///
-    /// Returns an error if `indexes` is empty, if an index has another kind, variant or options than the first one, if
-    /// it contains counts instead of games, if another program has written to it, or if all indexes together have more
-    /// games than an index can contain.
+    /// Returns an error if `indexes` is empty, if an index has another kind, variant or options than the first one,
+    /// if it contains counts instead of games, if another program has written to it, or if all indexes together have
+    /// more games than an index can contain.
     pub(super) fn new(
         indexes: &'a [Index],
         out: &Path,
@@ -167,9 +167,9 @@ impl<'a> MergePlan<'a> {
         Ok(plan)
     }
 
-    /// Divides the keys from `start` up to but excluding `end` into ranges of a few megabytes. A range begins near the
-    /// first key of a table. `align` receives this first key, and returns the greatest key up to it at which a range
-    /// may begin, or `None` if no range may begin there.
+    /// Divides the keys from `start` up to but excluding `end` into ranges of a few megabytes. Each range except the
+    /// first begins near the first key of a table. `align` receives this key and returns the greatest key up to it at
+    /// which a range may begin, or `None` if there is none.
     pub(super) fn ranges(
         &self,
         start: &[u8],
@@ -204,8 +204,8 @@ impl<'a> MergePlan<'a> {
         ranges
     }
 
-    /// Returns the number of ranges to merge in parallel, if the entries of these ranges may take `bytes` bytes of
-    /// memory in total.
+    /// Returns how many key ranges are merged in parallel so that their entries take at most about `bytes` bytes of
+    /// memory in total. The result is at least 1, and at most twice the number of threads.
     pub(super) fn ranges_at_once(&self, bytes: usize) -> usize {
         let ranges = bytes / (self.tables_in_range() * TABLE_SIZE);
         ranges.clamp(1, 2 * rayon::current_num_threads())

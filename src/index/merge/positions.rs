@@ -1,4 +1,4 @@
-//! Merging the entries of positions: the ids of their games, and their statistics.
+//! Merging the entries of positions: the lists of game ids, and the statistics.
 
 use std::{iter, path::Path};
 
@@ -13,12 +13,15 @@ use crate::{
     task,
 };
 
-/// The inclusive start of the range of LevelDB keys of positions, which are decimal numbers.
+/// The inclusive start of the range of LevelDB keys that belong to positions. These keys begin with decimal
+/// digits.
 pub(super) const START: &[u8] = b"0";
-/// The exclusive end of the range of LevelDB keys of positions.
+/// The exclusive end of the range of LevelDB keys that belong to positions. The colon follows the digit 9 in
+/// ASCII.
 pub(super) const END: &[u8] = b":";
 
-/// Counts the commas in a list of game ids, which is the number of ids that end in it.
+/// Returns the number of commas in `value`, a part of a list of game ids. This is the number of ids that end in
+/// the part, because a comma follows each id.
 fn count(value: &[u8]) -> u64 {
     memchr::memchr_iter(b',', value).count() as u64
 }
@@ -40,8 +43,8 @@ impl MergeInput<'_> {
     }
 
     /// Converts game ids of this index to ids of the merged index, and appends them to `out`. `value` is a part of a
-    /// list of ids. If the part ends within an id, `ids` keeps the digits for the next call. Returns `None` if the list
-    /// is malformed.
+    /// list of game ids. If the part ends within an id, `ids` keeps the digits for the next call. Returns `None` if
+    /// the list is malformed.
     fn shift(&self, ids: &mut IdReader, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let games = self.index.game_count();
         ids.read(value, |id| {
@@ -50,8 +53,8 @@ impl MergeInput<'_> {
         })
     }
 
-    /// Converts the game ids in `value`, which is a position's list of games, to ids of the merged index. Appends them
-    /// to the last entry of `made`, whose key is `key`. Long lists are spilled to `temp_dir`.
+    /// Converts the game ids in `value`, a position's list of games, to ids of the merged index. Appends them to the
+    /// open entry of `made`, whose key is `key`. Long lists are spilled to `temp_dir`.
     ///
     /// # Errors
     ///
@@ -130,8 +133,8 @@ impl MergePlan<'_> {
         }
     }
 
-    /// Copies entries from `base` to `made`, up to but excluding the key `end`. No other index may have entries before
-    /// `end`. `base` reads the first index with games, whose ids do not change.
+    /// Copies entries from `base` to `made`, up to but excluding the key `end`. No other index may have entries
+    /// before `end`. `base` reads the first index with games, whose game ids do not change.
     fn pass_base(
         &self,
         base: &mut TablesCursor<'_>,
@@ -153,7 +156,7 @@ impl MergePlan<'_> {
     }
 
     /// Adds an entry to `made` that lists all games of a position. `key` is the key of the entry. `values` are the
-    /// lists of the inputs that contain the position, in the order of the inputs.
+    /// lists of all inputs that contain the position, in the order of the inputs.
     #[inline]
     fn join_ids<'p>(
         &self,
@@ -176,8 +179,8 @@ fn is_of_games(key: &[u8]) -> bool {
     key.last().is_some_and(u8::is_ascii_digit)
 }
 
-/// Adds an entry to `made` with one statistic of a position, such as the number of draws. `key` is the key of the
-/// entry. `values` are the values of the inputs that contain the position.
+/// Adds an entry to `made` that contains one statistic of a position, such as the number of draws. `key` is the
+/// key of the entry. `values` are the values of all inputs that contain the position.
 ///
 /// # Errors
 ///
