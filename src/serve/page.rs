@@ -1,5 +1,4 @@
-//! The files of the page, which are compiled into the program. They are sent without comments and other text that only
-//! people read.
+//! The files of the web page, which are compiled into the program. They are minified before they are sent.
 
 use std::{str::Chars, sync::LazyLock};
 
@@ -17,8 +16,7 @@ use super::{
     content::{etag_of, not_modified},
 };
 
-/// A file of the web page through which a browser uses the explorer, with its address on the server and its
-/// media type.
+/// A file of the web page, with its path on the server and its media type.
 #[derive(Copy, Clone, Debug)]
 struct File {
     path: &'static str,
@@ -39,11 +37,11 @@ macro_rules! files {
 const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Pairs of strings in minified scripts: each string is replaced by its shorter equivalent.
+/// Replacements that shorten punctuation in minified scripts. Each pair contains a string and its shorter equivalent.
 const PACKED: [(&str, &str); 4] = [(";}", "}"), (",}", "}"), (",)", ")"), (",]", "]")];
 
-/// Pairs of keywords in scripts: each keyword is replaced by its shorter equivalent. `let` can replace `const`, because
-/// the type check of the scripts already ensures that constants do not change.
+/// Replacements that shorten keywords in scripts. Each pair contains a keyword and its shorter equivalent. `const`
+/// can become `let`, because the type checker of the scripts has already verified that constants are not assigned.
 const WORDS: [(&str, &str); 4] = [
     ("const", "let"),
     ("false", "!1"),
@@ -111,14 +109,15 @@ const FILES: [File; 57] = files! {
     "/years.js" "years.js" SCRIPT;
 };
 
-/// The names of the custom properties that the style sheets use. Scripts set some of these properties.
+/// The names of the custom properties that the style sheets use, sorted. Minification shortens these names in style
+/// sheets and in scripts.
 static PROPERTIES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let styles = FILES.iter().filter(|file| file.media_type == STYLE);
     let styles = styles.map(|file| String::from_utf8_lossy(file.bytes));
     names(&styles.collect::<String>(), "var(--")
 });
 
-/// Returns the routes of the files of the page.
+/// Returns the routes for the files of the web page.
 pub(super) fn routes() -> Router {
     let routes = FILES.into_iter().fold(Router::new(), |router, file| {
         let body = Bytes::from(file.packed());
@@ -131,7 +130,8 @@ pub(super) fn routes() -> Router {
 }
 
 impl File {
-    /// Answers a request for the file. `body` is the minified text of the file.
+    /// Creates the response to a request for this file. `body` is the minified file. If the client already has the
+    /// file, the response has status 304 and no body.
     fn answer(self, request: &Request, body: Bytes) -> Response {
         let etag = etag_of(&self.bytes);
         if let Some(response) = not_modified(request.headers(), &etag) {
@@ -144,7 +144,7 @@ impl File {
         ([(header::ETAG, etag)], headers, Body::from(body)).into_response()
     }
 
-    /// Minifies the file: removes comments, indentation, and blanks next to punctuation.
+    /// Returns the minified text of the file, without comments, indentation and unnecessary spaces.
     fn packed(self) -> String {
         let text = String::from_utf8_lossy(self.bytes);
         match self.media_type {
@@ -168,13 +168,13 @@ impl File {
     }
 }
 
-/// Returns an iterator over the trimmed lines of a text, without blank lines.
+/// Returns an iterator over the lines of a text, without blank lines. Each line is trimmed.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty())
 }
 
-/// Minifies a script: removes comments and blanks next to punctuation, and shortens private names. All statements must
-/// end with semicolons, so that lines can be joined.
+/// Minifies a script: removes comments and unnecessary spaces, and shortens the names of private members. Every
+/// statement must end with a semicolon, because lines are joined.
 fn packed_script(text: &str) -> String {
     let text = renamed(text, "#", &names(text, ".#"));
     let text = without_comments(&renamed(&text, "--", &PROPERTIES), "/**");
@@ -201,8 +201,8 @@ fn packed_script(text: &str) -> String {
     packed.collect()
 }
 
-/// Removes all comments from a style sheet or script. A comment starts with `begin`, which is `/*` or `/**`,
-/// and ends with `*/`. String literals are not recognized, so none of them may contain `begin`.
+/// Removes the comments from a style sheet or script. A comment begins with `begin`, which is `/*` or `/**`, and ends
+/// with `*/`. String literals must not contain `begin`, because they are not recognized.
 fn without_comments(text: &str, begin: &str) -> String {
     let mut parts = text.split(begin);
     let first = parts.next().unwrap_or_default();
@@ -213,12 +213,12 @@ fn without_comments(text: &str, begin: &str) -> String {
     [first].into_iter().chain(rest).collect()
 }
 
-/// Splits a script into parts. The flag of a part is `true` for code. It is `false` for a string or a regular
-/// expression, which must not change.
+/// Splits a script into pieces, each of which is code (`true`), or a string or regular expression (`false`). Only
+/// code may be minified.
 fn pieces(script: &str) -> Vec<(bool, String)> {
     let mut pieces = Vec::new();
     let mut code = String::new();
-    // The number of open braces in each open template.
+    // For each template literal that is open, the number of open braces in its current `${...}`.
     let mut open: Vec<usize> = Vec::new();
     let mut letters = script.chars();
     while let Some(letter) = letters.next() {
@@ -247,9 +247,8 @@ fn pieces(script: &str) -> Vec<(bool, String)> {
     pieces
 }
 
-/// Reads the rest of a string or template literal of JavaScript, up to and including the terminator `end`. If a
-/// template literal contains `${`, stops there, and adds an entry to `open`, the nesting depth of braces for each
-/// template literal whose code is being read.
+/// Reads the rest of a string or template literal, including the final `end`, and returns it. In a template literal,
+/// stops after `${` and adds 0 to `open`, which counts the open braces in each `${...}`.
 fn read_text(letters: &mut Chars<'_>, open: &mut Vec<usize>, end: &str) -> String {
     let mut text = String::new();
     for letter in letters {
@@ -265,7 +264,7 @@ fn read_text(letters: &mut Chars<'_>, open: &mut Vec<usize>, end: &str) -> Strin
     text
 }
 
-/// Returns `true` if a slash after `code` begins a regular expression and is not a division.
+/// Returns `true` if a slash that follows `code` begins a regular expression. Otherwise, the slash is a division.
 fn begins_expression(code: &str) -> bool {
     let code = code.trim_end();
     code.ends_with(['(', ',', '=', ':', '[', '!', '&', '|', '?', '{', ';'])
@@ -273,7 +272,7 @@ fn begins_expression(code: &str) -> bool {
         || code.ends_with("return")
 }
 
-/// Reads the rest of a regular expression, up to its final slash.
+/// Reads the rest of a regular expression, including its final slash, and returns it.
 fn read_expression(letters: &mut Chars<'_>) -> String {
     let (mut text, mut is_escaped, mut is_class) = (String::new(), false, false);
     for letter in letters {
@@ -290,7 +289,7 @@ fn read_expression(letters: &mut Chars<'_>) -> String {
     text
 }
 
-/// Returns the names that follow `mark` in a text, sorted and deduplicated.
+/// Finds all names that directly follow `mark` in a text. Returns them sorted and deduplicated.
 fn names(text: &str, mark: &str) -> Vec<String> {
     let names = text.split(mark).skip(1).map(|part| split_name(part).0);
     let mut names: Vec<String> = names.map(str::to_owned).collect();
@@ -299,8 +298,8 @@ fn names(text: &str, mark: &str) -> Vec<String> {
     names
 }
 
-/// Returns `text` with shorter names. If one of `names` directly follows the text `mark`, it is replaced by a name that
-/// is derived from its index in `names`: `a` to `z`, then `a1`, `b1` and so on.
+/// Shortens names that directly follow `mark` in a text, and returns the new text. A name that is in `names` is
+/// replaced with a name made from its index: `a` to `z`, then `a1`, `b1` and so on.
 fn renamed(text: &str, mark: &str, names: &[String]) -> String {
     let mut parts = text.split(mark);
     let mut renamed = parts.next().unwrap_or_default().to_owned();
@@ -321,13 +320,15 @@ fn renamed(text: &str, mark: &str, names: &[String]) -> String {
     renamed
 }
 
-/// Splits `text` after its leading letters, digits and hyphens. Returns this name, which may be empty, and the rest.
+/// Splits `text` into the name at its beginning and the rest. A name consists of letters, digits and hyphens, and may
+/// be empty.
 fn split_name(text: &str) -> (&str, &str) {
     let is_end = |letter: char| !letter.is_ascii_alphanumeric() && letter != '-';
     text.split_at(text.find(is_end).unwrap_or(text.len()))
 }
 
-/// Minifies JavaScript code that contains no strings: removes blanks next to punctuation, writes `let` for `const` and `!0` for `true`, and removes the parentheses around single parameters.
+/// Minifies JavaScript code, which must not contain string literals: removes unnecessary spaces, shortens keywords,
+/// and removes the parentheses around single parameters.
 fn tight_code(code: &str) -> String {
     let is_word = |letter: char| letter.is_alphanumeric() || "_$".contains(letter);
     let code = without_blanks(code);
@@ -357,8 +358,8 @@ fn tight_code(code: &str) -> String {
     packed.fold(shorter, |code, (whole, short)| code.replace(whole, short))
 }
 
-/// Removes blanks next to punctuation from JavaScript code, which must not contain string literals. Keeps the
-/// second blank in `a - -b`, because `a--b` has a different meaning. Line breaks count as blanks.
+/// Removes the spaces next to punctuation from JavaScript code, which must not contain string literals. Line breaks
+/// count as spaces. In `a - -b`, the second space is kept, because `a--b` means something else.
 fn without_blanks(code: &str) -> String {
     let code = code.replace('\n', " ");
     let is_punctuation = |letter: &char| "=+-*/?:<>&|,;{}()[]!.".contains(*letter);
@@ -366,7 +367,7 @@ fn without_blanks(code: &str) -> String {
     let mut letters = code.chars().peekable();
     while let Some(letter) = letters.next() {
         let last = tight.chars().last();
-        // Strings are separate pieces, so the end of the code is next to punctuation, too.
+        // Strings are separate pieces, so the beginning and the end of the code are next to punctuation, too.
         let is_beside =
             last.as_ref().is_none_or(is_punctuation) || letters.peek().is_none_or(is_punctuation);
         let is_doubled = last == letters.peek().copied() && matches!(last, Some('+' | '-'));
@@ -377,7 +378,7 @@ fn without_blanks(code: &str) -> String {
     tight
 }
 
-/// Removes the spaces after punctuation and before blocks from a line of a style sheet.
+/// Removes the spaces after punctuation and before opening braces from a line of a style sheet.
 fn tight_style(line: &str) -> String {
     let mut line = line.replace(" {", "{");
     for sign in [':', ';', ',', '{'] {

@@ -1,4 +1,4 @@
-//! Refusals: answers with an error status and a message of one line.
+//! Refusals: responses with an error status and an error message.
 
 use std::path::Path;
 
@@ -9,13 +9,14 @@ use axum::{
 
 use crate::error::{self, Error};
 
-/// The error message for a request if reading the texts of its games takes more than ten seconds.
+/// The error message if reading the texts of games takes longer than the server allows, which is ten seconds.
 const TOO_SLOW: &str =
     "reading these games takes too long: ask for fewer games, or serve an unpacked PGN file";
 
 const PANICKED: &str = "the server has a bug: please report this address";
 
-/// An answer to a request that the server refuses or cannot fulfil: an HTTP status and a message of one line.
+/// The response to a request that the server refuses or cannot fulfill: an HTTP status and an error message of one
+/// line.
 ///
 /// ```
 /// use polybook::serve::Refusal;
@@ -31,50 +32,51 @@ pub struct Refusal {
 
 impl Refusal {
     fn new(status: StatusCode, text: impl Into<String>) -> Refusal {
-        // Keep the text on one line, even if a name or a path contains control characters.
+        // The text must be one line, even if a name or a path in it contains control characters.
         let text = text.into().replace(char::is_control, " ");
         Refusal { status, text }
     }
 
-    /// Creates a refusal for a malformed request, with status 400.
+    /// Creates a refusal with status 400, for a request that is malformed or cannot be fulfilled as it is.
     pub fn bad(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, text)
     }
 
-    /// Adds an advice to the end of the message.
+    /// Appends advice to the message, and returns the refusal.
     pub(super) fn with_advice(mut self, advice: &str) -> Refusal {
         self.text += &format!("; {advice}");
         self
     }
 
-    /// Creates a refusal for a request that comes from a page of another site, with status 403.
+    /// Creates a refusal with status 403, for a request from a page of another site.
     pub(super) fn forbidden(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::FORBIDDEN, text)
     }
 
-    /// Creates a refusal for a request for something that does not exist, with status 404.
+    /// Creates a refusal with status 404, for a request for something that does not exist.
     pub fn unknown(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::NOT_FOUND, text)
     }
 
-    /// Creates a refusal for a game id that does not exist, with status 404.
+    /// Creates a refusal with status 404, for the id of a game that does not exist.
     pub(super) fn no_such_game() -> Refusal {
         Refusal::unknown("no game has this id: see the list of games")
     }
 
-    /// Creates a refusal for a client that accepts none of the server's content codings, with status 406.
+    /// Creates a refusal with status 406, for a client whose `Accept-Encoding` header excludes all encodings of the
+    /// server.
     pub(super) fn no_coding() -> Refusal {
         let text = "the header Accept-Encoding excludes all encodings of this server: allow identity or gzip";
         Refusal::new(StatusCode::NOT_ACCEPTABLE, text)
     }
 
-    /// Creates a refusal for a request whose method is neither `GET` nor `HEAD`, with status 405.
+    /// Creates a refusal with status 405, for a request whose method is neither `GET` nor `HEAD`.
     pub(super) fn method() -> Refusal {
         let text = "this server answers only the methods GET and HEAD";
         Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text)
     }
 
-    /// Creates a refusal for a request that names the host `host`, which is not this server's, with status 421.
+    /// Creates a refusal with status 421, for a request that names `host`, which is not a host name of this server.
     pub(super) fn misdirected(host: &str) -> Refusal {
         let text = format!(
             "this server does not accept the host name \"{host}\": start the server with --allow-host NAME"
@@ -82,7 +84,7 @@ impl Refusal {
         Refusal::new(StatusCode::MISDIRECTED_REQUEST, text)
     }
 
-    /// Creates a refusal that says that the server is too busy or cannot read its data, with status 503.
+    /// Creates a refusal with status 503, for a server that is too busy or cannot read its data.
     pub fn unavailable(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text)
     }
@@ -92,7 +94,7 @@ impl Refusal {
         self.status.as_u16()
     }
 
-    /// Returns the message, without a line break at its end.
+    /// Returns the error message, without a line break at the end.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -108,7 +110,7 @@ impl From<Error> for Refusal {
                 doing,
                 source,
             } => {
-                // A message of the operating system contains no path, but one of a library may.
+                // A message of the operating system contains no path, but a message of a library may.
                 let reason = match source.raw_os_error() {
                     Some(_) => error::reason(&source),
                     None => source.kind().to_string(),

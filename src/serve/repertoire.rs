@@ -1,4 +1,4 @@
-//! Repertoires whose moves the page shows next to the counts.
+//! Repertoires whose moves the web page shows next to the results of games.
 
 use std::{
     hash::{Hash, Hasher},
@@ -20,10 +20,10 @@ use crate::{
     task,
 };
 
-/// The memory budget in bytes for reading a repertoire again without the moves that a user removed.
+/// The memory budget, in bytes, for reading a repertoire again to remove moves from it.
 const MEMORY: usize = 64 << 20;
 
-/// A repertoire for one side that a server shows, with its name and its moves.
+/// A repertoire that the server shows, with its name, its side and its moves.
 #[derive(Debug, Serialize)]
 pub struct ServedRepertoire {
     pub(super) name: String,
@@ -31,31 +31,31 @@ pub struct ServedRepertoire {
     pub(super) color: Color,
     #[serde(skip)]
     pub(super) known: Arc<MoveSource>,
-    /// Whether the file is a PGN, which can be edited.
+    /// Whether the file is PGN. Only PGN can be edited.
     pgn: bool,
-    /// A text that differs for each state of the file.
+    /// A text that identifies the content of the file. It differs after the file has changed.
     version: String,
     #[serde(skip)]
     pub(super) unedited: Arc<EditedRepertoire>,
-    /// The repertoire with the edits of the last request that had some.
+    /// The edits of the last request with edits, as text, and the repertoire with these edits.
     #[serde(skip)]
     last_edited: Mutex<Option<(String, Arc<EditedRepertoire>)>>,
-    /// The size and the modification time of the file, on which answers depend. `None` if they are unknown.
+    /// The size and the modification time of the file, or `None` if they are unknown.
     #[serde(skip)]
     changed: Option<(u64, SystemTime)>,
 }
 
-/// A repertoire with the edits of a user in a request.
+/// A repertoire to which a user's edits were applied.
 #[derive(Debug)]
 pub(super) struct EditedRepertoire {
     pub(super) known: Arc<MoveSource>,
     pub(super) edits: Edits,
     pub(super) predecessors: Predecessors,
-    /// The directory that `known` needs for temporary files if the file was read again.
+    /// The directory of the temporary files of `known`. `None` if the file was not read again.
     _directory: Option<TemporaryDir>,
 }
 
-/// Hashes everything on which answers about the repertoire depend.
+/// Hashes everything that determines the answers about the repertoire.
 impl Hash for ServedRepertoire {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.name, self.color, self.changed).hash(state);
@@ -63,14 +63,16 @@ impl Hash for ServedRepertoire {
 }
 
 impl ServedRepertoire {
-    /// Creates a served repertoire for `color` with the moves in `known`. Its name is that of the file at `path`,
-    /// without extensions. The path is also used to notice that the file was changed.
+    /// Creates a repertoire for the side `color` from its moves, `known`. `path` is the file of the repertoire. The name
+    /// of the repertoire is the name of the file up to the first dot, and the size and the time of the file identify its
+    /// content.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read.
+    /// Returns an error if the moves of the repertoire cannot be read.
     pub fn new(path: &Path, color: Color, known: MoveSource) -> Result<ServedRepertoire> {
-        // The state only tells answers of two servers apart. A pipe has none.
+        // The size and the time only distinguish the responses of different servers, so they may be unknown, as for a
+        // pipe.
         let metadata = path.metadata().ok();
         let changed = metadata.and_then(|file| Some((file.len(), file.modified().ok()?)));
         let (name, known) = (source_name(path), Arc::new(known));
@@ -92,13 +94,13 @@ impl ServedRepertoire {
         })
     }
 
-    /// Returns a copy of the repertoire with the [edits](Edits::parse) in the parameter `edits`. The file is not
-    /// changed.
+    /// Returns the repertoire with the edits in the parameter `edits` applied. [`Edits::parse`] describes their
+    /// format. The file is not changed. Without edits, returns the repertoire as it is.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the edits cannot be read, if they remove moves of a file that is not a PGN, or if the file
-    /// has changed since the server was started and has to be read again.
+    /// Returns a refusal if the edits cannot be parsed. Also returns a refusal if the edits remove moves, but the
+    /// file is not PGN or has changed since the server was started.
     pub(super) fn edited(&self, parameters: &Parameters) -> Result<Arc<EditedRepertoire>, Refusal> {
         let Some(edits) = parameters.text("edits").filter(|edits| !edits.is_empty()) else {
             return Ok(Arc::clone(&self.unedited));
@@ -130,12 +132,12 @@ impl ServedRepertoire {
         Ok(edited)
     }
 
-    /// Returns the repertoire of the file without the moves in `removed`. `directory` is for temporary files, and must
-    /// exist as long as the returned value.
+    /// Reads the file of the repertoire again, without the moves in `removed`. `directory` is the directory for
+    /// temporary files, and must exist as long as the returned value.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the file is not a PGN, or if it has changed since the server was started.
+    /// Returns a refusal if the file is not PGN, or if it has changed since the server was started.
     fn without(&self, removed: &RemovedMoves, directory: &Path) -> Result<MoveSource, Refusal> {
         let pgn = self.pgn_file()?;
         let options = OpenOptions {
@@ -153,7 +155,7 @@ impl ServedRepertoire {
         Ok(without_moves(&self.known, removed, &options)?)
     }
 
-    /// Returns the PGN file of the repertoire.
+    /// Returns the PGN from which the repertoire was read.
     ///
     /// # Errors
     ///
@@ -168,7 +170,7 @@ impl ServedRepertoire {
     }
 }
 
-/// Serializes a color as `white` or `black`.
+/// Serializes a color as the text `white` or `black`.
 fn named<S: Serializer>(color: &Color, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     color.fold_wb("white", "black").serialize(serializer)
 }

@@ -1,5 +1,5 @@
-//! Requests for counts, games and books: splits query strings into [`Parameters`], and parses, checks and converts
-//! their values to queries.
+//! Requests: splits query strings into [`Parameters`], checks their values, and converts them to queries for the
+//! explorer.
 
 use std::ops::RangeInclusive;
 
@@ -12,25 +12,26 @@ use crate::{
     position::Variant,
 };
 
-/// The maximum number of moves that the line of a request may have.
+/// The maximum number of moves in the parameter `play`, which contains the line of a request.
 const MOST_PLIES: usize = 600;
 
-/// The default number of games on a page of a list of games.
+/// The default number of games in a response with a list of games.
 const PAGE: u32 = 20;
-/// The maximum number of games on a page of a list of games.
+/// The maximum number of games in a response with a list of games.
 const LONGEST_PAGE: u32 = 200;
 
-/// The maximum number of games that a request for a list may skip. The limit is needed because all skipped games must
-/// be ranked.
+/// The maximum number of games at the start of a list that a request may skip. All skipped games must be ranked,
+/// which takes time.
 const MOST_SKIPPED: u32 = 10_000;
 
-/// The maximum value of the filter by the number of half-moves. An index stores no greater number.
+/// The maximum value of the parameter `minPly`, the minimum number of half-moves of a game. An index stores no
+/// greater number.
 const MOST_MIN_PLY: u32 = u16::MAX as u32;
 
-/// The highest rating in a filter by rating group. Higher ratings in games are taken for unknown.
+/// The maximum rating in the parameter `ratings`. A higher rating in a game is considered unknown.
 const HIGHEST_RATING: u32 = 4000;
 
-/// The names of the parameters that select a position.
+/// The names of the parameters that determine a position.
 const POSITION: [&str; 3] = ["variant", "fen", "play"];
 
 /// The names of the parameters that filter games.
@@ -54,10 +55,10 @@ const FILTERS: [&str; 17] = [
     "duplicates",
 ];
 
-/// The names of the parameters of a list of games, in addition to a position and filters.
+/// The names of the parameters of a list of games, besides those for a position and for filters.
 const OF_LISTS: [&str; 4] = ["skip", "limit", "sort", "fold"];
 
-/// The names of the parameters that only the routes of Lichess's API have, in addition to those of a list of games.
+/// The names of the parameters that exist only for the routes of Lichess's API.
 const OF_LICHESS: [&str; 8] = [
     "moves",
     "topGames",
@@ -69,10 +70,10 @@ const OF_LICHESS: [&str; 8] = [
     "legal",
 ];
 
-/// The names of the parameters for making a book, in addition to filters.
+/// The names of the parameters for making a book, besides those for filters.
 const OF_MAKING: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
 
-/// The names of the parameters for building a repertoire, in addition to filters.
+/// The names of the parameters for building a repertoire, besides those for filters.
 const OF_BUILDING: [&str; 7] = [
     "side",
     "depth",
@@ -83,51 +84,51 @@ const OF_BUILDING: [&str; 7] = [
     "edits",
 ];
 
-/// The names of the parameters for finding the gaps of a repertoire, in addition to filters.
+/// The names of the parameters for finding the gaps of a repertoire, besides those for filters.
 const OF_FINDING: [&str; 5] = ["repertoire", "side", "depth", "limit", "edits"];
 
-/// The names of the parameters for the report on a repertoire, in addition to a position and filters.
+/// The names of the parameters for reports on repertoires, besides those for a position and for filters.
 const OF_REPORTING: [&str; 3] = ["repertoire", "side", "edits"];
 
-/// The names of the parameters for a preparation, in addition to filters.
+/// The names of the parameters for preparing for an opponent, besides those for a position and for filters.
 const OF_PREPARING: [&str; 4] = ["me", "lines", "repertoire", "edits"];
 
-/// A route of the server whose requests contain a position or filters.
+/// A route of the server with parameters for a position or for filters.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Route {
-    /// `/lichess`: counts with top and recent games.
+    /// `/lichess`: the results of the moves in a position, with top games and recent games.
     Lichess,
-    /// `/masters`: counts with top games. Dates are years instead of months.
+    /// `/masters`: the results of the moves in a position, with top games. Dates are years instead of months.
     Masters,
-    /// `/player`: counts of the games that one player played with one color.
+    /// `/player`: the results of the moves in a position, in the games of one player with one color.
     Player,
-    /// `/games`: a page of the games of a position.
+    /// `/games`: a page of the list of games that reach a position.
     Games,
-    /// `/facets`: the number of games that each value of a filter would select.
+    /// `/facets`: for each value of each filter, the number of games that it would select.
     Facets,
-    /// `/openings`: the openings of the games of a position.
+    /// `/openings`: the openings of the games that reach a position.
     Openings,
-    /// `/prepare`: an opponent's moves next to the results of a player.
+    /// `/prepare`: an opponent's moves in a position, with the user's results after them.
     Prepare,
-    /// `/scores`: results by rating group.
+    /// `/scores`: the results of a position by rating group.
     Scores,
     /// `/book.bin` and `/book.pgn`: a book made from games.
     Make,
     /// `/repertoire.bin` and `/repertoire.pgn`: a repertoire built from games.
     Build,
-    /// `/repertoire`: the reports of repertoires about a position.
+    /// `/repertoire`: reports of the server's repertoires on a position.
     Repertoire,
-    /// `/gaps`: the gaps of a repertoire.
+    /// `/gaps`: the opponent's moves that a repertoire does not answer.
     Gaps,
     /// `/game/{id}`: a game, and the number of half-moves after which it reaches a position.
     Game,
-    /// `/book`: the moves of the books in a position.
+    /// `/book`: the moves of the server's books in a position.
     Book,
 }
 
 impl Route {
-    /// Returns the names of the parameters that a request to the route may have. Returns `None` for the routes of
-    /// Lichess's API, which ignore unknown parameters.
+    /// Returns the names of the parameters of this route. Returns `None` for a route of Lichess's API, because these
+    /// routes ignore unknown parameters.
     fn parameters(self) -> Option<Vec<&'static str>> {
         let groups: &[&[&str]] = match self {
             Route::Lichess | Route::Masters | Route::Player => return None,
@@ -135,7 +136,7 @@ impl Route {
             Route::Facets | Route::Openings => &[&POSITION, &FILTERS],
             Route::Scores => &[&POSITION, &FILTERS, &["by"]],
             Route::Prepare => {
-                // The names of the players and their roles are parameters of the route.
+                // The route has parameters of its own for the names of the two players.
                 let mut names = [&POSITION[..], &FILTERS].concat();
                 names.retain(|name| !["opponent", "result"].contains(name));
                 return Some([&names[..], &OF_PREPARING].concat());
@@ -150,7 +151,7 @@ impl Route {
     }
 }
 
-/// A parsed request for a position, with filters and limits.
+/// A checked request about a position, with filters and with limits on the answer.
 ///
 /// ```
 /// use polybook::serve::{Request, Route};
@@ -165,24 +166,26 @@ impl Route {
 pub struct Request {
     /// The query for the explorer.
     pub query: Query,
-    /// The page of the list of games.
+    /// The part of the list of games that the answer contains.
     pub page: Page,
-    /// Whether the answer must contain the times that moves took, which are read from the texts of the games.
+    /// Whether the answer must contain the mean times that players took for the moves. They are read from the texts
+    /// of the games.
     pub clocks: bool,
-    /// Whether the answer must contain the FEN, the line and the legal moves, which a program needs that does not know
-    /// the rules of chess.
+    /// Whether the answer must contain the FEN, the line and the legal moves. A client that does not know the rules
+    /// of chess needs them.
     pub legal: bool,
     /// All parameters of the request.
     pub(super) parameters: Parameters,
 }
 
 impl Request {
-    /// Parses the query string of a request to `route`.
+    /// Parses and checks the query string of a request to `route`.
     ///
     /// # Errors
     ///
-    /// Returns a refusal with status 400 if a parameter is malformed, missing or given twice. Routes that only polybook
-    /// has also refuse unknown parameters; the routes of Lichess's API ignore them.
+    /// Returns a refusal with status 400 if a parameter is malformed, or if a required parameter is missing. A
+    /// parameter that is given twice is refused, too. Routes that only polybook has refuse unknown parameters; the
+    /// routes of Lichess's API ignore them.
     pub fn parse(route: Route, query: &str) -> Result<Request, Refusal> {
         let all = match route.parameters() {
             None => Parameters::parse(query)?,
@@ -240,7 +243,7 @@ impl Request {
     }
 }
 
-/// Returns the variant that a request names, or standard chess if it names none.
+/// Returns the variant in the parameter `variant`, or standard chess if the parameter is not given.
 ///
 /// # Errors
 ///
@@ -253,8 +256,8 @@ pub(super) fn variant(parameters: &Parameters) -> Result<Variant, Refusal> {
     Ok(named.unwrap_or_default())
 }
 
-/// Returns the line that a request asks for: the starting position that is given by the parameters `variant` and `fen`,
-/// and the moves in the parameter `play`.
+/// Returns the line of a request. The parameters `variant` and `fen` determine its starting position, and `play`
+/// contains its moves.
 fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     let variant = variant(parameters)?;
     let fen = parameters.filled("fen")?;
@@ -276,7 +279,8 @@ fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     Line::parse(variant, fen, play).map_err(|err| Refusal::bad(err.to_string()))
 }
 
-/// Returns the filters of a request, after checking that they do not contradict each other.
+/// Returns the filters of a request. Returns a refusal if a filter is malformed or if the filters contradict each
+/// other.
 fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
     let filters = unchecked_filters(route, parameters)?;
     filters
@@ -285,8 +289,8 @@ fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
     Ok(filters)
 }
 
-/// Returns the filters of a request without checking whether they contradict each other. Filters that the route does
-/// not have are ignored.
+/// Returns the filters of a request without checking whether they contradict each other. Ignores filters that do not
+/// exist for the route. Returns a refusal if a filter is malformed.
 fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
     let mut filters = Filters {
         source: parameters.filled("source")?.map(str::to_owned),
@@ -372,7 +376,7 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     Ok(filters)
 }
 
-/// Returns `true` if the parameter `duplicates` asks that only one game of each group of duplicates counts.
+/// Returns `true` if the parameter `duplicates` says that duplicates of a game are counted as one game.
 pub(super) fn counts_once(parameters: &Parameters) -> Result<bool, Refusal> {
     let once = parameters.choice("duplicates", |name| match name {
         "once" => Some(true),
@@ -382,8 +386,8 @@ pub(super) fn counts_once(parameters: &Parameters) -> Result<bool, Refusal> {
     Ok(once.unwrap_or(false))
 }
 
-/// Returns the names that the parameter `parameter` contains. A blank name is refused, because it would match every
-/// name. More than 20 names are refused, too.
+/// Returns all values of the parameter `parameter`, which are names. Returns a refusal if a name is blank, because it
+/// would match every name, or if there are more than 20 names.
 pub(super) fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<String>, Refusal> {
     let names = parameters.texts(parameter).map(|name| match name.trim() {
         "" => Err(Refusal::bad(format!(
@@ -397,8 +401,8 @@ pub(super) fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<Stri
     Ok(names)
 }
 
-/// Returns the date that the parameter `name` contains, which is a month `YYYY-MM` or `YYYY.MM`, or a year `YYYY`.
-/// Returns `None` if the parameter is not given.
+/// Returns the date in the parameter `name`: a month, as `YYYY-MM` or `YYYY.MM`, or a year, as `YYYY`. Returns `None`
+/// if the parameter is not given.
 fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     let Some(text) = parameters.text(name) else {
         return Ok(None);
@@ -420,11 +424,11 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     date.map(Some).ok_or_else(wrong)
 }
 
-/// Returns the rating groups in the parameter `ratings`, and `true` if the parameter also contains `unknown`, which
-/// selects games without a known rating.
+/// Returns the rating groups in the parameter `ratings`. The second value is `true` if the parameter also contains
+/// `unknown`, which selects games without a known rating.
 ///
-/// Returns `(None, false)` if the request does not filter by rating: if it lacks the parameter, or if the parameter
-/// contains all groups. Clients of Lichess's API send all groups to get all games.
+/// Returns `(None, false)` if the request does not filter by rating: if the parameter is missing, or if it contains
+/// all groups. Clients of Lichess's API send all groups in order to get all games.
 fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), Refusal> {
     let is_rating = |text: &str| {
         text.parse()
@@ -450,7 +454,7 @@ fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), 
     Ok((Some(named.into_iter().flatten().collect()), unrated))
 }
 
-/// Parses the name of a side. Returns `Some(None)` for "both", and `None` for an unknown word.
+/// Parses the name of a side. Returns `Some(None)` for `both`, and `None` for a text that names no side.
 pub(super) fn side(name: &str) -> Option<Option<Color>> {
     match name {
         "both" => Some(None),
@@ -458,7 +462,7 @@ pub(super) fn side(name: &str) -> Option<Option<Color>> {
     }
 }
 
-/// A result that games may have, from a request.
+/// A value of the parameter `result`: a result of the game, or a win or loss of the player whom the request names.
 enum WantedResult {
     Game(GameResult),
     /// The player wins.
@@ -467,7 +471,8 @@ enum WantedResult {
     Loss,
 }
 
-/// Parses a result: `win`, `loss`, `draw`, or a result as in PGN. Returns `None` for any other text.
+/// Parses a value of the parameter `result`: `win`, `loss`, `draw`, or a result as in PGN. Returns `None` for any
+/// other text.
 fn wanted_result(text: &str) -> Option<WantedResult> {
     Some(match text {
         "win" => WantedResult::Win,
@@ -477,7 +482,7 @@ fn wanted_result(text: &str) -> Option<WantedResult> {
     })
 }
 
-/// Returns the page of the list of games that a request names. For routes other than [`Route::Games`], returns the
+/// Returns the part of a list of games that a request asks for. On routes other than [`Route::Games`], this is the
 /// first page.
 fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     let mut page = Page {
@@ -501,11 +506,11 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     Ok(page)
 }
 
-/// The parameters that can be given several times. All values of one parameter are names of one player.
+/// The names of the parameters that may be given several times. The values of each of them are names of one player.
 const REPEATED: [&str; 4] = ["player", "opponent", "me", "with"];
 
-/// The parameters of a request, with their texts. Each name occurs at most once, except `player`, `opponent`, `me` and
-/// `with`.
+/// The parsed parameters of a request, as names and values. Each name occurs at most once, except `player`,
+/// `opponent`, `me` and `with`, whose values are several names of one player.
 ///
 /// ```
 /// use polybook::serve::Parameters;
@@ -520,12 +525,12 @@ const REPEATED: [&str; 4] = ["player", "opponent", "me", "with"];
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// Returns the names of all parameters of the routes of Lichess's API and of the list of games.
+    /// Returns the names of the parameters that exist for Lichess's API or for lists of games.
     pub fn names() -> Vec<&'static str> {
         [&POSITION[..], &FILTERS, &OF_LISTS, &OF_LICHESS].concat()
     }
 
-    /// Parses a query string, ignoring unknown parameters.
+    /// Parses a query string. Parameters that are not in [`names`](Parameters::names) are ignored.
     ///
     /// # Errors
     ///
@@ -535,7 +540,7 @@ impl Parameters {
         Ok(Parameters::split(query, |name| names.contains(&name))?.0)
     }
 
-    /// Parses a query string that may contain only the parameters in `own`.
+    /// Parses a query string. Only the parameters in `own` are allowed.
     ///
     /// ```
     /// use polybook::serve::Parameters;
@@ -561,8 +566,8 @@ impl Parameters {
         Err(Refusal::bad(problem))
     }
 
-    /// Splits a query string in two: the parameters whose names `is_known` accepts, and the names of all other
-    /// parameters.
+    /// Parses a query string, and divides its parameters into two groups: those whose names `is_known` accepts, and
+    /// the names of all others.
     fn split(
         query: &str,
         is_known: impl Fn(&str) -> bool,
@@ -588,25 +593,23 @@ impl Parameters {
         Parameters(others.cloned().collect())
     }
 
-    /// Returns the value of the parameter `name`, or `None` if the request does not have this parameter. If the
-    /// parameter is given several times, returns the first value.
+    /// Returns the value of the parameter `name`, or `None` if the request does not contain this parameter. Of
+    /// several values, returns the first one.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.texts(name).next()
     }
 
-    /// Returns an iterator over the values of the parameter `name`, which may be given several times. The values are in
-    /// the order in which the request contains them.
+    /// Returns an iterator over all values of the parameter `name`, in the order in which the request contains them.
     pub fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
         let found = self.0.iter().filter(move |(known, _)| known == name);
         found.map(|(_, value)| &**value)
     }
 
-    /// Returns the value of the parameter `name`, or `None` if the request does not have this parameter. The value must
-    /// not be empty.
+    /// Returns the value of the parameter `name`, or `None` if the request does not contain this parameter.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the text is empty.
+    /// Returns a refusal if the value is empty.
     pub fn filled(&self, name: &str) -> Result<Option<&str>, Refusal> {
         match self.text(name) {
             Some("") => Err(Refusal::bad(format!(
@@ -616,11 +619,12 @@ impl Parameters {
         }
     }
 
-    /// Returns the number that the parameter `name` contains, or `None` if the parameter is not given.
+    /// Returns the value of the parameter `name` as a number, or `None` if the request does not contain this
+    /// parameter.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the text does not consist of digits, or if the number is not in `range`. The message
+    /// Returns a refusal if the value does not consist of digits, or if the number is not in `range`. The message
     /// contains the range.
     pub fn number(&self, name: &str, range: RangeInclusive<u32>) -> Result<Option<u32>, Refusal> {
         let Some(text) = self.text(name) else {
@@ -636,13 +640,15 @@ impl Parameters {
         number.map(Some).ok_or_else(|| Refusal::bad(problem()))
     }
 
-    /// Returns the length of a list that the parameter `name` contains, or `None` if the parameter is not given. Lichess's
-    /// API has such parameters, and shortens lists that are longer than its limits. Therefore every number is accepted,
-    /// and a number that does not fit into a `u32` becomes `u32::MAX`.
+    /// Returns the value of the parameter `name` as the maximum length of a list. Returns `None` if the request does
+    /// not contain this parameter.
+    ///
+    /// Every number is accepted, because Lichess's API shortens lists instead of refusing large numbers. A number
+    /// that does not fit into a `u32` becomes `u32::MAX`.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the text does not consist of digits.
+    /// Returns a refusal if the value does not consist of digits.
     pub fn length(&self, name: &str) -> Result<Option<u32>, Refusal> {
         let Some(text) = self.text(name) else {
             return Ok(None);
@@ -656,12 +662,12 @@ impl Parameters {
         Ok(Some(length))
     }
 
-    /// Returns the boolean that the parameter `name` contains, or `None` if the parameter is not given. Accepts `true`,
-    /// `1`, `on`, `yes` and their opposites, in upper or lower case.
+    /// Returns the value of the parameter `name` as a boolean, or `None` if the request does not contain this
+    /// parameter. Accepts `true`, `1`, `on` and `yes`, and `false`, `0`, `off` and `no`, in upper or lower case.
     ///
     /// # Errors
     ///
-    /// Returns a refusal for any other text.
+    /// Returns a refusal for any other value.
     pub fn flag(&self, name: &str) -> Result<Option<bool>, Refusal> {
         self.choice(name, |text| match &*text.to_ascii_lowercase() {
             "true" | "1" | "on" | "yes" => Some(true),
@@ -670,12 +676,12 @@ impl Parameters {
         })
     }
 
-    /// Converts the value of the parameter `name` with `parse`, which returns `None` for an invalid value. Returns
-    /// `None` if the request does not have this parameter.
+    /// Parses the value of the parameter `name` with `parse`. Returns `None` if the request does not contain this
+    /// parameter.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if `parse` returns `None`.
+    /// Returns a refusal if `parse` returns `None`, which means that the value is invalid.
     pub fn choice<T>(
         &self,
         name: &str,
@@ -685,12 +691,13 @@ impl Parameters {
         text.map(|text| parse_value(name, text, parse)).transpose()
     }
 
-    /// Parses the parameter `name` as a list of values that are separated by commas. `parse` parses one value. Returns
-    /// `None` if the parameter is not given, and an empty list if its text is empty.
+    /// Parses the value of the parameter `name` as a comma-separated list, each of whose elements is parsed with
+    /// `parse`. Returns `None` if the request does not contain this parameter, and an empty list if its value is
+    /// empty.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if `parse` returns `None` for a value.
+    /// Returns a refusal if `parse` returns `None` for an element.
     pub fn list<T>(
         &self,
         name: &str,
@@ -707,8 +714,8 @@ impl Parameters {
     }
 }
 
-/// Parses `text`, a value of the parameter `name`, with `parse`. If `parse` returns `None`, returns a refusal that
-/// names the parameter and the value.
+/// Parses `text`, a value of the parameter `name`, with `parse`. Returns a refusal that names the parameter and the
+/// value if `parse` returns `None`.
 fn parse_value<T>(name: &str, text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Refusal> {
     parse(text).ok_or_else(|| {
         Refusal::bad(format!(
@@ -717,8 +724,8 @@ fn parse_value<T>(name: &str, text: &str, parse: impl Fn(&str) -> Option<T>) -> 
     })
 }
 
-/// Returns the number whose decimal digits are `text`, or `u32::MAX` if it does not fit into a `u32`. Returns `None` if
-/// the text is empty or contains anything but digits.
+/// Parses a number that consists only of decimal digits. Returns `u32::MAX` for a number that does not fit into a
+/// `u32`, and `None` if the text is empty or contains other characters.
 fn digits(text: &str) -> Option<u32> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u32::MAX))
