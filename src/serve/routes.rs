@@ -1,5 +1,5 @@
-//! The routes of the API and of the page. In addition to the routes of Lichess's explorer, the API has routes that the
-//! page needs.
+//! The routes of the server: those of Lichess's opening explorer API, further routes that the web page needs, and the
+//! files of the page.
 
 use std::{
     collections::BTreeMap,
@@ -31,14 +31,14 @@ use super::{
 };
 use crate::explorer::{Filters, SuggestField, Suggestion};
 
-/// The maximum time that a request may take to read the texts of games.
+/// The maximum time that a request may spend on reading the texts of games.
 const READING: Duration = Duration::from_secs(10);
 
 type ServerState = State<Arc<AppState>>;
 type Asker = Extension<Client>;
 
-/// Returns all routes of the server: those of the page, and those of the API. Pages of `origins` may read the answers
-/// of the API.
+/// Returns all routes of the server: those of the web page and those of the API. Pages of `origins` may read the
+/// responses of the API.
 pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
     let cors = (!origins.is_empty()).then(|| cors(origins));
     let of_position = [
@@ -90,8 +90,8 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .layer(CompressionLayer::new())
 }
 
-/// Returns a layer of HTTP headers that allows the pages of `origins` to read the responses. Without the layer,
-/// browsers allow only the server's own page to read them.
+/// Returns a layer that adds CORS headers to responses, so that pages of `origins` may read them. Without the layer,
+/// browsers let only the server's own page read them.
 fn cors(origins: &[Origin]) -> CorsLayer {
     let allowed = origins.to_vec();
     let is_allowed =
@@ -113,7 +113,8 @@ fn cors(origins: &[Origin]) -> CorsLayer {
         .allow_private_network(AllowPrivateNetwork::predicate(is_allowed))
 }
 
-/// Returns a `GET` route. `answer` creates the response from the index, on a worker thread.
+/// Returns a `GET` route whose responses come from the index. `answer` creates a response, and is called on a worker
+/// thread.
 fn index(
     answer: impl Fn(&AppState, &CacheKey) -> Result<Content, Refusal> + Copy + Send + Sync + 'static,
 ) -> MethodRouter<Arc<AppState>> {
@@ -124,17 +125,17 @@ fn index(
     )
 }
 
-/// Answers `/suggest` with names of players, events or openings. If the names are still being read from the index,
-/// waits for them without blocking a thread.
+/// Answers `/suggest` with names of players, events or openings. Soon after the start of the server, these names are
+/// still being read from the index; in this case, waits for them without blocking a thread.
 async fn suggest(state: ServerState, client: Asker, request: Request) -> Result<Response, Refusal> {
     let mut names = state.names.clone();
-    // An error means that the names were read or could not be read; the answer says which.
+    // An error means that reading the names has ended, with or without success. The response says which.
     let _ = in_time(async { Ok(names.changed().await) }).await?;
     of_index(state, client, request, AppState::suggest).await
 }
 
-/// Answers with the counts of a position. If the request asks for clock times, reads them from the texts of the newest
-/// games.
+/// Answers with the results of the moves in a position. If the request asks for the times that players took, reads
+/// them from the texts of the newest games.
 async fn position(
     state: ServerState,
     client: Asker,
@@ -154,7 +155,7 @@ async fn position(
     }
 }
 
-/// Answers `/games` with a page of a list of games, as PGN if the client prefers PGN, and as JSON otherwise.
+/// Answers `/games` with a page of a list of games: as PGN if the client prefers this format, otherwise as JSON.
 async fn games(state: ServerState, client: Asker, request: Request) -> Result<Response, Refusal> {
     if CacheKey::of(&request).prefers(PGN, JSON) {
         of_texts(state, client, request, AppState::texts).await
@@ -163,21 +164,21 @@ async fn games(state: ServerState, client: Asker, request: Request) -> Result<Re
     }
 }
 
-/// Answers with the text of a game as PGN, or with its moves as JSON if the client prefers JSON.
+/// Answers with a game: with its moves as JSON if the client prefers this format, otherwise with its text as PGN.
 async fn game(
     state: ServerState,
     client: Asker,
     id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    // The id is not valid UTF-8.
+    // An error means that the id is not valid UTF-8.
     let Path(id) = id.map_err(|_| Refusal::no_such_game())?;
     let answer =
         move |app: &AppState, key: &CacheKey, goes_on: GoesOn<'_>| app.game(key, &id, goes_on);
     of_texts(state, client, request, answer).await
 }
 
-/// Answers a request for `/book` with the moves in a position of each book that the server shows.
+/// Answers `/book` with the moves of the server's books in a position.
 async fn book(
     State(app): ServerState,
     Extension(client): Asker,
@@ -192,7 +193,7 @@ async fn book(
     Ok(content.answer_from_files(request.headers()))
 }
 
-/// Answers a request by calling `answer`, which reads the index, on a worker thread.
+/// Answers a request from the index. `answer` creates the response, and is called on a worker thread.
 async fn of_index(
     state: ServerState,
     client: Asker,
@@ -202,9 +203,9 @@ async fn of_index(
     answered(state, client, request, Thread::Worker, answer).await
 }
 
-/// Answers a request by calling `answer`, which reads the index. `thread` says whether a worker thread or the thread of
-/// the connection calls it. Does not call `answer` if the response that the client has cached is still valid, or if the
-/// server's cache contains the response.
+/// Answers a request from the index. `answer` creates the response; `thread` says whether it is called on a worker
+/// thread or on the thread of the connection. `answer` is not called if the client's cached response is still valid,
+/// or if the server's cache contains the response.
 async fn answered(
     State(app): ServerState,
     Extension(client): Asker,
@@ -231,8 +232,9 @@ async fn answered(
     Ok(content.into_response(etag))
 }
 
-/// Answers a request by calling `answer`, which reads the texts of games. Only a few such requests run at the same
-/// time. `answer` must stop when its last argument, a function, returns `false`.
+/// Answers a request for which texts of games must be read. `answer` creates the response, and is called on a worker
+/// thread. It must stop as soon as its last argument, a function, returns `false`: the client has disconnected or the
+/// time limit is exceeded. Only a few such requests run at the same time.
 async fn of_texts(
     State(app): ServerState,
     Extension(client): Asker,
@@ -251,26 +253,25 @@ async fn of_texts(
     Ok(content.answer_from_files(request.headers()))
 }
 
-/// The maximum number of names that are suggested.
+/// The maximum number of names in a response of `/suggest`.
 const MOST_SUGGESTED: u32 = 50;
 
-/// The default number of names that are suggested.
+/// The default number of names in a response of `/suggest`.
 const SUGGESTED: u32 = 8;
 
-/// A suggested player, and the number of games against the players of the parameter `with`.
+/// A suggested player. The field `met` is the number of games against the players whom the parameter `with` names.
 #[derive(Serialize)]
 struct CountedSuggestion {
     #[serde(flatten)]
     suggestion: Suggestion,
-    /// `None` if the request has no such parameter.
+    /// `None` if the request has no parameter `with`.
     #[serde(skip_serializing_if = "Option::is_none")]
     met: Option<u64>,
 }
 
 impl AppState {
-    /// Answers `/suggest`: returns the names of players, events or openings that best match a text. The parameters
-    /// `field`, `text`, `limit`, `source`, `duplicates` and `with` are in the query of the request, which `key`
-    /// contains.
+    /// Answers `/suggest`: returns the names of players, events or openings that best match a text. `key` contains
+    /// the query string with the parameters `field`, `text`, `limit`, `source`, `duplicates` and `with`.
     pub(super) fn suggest(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let own = ["field", "text", "limit", "source", "duplicates", "with"];
         let parameters = Parameters::parse_only(&key.query, &own)?;
@@ -333,16 +334,16 @@ impl AppState {
         self.cached(key, Content::json(&counted)?)
     }
 
-    /// Answers `/facets`: returns, for each filter and each of its values, the number of games that the value would
-    /// select.
-    /// `key` contains the path and the query of the request.
+    /// Answers `/facets`: returns the number of games that each value of each filter would select. `key` contains the
+    /// path and the query string of the request.
     pub(super) fn facets(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Facets)?.query;
         let facets = self.explorer.facets(&query.line, &query.filters)?;
         self.answered(key, &query.filters, &facets)
     }
 
-    /// Returns the results in a position by rating group.
+    /// Answers `/scores`: returns the results of a position by rating group. `key` contains the path and the query
+    /// string of the request.
     pub(super) fn scores(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Scores)?.query;
         let scores = self.explorer.scores(&query.line, &query.filters)?;
@@ -350,8 +351,8 @@ impl AppState {
         self.answered(key, &query.filters, &scores)
     }
 
-    /// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path
-    /// and the query of the request.
+    /// Answers `/openings`: returns the openings of the games that reach a position. `key` contains the path and the
+    /// query string of the request.
     pub(super) fn openings(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Openings)?.query;
         let openings = self.explorer.openings(&query.line, &query.filters)?;

@@ -1,7 +1,7 @@
-//! The server: its configuration, its listener and its shutdown.
+//! The server: its configuration, its start and its shutdown.
 //!
-//! While an index is being made, [`Indexing`] serves the page and the progress, and asks clients to retry all other
-//! requests later.
+//! While an index is being built, an [`Indexing`] server serves the page and the progress. It asks clients to retry
+//! all other requests later.
 
 use std::{
     fmt,
@@ -39,30 +39,31 @@ use crate::{
     explorer::Explorer,
 };
 
-/// The maximum time that a shutdown waits for a book that is still being made.
+/// The maximum time for which a shutdown waits for a book that is being made.
 const LAST_BOOK: Duration = Duration::from_secs(2);
 
-/// The configuration of an HTTP server for the explorer: the games, the books and the options.
+/// The configuration of a web server for the explorer: the games, the books and the options.
 pub struct Server {
-    /// The explorer, which answers queries about the games.
+    /// The explorer that answers queries about the games.
     pub explorer: Explorer,
-    /// Books whose moves the page shows next to the counts.
+    /// The books whose moves the page shows next to the results of games.
     pub books: Vec<BookFile>,
-    /// Repertoires whose moves and gaps the page shows.
+    /// The repertoires whose moves and gaps the page shows.
     pub repertoires: Vec<ServedRepertoire>,
-    /// The names of the user in the games, until the user chooses other ones on the page.
+    /// The names of the user in the games. On the page, the user can choose other names.
     pub me: Vec<String>,
-    /// Evaluations, which are added to answers about a position.
+    /// Evaluations of positions, which are added to the answers about positions.
     pub evals: Option<Evals>,
-    /// Host names that requests may use, in addition to the listening address and `localhost`.
+    /// The host names that requests may use, in addition to the server's address and `localhost`.
     pub hosts: Vec<String>,
-    /// Origins whose pages may read the answers, in addition to the server's own page.
+    /// The origins whose pages may read the responses, in addition to the server's own page.
     pub origins: Vec<Origin>,
-    /// The maximum number of games in the sources for which the server makes books.
+    /// The maximum number of games in the PGN files from which the server makes a book or repertoire.
     pub book_games: u64,
     /// The number of threads that answer requests, or 0 for one per core.
     pub threads: usize,
-    /// Called for every answered request, on a separate thread. If it is too slow, some requests are left out.
+    /// A function that is called for each answered request, on a separate thread. If it is too slow, some requests
+    /// are not logged.
     pub log: Option<Log>,
 }
 
@@ -73,12 +74,12 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Starts the threads of the server. `listener` must already be bound; connections are accepted only when
-    /// [`run`](Listening::run) is called.
+    /// Starts the threads of the server. `listener` must already be bound to an address. No connections are accepted
+    /// until [`run`](Listening::run) is called.
     ///
     /// # Errors
     ///
-    /// Returns an error if the operating system rejects the listener or cannot start the threads.
+    /// Returns an error if the operating system cannot use the listener or cannot start the threads.
     pub fn listen(self, listener: TcpListener) -> Result<Listening> {
         let threads = match self.threads {
             0 => thread::available_parallelism().map_or(1, usize::from),
@@ -92,8 +93,8 @@ impl Server {
         let allowed = (self.hosts, self.origins);
         let mut listening = listening(listener, allowed, routes, self.log, threads)?;
         listening.makers = Some(Arc::clone(&state.makers.permits));
-        // Requests for names wait until the names are read. If an index cannot be read, the answers to these requests
-        // say so.
+        // Requests for suggestions wait until the names are read. If an index cannot be read, the answers to these
+        // requests say so.
         let thread = thread::Builder::new().name("names".to_owned());
         let warm_up = thread.spawn(move || {
             let _reading = reading;
@@ -104,9 +105,9 @@ impl Server {
     }
 }
 
-/// Starts a server with the routes `routes` on a bound listener. `allowed` are the host names that requests may use,
-/// and `origins` are the origins whose pages may read the answers. `log` is called for each request. `threads` is the
-/// number of threads that serve connections.
+/// Starts the threads of a server with the routes `routes` on a bound listener. `allowed` contains the host names
+/// that requests may use, and `origins` the origins whose pages may read the responses. `log` is called for each
+/// request. `threads` is the number of threads that serve connections.
 pub(super) fn listening(
     listener: TcpListener,
     (allowed, origins): (Vec<String>, Vec<Origin>),
@@ -141,76 +142,76 @@ pub(super) fn listening(
     })
 }
 
-/// A server that has a bound listener and running threads, but does not accept connections yet.
+/// A server whose threads are running, but which does not accept connections until [`run`](Listening::run) is called.
 #[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
     address: SocketAddr,
     threads: Threads,
-    /// Disconnected as soon as all logged requests are written.
+    /// A receiver that is disconnected as soon as all requests are logged. `None` if the server has no log.
     last_lines: Option<Receiver<()>>,
-    /// The permits for making books. All are available when no book is being made.
+    /// The semaphore for making books. If all of its permits are available, no book is being made.
     makers: Option<Arc<Semaphore>>,
 }
 
 impl Listening {
-    /// Returns the address at which the server listens. If port 0 was requested, the address contains the port that the
-    /// operating system chose.
+    /// Returns the address at which the server listens. For a listener that was bound to port 0, the address contains
+    /// the port that the operating system chose.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers requests until `stop` is triggered. Then waits a short time for requests that are still being answered,
-    /// and for a book that is being made.
-    ///
+    /// Answers requests until `stop` is triggered. Then waits a short time for requests that are still being
+    /// answered, for a book that is being made, and for the log.
     ///
     /// # Errors
     ///
-    /// Returns an error if waiting for connections fails.
+    /// Returns an error if the server cannot wait for connections.
     pub fn run(self, stop: &Stop) -> Result<()> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.at("connections", "wait for")?;
         let served = runtime.block_on(http::serve(self.listener, &self.threads, stop));
-        // Dropping the threads cancels the requests for books, so their jobs stop and remove their files.
+        // When the threads end, the requests for books are dropped, which cancels their work. The work then removes
+        // its files.
         drop(self.threads);
         if let Some(makers) = self.makers {
-            // A job that takes longer ends when the program exits.
+            // If the work takes longer, it ends when the program exits.
             let _ = runtime.block_on(async { timeout(LAST_BOOK, makers.acquire()).await });
         }
         if let Some(last_lines) = self.last_lines {
-            // Errors need no handling: either the log thread has ended, or the reader of the log is too slow.
+            // An error needs no handling: either the log is complete, or writing it takes too long.
             let _ = last_lines.recv_timeout(LAST_LINES);
         }
         served.at(self.address.to_string(), "serve at")
     }
 }
 
-/// The response header that tells a client to retry, with the number of seconds to wait.
+/// The header `Retry-After`, which tells a client after how many seconds it may send the request again.
 const RETRY: [(HeaderName, &str); 1] = [(header::RETRY_AFTER, "1")];
 
 /// The progress of building an index.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct IndexProgress {
-    /// The number of bytes of games read so far.
+    /// The number of bytes of games that were read so far.
     pub read: u64,
-    /// The total number of bytes of games, if it is known.
+    /// The number of bytes of games in total, or `None` if it is unknown.
     pub of: Option<u64>,
-    /// The completed part of the whole work, from 0 to 1, if it is known. After all games are read, the index is
-    /// written.
+    /// The finished fraction of the whole work, from 0 to 1, or `None` if it is unknown. After all games are read,
+    /// the index still has to be written.
     pub done: Option<f64>,
 }
 
 /// A function that returns the progress of building an index.
 pub type HowFar = Arc<dyn Fn() -> IndexProgress + Send + Sync>;
 
-/// A temporary server for games that are still being indexed, which shows the progress. When the index is complete,
-/// stop this server and serve the games on the same listener.
+/// A temporary server that shows the progress of an index that is still being built. When the index is complete, stop
+/// this server, and start a [`Server`] on the same listener.
 pub struct Indexing {
-    /// The names of the sources.
+    /// The names of the sources that are being indexed.
     pub sources: Vec<String>,
-    /// The progress of the index.
+    /// A function that returns the current progress.
     pub how_far: HowFar,
-    /// Host names that requests may use, like [`Server::hosts`](super::Server::hosts).
+    /// The host names that requests may use, in addition to the server's address and `localhost`.
     pub hosts: Vec<String>,
 }
 
@@ -221,11 +222,12 @@ impl std::fmt::Debug for Indexing {
 }
 
 impl Indexing {
-    /// Starts the threads of the server. `listener` must already be bound.
+    /// Starts the threads of the server. `listener` must already be bound to an address. No connections are accepted
+    /// until [`run`](Listening::run) is called.
     ///
     /// # Errors
     ///
-    /// Returns an error if the operating system rejects the listener or cannot start the threads.
+    /// Returns an error if the operating system cannot use the listener or cannot start the threads.
     pub fn listen(self, listener: TcpListener) -> Result<Listening> {
         let (sources, how_far) = (self.sources, self.how_far);
         let about = move || {
@@ -241,7 +243,8 @@ impl Indexing {
     }
 }
 
-/// Returns the answer to `/about`, a description of the server, with the progress of the index.
+/// Returns the JSON document for `/about` while an index is being built: a description of the server and the progress
+/// of the index.
 fn about(sources: &[String], progress: IndexProgress) -> Value {
     let sources = sources
         .iter()
@@ -257,7 +260,8 @@ fn about(sources: &[String], progress: IndexProgress) -> Value {
     })
 }
 
-/// Returns the answer to a request that cannot be answered before the index is complete.
+/// Creates the response to a request that cannot be answered until the index is complete. It asks the client to try
+/// again later.
 fn not_yet() -> Response {
     let refusal =
         Refusal::unavailable("the server is still making the index of the games: try again later");

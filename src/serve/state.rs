@@ -1,4 +1,5 @@
-//! The state from which requests are answered: the explorer, the books, the worker threads and the caches.
+//! The state of the server, from which requests are answered: the explorer, the books, the worker threads and the
+//! caches.
 
 use std::{
     collections::BTreeMap,
@@ -31,27 +32,29 @@ use crate::{
     task,
 };
 
-/// The number of threads that read the texts of games. Reading a compressed file takes long, so it must not block the
-/// threads that answer requests for counts of moves.
+/// The number of threads that read the texts of games. These threads are separate, because reading a compressed file
+/// takes long and must not delay requests for results of moves.
 const READERS: usize = 4;
 
-/// The size in bytes that limits a page of games in PGN. When a page has reached this size, no further game is added to
-/// it.
+/// The size, in bytes, at which a page of games in PGN ends: as soon as the page is this large, no further game is
+/// added.
 const LONG_PAGE: usize = 7 << 20;
 
-/// The maximum number of games whose texts are read to learn how long moves took. The newest games are read first.
+/// The maximum number of games whose texts are read to determine how long players thought about their moves. The
+/// newest games are read.
 const TIMED: usize = 200;
 
-/// The maximum number of years whose results are added up on the thread of the connection. Results of more years are
-/// added up on a worker thread.
+/// The maximum number of years whose results are added up on the thread of the connection. If there are more years, a
+/// worker thread does this.
 const FEW_YEARS: u16 = 100;
 
-/// A function that returns `false` to cancel the reading of games' PGN texts. The reader calls it again and
-/// again, because reading many texts takes long.
+/// A function that returns `false` if reading the texts of games should be cancelled. It is called repeatedly during
+/// the reading, which can take long.
 pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
 
-/// The identity of a book or repertoire that was made. It consists of the path and the parameters of the request,
-/// except `count`, and of the states of the files that contain the games.
+/// Identifies a book or repertoire that the server has made. Two requests with equal identities receive the same
+/// file. The identity consists of the path and the parameters of the request, except `count`, and of the states of
+/// the PGN files.
 #[derive(PartialEq)]
 pub(super) struct ContentIdentity {
     path: String,
@@ -59,11 +62,11 @@ pub(super) struct ContentIdentity {
     files: FileStates,
 }
 
-/// The states of the files that contain the games, by path. A state is the identity, the size and the modification time
-/// of a file. It is `None` for a pipe or a device.
+/// The states of PGN files, by path. A state consists of the file's identity in the file system, its size and its
+/// modification time. It is `None` for a pipe or a device.
 pub(super) type FileStates = BTreeMap<PathBuf, Option<FileState>>;
 
-/// Returns the current states of all files that contain games of the explorer's sources. Missing files are left out.
+/// Returns the current states of the PGN files of all sources. Files that cannot be examined are omitted.
 pub(super) fn states_of_all(explorer: &Explorer) -> FileStates {
     let states = explorer.all_files().filter_map(|path| {
         let state = state_of(path).ok()?;
@@ -72,8 +75,8 @@ pub(super) fn states_of_all(explorer: &Explorer) -> FileStates {
     states.collect()
 }
 
-/// Returns the identity, the size and the modification time of the file at `path`, or `None` if it is a pipe or a
-/// device. Follows symbolic links.
+/// Returns the identity, the size and the modification time of a file, or `None` if it is a pipe or a device. Follows
+/// symbolic links.
 fn state_of(path: &Path) -> Result<Option<FileState>> {
     let path = fs::canonicalize(path).at(path, "open")?;
     if !path.metadata().at(&path, "open")?.is_file() {
@@ -83,11 +86,11 @@ fn state_of(path: &Path) -> Result<Option<FileState>> {
     Ok(state.map(FileState::renamed))
 }
 
-/// Checks that the states of `files` still equal their states in `at_start`, and returns the states.
+/// Checks that the states of `files` have not changed since `at_start`. Returns the current states.
 ///
 /// # Errors
 ///
-/// Returns a refusal if a file cannot be examined or has changed.
+/// Returns a refusal if a file has changed or cannot be examined.
 pub(super) fn check_unchanged<'a>(
     files: impl IntoIterator<Item = &'a Path>,
     at_start: &FileStates,
@@ -109,7 +112,7 @@ pub(super) fn check_unchanged<'a>(
     Ok(states)
 }
 
-/// The state of the server, which all requests share.
+/// The state of a server, which all of its requests share.
 pub(super) struct AppState {
     pub(super) explorer: Arc<Explorer>,
     about: Overview,
@@ -118,28 +121,29 @@ pub(super) struct AppState {
     evals: Option<Evals>,
     /// The names of the user in the games.
     me: Vec<String>,
-    /// Answers that depend only on the index. They stay valid as long as the server runs.
+    /// A cache of responses that depend only on the index. They stay valid as long as the server runs.
     pub(super) cache: ResponseCache,
-    /// A hash of everything that answers depend on, for validators.
+    /// A hash of everything that responses depend on, for their validators (`ETag`).
     identity: u64,
-    /// The threads for all work except reading the texts of games.
+    /// The threads for all requests that read no texts of games and make no books.
     pub(super) counters: Workers,
-    /// The threads that read the texts of games.
+    /// The threads for requests that read texts of games.
     pub(super) readers: Workers,
     /// The thread that makes books, one at a time.
     pub(super) makers: Workers,
-    /// The last book or repertoire whose size was requested, kept for its download.
+    /// The last book or repertoire for which a request asked only its size. It is kept for the download that usually
+    /// follows.
     last_content: Mutex<Option<(ContentIdentity, Content)>>,
-    /// The states of the files of the sources when the server started.
+    /// The states of the PGN files of all sources when the server was started.
     files: FileStates,
-    /// The maximum number of games in the files for which books are made.
+    /// The maximum number of games in the PGN files from which a book or repertoire is made.
     pub(super) book_games: u64,
-    /// Closed as soon as the names for suggestions are read.
+    /// A channel that is closed as soon as the names for suggestions have been read.
     pub(super) names: watch::Receiver<()>,
 }
 
-/// The answer of the explorer to a request for the moves of a position, extended by the field `polybook`. This field
-/// contains the data that only polybook's web page needs.
+/// The explorer's answer about the moves of a position. The additional field `polybook` contains the data that only
+/// polybook's web page needs.
 #[derive(Serialize)]
 struct WithBoard {
     #[serde(flatten)]
@@ -147,7 +151,8 @@ struct WithBoard {
     polybook: Board,
 }
 
-/// An answer of a route that only polybook has, extended by the name in the filters that no game has.
+/// An answer with an additional field, `unknown_name`: if no game passes the filters because of a name that occurs in
+/// no game, the field contains this name.
 #[derive(Serialize)]
 struct WithUnknownName<'a, T> {
     #[serde(flatten)]
@@ -158,37 +163,38 @@ struct WithUnknownName<'a, T> {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A pool of threads that may block on files. Each thread has a semaphore permit, so work starts only when a thread is
-/// free. All threads are started in advance, so a request never needs a new one.
+/// A pool of worker threads that may block while they read files. All threads are started in advance. A semaphore
+/// permit for each thread ensures that work begins only when a thread is idle.
 pub(super) struct Workers {
-    /// The senders to idle threads; the last one used is at the end. Idle threads wait on their own channels, so they
-    /// do not contend for this lock.
+    /// The senders to the idle threads. The thread that became idle last is at the end. Each thread waits on a
+    /// channel of its own, so that idle threads do not contend for this lock.
     idle: Arc<Mutex<Vec<Sender<Job>>>>,
-    /// Permits for the threads, one for each thread.
+    /// One permit for each thread.
     pub(super) permits: Arc<Semaphore>,
 }
 
 /// The thread on which a response is computed.
 #[derive(Copy, Clone)]
 pub(super) enum Thread {
-    /// The thread of the connection. This is faster than passing the work on, but other requests wait meanwhile.
+    /// The thread of the connection. This avoids passing the work to another thread, but other requests on the same
+    /// thread have to wait.
     OfConnection,
     /// A worker thread.
     Worker,
 }
 
-/// Returns `true` if a request to an index of counts can be answered from few stored sums, so that it need not wait for
-/// a worker thread. `years` are the first and the last year of the games.
+/// Returns `true` if a request to an index of counts needs only few of the stored sums. Such a request is answered
+/// without a worker thread. `years` contains the first and the last year of the games.
 ///
-/// Many sums are needed for a history (one for each month), for transpositions (those of the positions after all
-/// moves), and for a filter by date if the games span more than [`FEW_YEARS`] years (one for each year).
+/// A history needs a sum for each month. Transpositions need the sums of the positions after all moves. A filter by
+/// date needs a sum for each year, which is too many for more than [`FEW_YEARS`] years.
 fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     let has = |name| parameters.text(name).is_some();
     let many_years = years.is_some_and(|[first, last]| last - first > FEW_YEARS);
     !has("history") && !has("transpositions") && !(many_years && (has("since") || has("until")))
 }
 
-/// Computes a response by calling `work`. If `work` panics, returns a refusal, so that only this request fails.
+/// Calls `work`, which creates a response. If `work` panics, returns a refusal, so that only this request fails.
 pub(super) fn catch_panics(
     work: impl FnOnce() -> Result<Content, Refusal>,
 ) -> Result<Content, Refusal> {
@@ -196,7 +202,7 @@ pub(super) fn catch_panics(
 }
 
 impl Workers {
-    /// Starts a pool of `count` threads.
+    /// Starts a pool of `count` worker threads.
     fn start(count: usize) -> Result<Workers> {
         let mut idle = Vec::new();
         for _ in 0..count {
@@ -212,12 +218,13 @@ impl Workers {
         })
     }
 
-    /// Computes a response by calling `work` on a worker thread, as soon as a thread is free. Does not call `work` if
-    /// the client has disconnected by then.
+    /// Waits for an idle worker thread, calls `work` on it, and returns the response that `work` creates. Does not
+    /// call `work` if the client has disconnected in the meantime.
     ///
     /// # Errors
     ///
-    /// Returns the refusal of `work`, or a refusal if no thread becomes free within ten seconds.
+    /// Returns a refusal if no thread becomes idle within ten seconds, if the client has disconnected, or if `work`
+    /// returns a refusal or panics.
     pub(super) async fn content(
         &self,
         client: &Client,
@@ -227,13 +234,12 @@ impl Workers {
         self.content_with(permit, client, work).await
     }
 
-    /// Computes a response by calling `work` on a worker thread, unless the client has disconnected. `permit` is a
-    /// semaphore permit of the thread pool. It is held until the response is ready, even if the client disconnects
-    /// meanwhile.
+    /// Calls `work` on a worker thread, and returns the response that `work` creates. `permit` is a semaphore permit
+    /// of this pool. It is held until `work` has ended, even if the client disconnects during this time.
     ///
     /// # Errors
     ///
-    /// Returns the refusal of `work`, or a refusal if `work` panics.
+    /// Returns a refusal if the client has already disconnected, or if `work` returns a refusal or panics.
     pub(super) async fn content_with(
         &self,
         permit: OwnedSemaphorePermit,
@@ -250,23 +256,23 @@ impl Workers {
         let job = move || {
             let made = catch_panics(work);
             task::lock(&idle).push(again);
-            // Sending fails if the client has gone, which does no harm.
+            // Sending fails if the client has disconnected. Nobody needs the response then.
             let _ = sender.send((made, permit));
         };
         let ended = || Refusal::unavailable("the server has ended");
         worker.send(Box::new(job)).map_err(|_| ended())?;
         let (made, permit) = receiver.await.map_err(|_| ended())?;
-        // Release the thread for others while a large content waits to be sent.
+        // Free the thread for other requests while a large response waits to be sent.
         drop(permit);
         client.to_be_sent(made?).await
     }
 }
 
 impl AppState {
-    /// Creates the state of a server and starts its worker threads. `books`, `repertoires` and `evals` are what the
-    /// server shows in addition to the games, and `me` contains the names of the user. `threads` is the number of
-    /// threads that answer from the index. `book_games` is the maximum number of games from which a book is made.
-    /// `names` is closed when the names for suggestions have been read.
+    /// Creates the state of a server, and starts its worker threads. The server shows `books`, `repertoires` and
+    /// `evals` (evaluations of positions) besides the games. `me` contains the names of the user. `threads` is the
+    /// number of threads that answer from the index, and `book_games` the maximum number of games from which a book
+    /// is made. `names` is closed when the names for suggestions have been read.
     ///
     /// # Errors
     ///
@@ -283,7 +289,8 @@ impl AppState {
         book_games: u64,
         names: watch::Receiver<()>,
     ) -> Result<AppState> {
-        // The explorer uses rayon's threads, and rayon panics if it cannot start them. Start them now.
+        // The explorer computes on rayon's threads, and rayon panics if it cannot start them. Start them now, so that
+        // this is reported as an error.
         let of_rayon = task::caught(|| Ok(rayon::current_num_threads()));
         let too_few = |_: Error| io::Error::other("the system gives too few");
         of_rayon
@@ -315,15 +322,15 @@ impl AppState {
         })
     }
 
-    /// Returns the validator (`ETag`) of an answer from the index: a hash of the request and of everything that answers
-    /// depend on.
+    /// Returns the validator (`ETag`) of a response from the index. It is a hash of the request and of everything
+    /// that responses depend on.
     pub(super) fn etag(&self, key: &CacheKey) -> HeaderValue {
         etag_of(&(self.identity, key))
     }
 
-    /// Returns the thread on which the answer about a position is to be computed. An answer from an index of counts
-    /// that needs few stored results takes so little time that the thread of the connection computes it. A worker
-    /// thread computes every other answer.
+    /// Returns the thread on which a request for a position is answered. If an index of counts can answer from few
+    /// stored sums, the thread of the connection does so, because this takes very little time. Otherwise, a worker
+    /// thread does.
     pub(super) fn thread_for(&self, parameters: &Parameters) -> Thread {
         let source = parameters.text("source");
         match self.explorer.lacks_games(source, "games") {
@@ -332,8 +339,8 @@ impl AppState {
         }
     }
 
-    /// Returns the counts of a position, with the data that the page needs. The server searches for similar names, and
-    /// reads clock times from the texts of games, as long as `goes_on` returns `true`.
+    /// Returns the results of the moves in a position, with the data that the web page needs. The search for similar
+    /// names and the reading of games' texts are cancelled when `goes_on` returns `false`.
     pub(super) fn position(
         &self,
         key: &CacheKey,
@@ -357,7 +364,7 @@ impl AppState {
             let times = self.explorer.times(&request.query, TIMED, goes_on)?;
             polybook.add_times(request.query.line.position(), &times);
         }
-        // The board contains these numbers, and strict clients of Lichess's API do not expect them.
+        // The field `polybook` contains these numbers. Strict clients of Lichess's API do not expect them elsewhere.
         answer.unknown_months = None;
         for mv in &mut answer.moves {
             mv.reached = None;
@@ -368,21 +375,21 @@ impl AppState {
             _ => Content::json(&document),
         }?;
         match request.clocks {
-            // An answer with clocks is not cached, because the files of the games may change.
+            // A response with thinking times is not cached, because it depends on PGN files, which may change.
             true => Ok(content),
             false => self.cached(key, content),
         }
     }
 
-    /// Returns a page of the list of games that reach a position, as JSON.
+    /// Answers `/games` with a page of the list of games that reach a position, as JSON.
     pub(super) fn games(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
         let list = self.explorer.games(&request.query, &request.page)?;
         self.answered(key, &request.query.filters, &list)
     }
 
-    /// Returns a page of the games that reach a position, as PGN. If the texts of the games are long, the page contains
-    /// fewer games. Texts are read as long as `goes_on` returns `true`.
+    /// Answers `/games` with a page of the games that reach a position, as PGN. If the games are long, the page
+    /// contains fewer games than requested. Reading is cancelled when `goes_on` returns `false`.
     pub(super) fn texts(&self, key: &CacheKey, goes_on: GoesOn<'_>) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
         let (_, numbers) = self.explorer.game_numbers(&request.query, &request.page)?;
@@ -392,7 +399,8 @@ impl AppState {
                 break;
             }
             text.extend(self.explorer.text_while(number?, goes_on)?);
-            // Separate the texts by blank lines. Each ends where the next game began, or at the end of its file.
+            // Separate the texts by blank lines. The text of a game ends where the next game of its file begins, or
+            // at the end of the file.
             while !text.is_empty() && !text.ends_with(b"\n\n") {
                 text.push(b'\n');
             }
@@ -400,16 +408,16 @@ impl AppState {
         Ok(Content::pgn(text))
     }
 
-    /// Returns the PGN of the game with the id `id`. If the client prefers JSON, returns the moves of the game as
-    /// JSON instead. `key` contains the path and the parameters of the request, and the preference for JSON.
-    /// Reading is cancelled when `goes_on` returns `false`.
+    /// Returns the game with the id `id`: its moves as JSON if the client prefers JSON, otherwise its text as PGN.
+    /// `key` contains the path, the query string and the `Accept` header of the request. Reading is cancelled when
+    /// `goes_on` returns `false`.
     pub(super) fn game(
         &self,
         key: &CacheKey,
         id: &str,
         goes_on: GoesOn<'_>,
     ) -> Result<Content, Refusal> {
-        // The routes that Lichess has for a game accept no parameters.
+        // Lichess's routes for a game have no parameters.
         let request = match key.path.starts_with("/game/") {
             true => Some(self.request(key, Route::Game)?),
             false => None,
@@ -425,7 +433,7 @@ impl AppState {
         }
     }
 
-    /// Answers `/book`: looks up one position in each book that the server shows, and returns the moves as JSON.
+    /// Answers `/book`: looks up a position in each of the server's books, and returns the moves as JSON.
     pub(super) fn book(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let request = Request::parse(Route::Book, &key.query)?;
         let books = self.books.iter();
@@ -434,8 +442,8 @@ impl AppState {
         Content::json(&BTreeMap::from([("books", books)]))
     }
 
-    /// Answers `/about`: returns a description of the games, books and repertoires that the server shows, as JSON.
-    /// `key` contains the path and the query of the request, which must not have parameters.
+    /// Answers `/about`: returns a description of the server's games, books and repertoires, as JSON. The request,
+    /// which `key` describes, must not have parameters.
     pub(super) fn about(&self, key: &CacheKey) -> Result<Content, Refusal> {
         Parameters::parse_only(&key.query, &[])?;
         let mut about = json!(self.about);
@@ -446,14 +454,15 @@ impl AppState {
         self.cached(key, Content::json(&about)?)
     }
 
-    /// Reads a text that a user has pasted, and returns its moves or its position as JSON.
+    /// Answers `/read`: parses a text that a user has pasted, and returns its moves or its position as JSON.
     pub(super) fn read(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let parameters = Parameters::parse_only(&key.query, &["variant", "text"])?;
         let text = parameters.text("text").unwrap_or_default();
         Content::json(&Moves::of_text(request::variant(&parameters)?, text))
     }
 
-    /// Parses a request to `route`, and checks that the index that it names (its source) exists and can answer it.
+    /// Parses a request to `route`. Returns a refusal if the request is invalid, if its source (an index of the
+    /// explorer) does not exist, or if the source lacks the games that the answer requires.
     pub(super) fn request(&self, key: &CacheKey, route: Route) -> Result<Request, Refusal> {
         let request = Request::parse(route, &key.query)?;
         let filters = &request.query.filters;
@@ -462,7 +471,7 @@ impl AppState {
         let needs = match route {
             Route::Games => self.explorer.lacks_games(source, "games"),
             Route::Make => self.explorer.needs_all_games(source, "books"),
-            // A served repertoire does not need the games.
+            // A request for one of the server's own repertoires does not need games.
             Route::Build if request.parameters.text("repertoire").is_some() => None,
             Route::Build => self.explorer.needs_all_games(source, "repertoires"),
             Route::Openings => self.explorer.needs_all_games(source, "openings"),
@@ -479,8 +488,8 @@ impl AppState {
         }
     }
 
-    /// Checks that a source (an index of the explorer) with the name `source` exists. `None` means all sources and is
-    /// always accepted.
+    /// Checks that a source (an index of the explorer) has the name `source`. `None` means all sources and is always
+    /// accepted.
     ///
     /// # Errors
     ///
@@ -498,11 +507,13 @@ impl AppState {
         }
     }
 
-    /// Returns the identity of the book or repertoire that a request asks for.
+    /// Returns the identity of the book or repertoire that a request asks for. Requests with equal identities receive
+    /// the same file.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if a file of the selected sources cannot be examined, or has changed since it was indexed.
+    /// Returns a refusal if a PGN file of the selected sources has changed since it was indexed, or cannot be
+    /// examined.
     pub(super) fn content_identity(
         &self,
         key: &CacheKey,
@@ -516,11 +527,12 @@ impl AppState {
         })
     }
 
-    /// Returns the states (identity, size and modification time) of the PGN files of the sources that `filters` select.
+    /// Returns the current states (identity, size and modification time) of the PGN files of the sources that
+    /// `filters` select.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if a file cannot be examined, or has changed since it was indexed.
+    /// Returns a refusal if a file has changed since it was indexed, or cannot be examined.
     pub(super) fn checked_files(&self, filters: &Filters) -> Result<FileStates, Refusal> {
         let files = self.explorer.files(filters)?;
         let states = check_unchanged(files.iter().map(|file| &*file.path), &self.files)?;
@@ -534,22 +546,21 @@ impl AppState {
         Ok(states)
     }
 
-    /// Takes the stored content of an earlier request. If the content was not made for the request `of`, discards it
-    /// and returns `None`.
+    /// Removes the stored book or repertoire and returns it if it has the identity `of`. Otherwise returns `None`.
     pub(super) fn take_content(&self, of: &ContentIdentity) -> Option<Content> {
         let last = task::lock(&self.last_content).take();
         last.filter(|(content_identity, _)| content_identity == of)
             .map(|(_, content)| content)
     }
 
-    /// Stores a content with the identity `of`, so that a later request can download it. Replaces the content that was
-    /// stored before.
+    /// Stores the book or repertoire with the identity `of`, so that a later request can download it. Only the last
+    /// one is stored.
     pub(super) fn keep_content(&self, of: ContentIdentity, content: Content) {
         *task::lock(&self.last_content) = Some((of, content));
     }
 
-    /// Returns the response `answer` as JSON with keys in camel case, and stores it in the cache. If the names in
-    /// `filters` explain why no game passes, the response also contains the unknown name and similar names.
+    /// Creates the response `answer` as JSON with keys in camel case, and stores it in the cache. If no game passes
+    /// the filters because a name in them occurs in no game, the response also contains this name and similar names.
     pub(super) fn answered(
         &self,
         key: &CacheKey,
@@ -559,7 +570,9 @@ impl AppState {
         self.cached(key, self.with_unknown_name(filters, answer)?)
     }
 
-    /// Returns the response `answer` like [`answered`](AppState::answered), but does not store it.
+    /// Creates the response `answer` as JSON with keys in camel case, but does not store it in the cache. If no game
+    /// passes the filters because a name in them occurs in no game, the response also contains this name and similar
+    /// names.
     pub(super) fn with_unknown_name(
         &self,
         filters: &Filters,
@@ -572,7 +585,7 @@ impl AppState {
         })
     }
 
-    /// Stores a response that was computed from the index in the cache, and returns the response.
+    /// Stores a response from the index in the cache, and returns the response.
     pub(super) fn cached(&self, key: &CacheKey, content: Content) -> Result<Content, Refusal> {
         self.cache.insert(key.clone(), content.clone());
         Ok(content)
