@@ -1,5 +1,4 @@
-//! Writes suites as PGN or EPDs, and checks the entries of a suite for positions in which the game is over, repeated
-//! entries, and the lengths of lines.
+//! Formats of suites: writes a suite as PGN or as EPDs, and describes the faults that a check can find.
 
 use std::{
     io::Write,
@@ -21,7 +20,7 @@ use crate::{
     tree::GameWriter,
 };
 
-/// The value of the `Event` tag of each line when a suite is written as PGN.
+/// The `Event` tag of each line in a suite that is written as PGN.
 const EVENT: &str = "Opening suite";
 
 /// The format of an opening suite.
@@ -34,8 +33,8 @@ pub enum SuiteFormat {
 }
 
 impl SuiteFormat {
-    /// Recognizes the format of the text of a suite: positions if the first word is a board in FEN, otherwise lines.
-    /// Blank lines and lines that begin with `#` are skipped.
+    /// Detects the format of a suite from its text. The suite consists of positions if the first word is the board of
+    /// a FEN, otherwise of lines. Blank lines of text and comments that begin with `#` are skipped.
     pub fn of_text(text: &str) -> SuiteFormat {
         let mut lines = text.lines().map(|line| line.trim_start_matches('\u{feff}'));
         let first = lines.find(|line| !line.trim().is_empty() && !line.starts_with('#'));
@@ -47,11 +46,11 @@ impl SuiteFormat {
     }
 }
 
-/// Creates the output file for a suite. An existing file may be replaced if it is empty or a suite of lines that nobody
-/// has changed since polybook wrote it. With `force`, any file may be replaced.
+/// Creates the output file of a suite. An existing file may be replaced if it is empty, or if it is a suite of
+/// lines that has not been changed since polybook wrote it. With `force`, any file may be replaced.
 ///
-/// A suite of positions has no checksum that would show changes, because other programs sort and join its lines, which
-/// would move the checksum.
+/// A suite of positions is never replaced without `force`. It contains no checksum that would show changes,
+/// because other programs sort and join its lines of text, which would move the checksum.
 ///
 /// # Errors
 ///
@@ -60,9 +59,9 @@ pub fn begin_suite(path: &Path, force: bool) -> Result<BufferedFile> {
     Ok(BufferedFile::sealed(begin_text(path, force)?))
 }
 
-/// Writes the entries of `ranking` to `file` in their order, and returns the file and the number of entries. `suite`
-/// contains the options of the suite. `start_of` returns the starting position of an entry from the bytes in
-/// [`Ranked::start`], which encode it.
+/// Writes the entries of `ranking` to `file` in order, and returns the file and the number of entries. `suite`
+/// contains the options of the suite. `start_of` decodes the starting position of an entry from
+/// [`Ranked::start`].
 pub(super) fn write_ranked(
     file: BufferedFile,
     format: SuiteFormat,
@@ -109,8 +108,8 @@ pub(super) fn write_ranked(
     Ok((games.into_inner(), count))
 }
 
-/// Returns the EPD of a position. If `opcodes` is set, the EPD includes the operations `hmvc` and `fmvn`, the move
-/// counters.
+/// Returns the EPD of a position. If `opcodes` is `true`, the EPD contains the move counters as the operations
+/// `hmvc` and `fmvn`.
 pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
     use shakmaty::Position;
     let mut epd = epd_of(pos);
@@ -121,7 +120,7 @@ pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
     epd
 }
 
-/// White's results in a number of games, and the number of games without a result.
+/// White's results in some games, and the number of games without a result.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct GameStats {
     pub stats: Wdl,
@@ -141,14 +140,14 @@ impl AddAssign for GameStats {
     }
 }
 
-/// Returns a comment that states the number of games, how many of them have no result, and White's score in the games
-/// with a result.
+/// Returns a comment with the number of games, the number of games without a result, and White's score in the
+/// other games.
 pub(super) fn note_of_games(results: GameStats) -> String {
     note("game", results)
 }
 
-/// Returns a comment that states how often games reached a position, and White's score. A game that reached the
-/// position twice counts twice.
+/// Returns a comment with the number of times that games reached a position, and White's score. A game that
+/// reached the position twice counts twice.
 pub(super) fn note_of_times(stats: Wdl) -> String {
     let without_result = 0;
     note(
@@ -160,8 +159,8 @@ pub(super) fn note_of_times(stats: Wdl) -> String {
     )
 }
 
-/// Returns a comment that states the number of games and White's score. `thing` is the singular noun for what `results`
-/// counts, such as "game".
+/// Returns a comment with the number of games and White's score, such as `3 games, White scored 50.0%`. `thing`
+/// is the noun for what `results` counts, such as `game`.
 fn note(thing: &str, results: GameStats) -> String {
     let count = results.games();
     let s = if count == 1 { "" } else { "s" };
@@ -175,8 +174,8 @@ fn note(thing: &str, results: GameStats) -> String {
     note
 }
 
-/// The findings about a suite that was checked. All its entries are legal, because a suite with an illegal position or
-/// move cannot be read.
+/// The result of checking a suite. All entries of the suite are legal, because a suite with an illegal position
+/// or move cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SuiteCheck {
     /// The format: lines of moves in PGN, or positions, one per line of text.
@@ -189,8 +188,8 @@ pub struct SuiteCheck {
     pub transpositions: u64,
     /// The shortest and the longest line in half-moves, or `None` for positions.
     pub plies: Option<RangeInclusive<usize>>,
-    /// The lowest and the highest evaluation in the EPD operations `ce`, in centipawns from White's view. `None` if any
-    /// entry lacks the operation.
+    /// The lowest and the highest evaluation in the EPD operations `ce`, in centipawns from White's view. `None` if
+    /// an entry has no such operation.
     pub evaluations: Option<RangeInclusive<i32>>,
     /// The faults, in the order of the entries.
     pub faults: Vec<SuiteFault>,
@@ -205,8 +204,7 @@ pub enum SuiteFault {
         /// The number of the entry.
         entry: usize,
     },
-    /// The entry repeats an earlier entry: a position that equals an earlier position, or a line with the same moves as
-    /// an earlier line.
+    /// The entry repeats an earlier entry: it is the same position, or a line with the same start and the same moves.
     Repeated {
         /// The number of the entry.
         entry: usize,
@@ -228,15 +226,16 @@ impl std::fmt::Display for SuiteFault {
     }
 }
 
-/// Returns the evaluation in the EPD operation `ce` of a line of text, in centipawns from White's view. The operation
-/// itself is from the view of `turn`, the side to move. Returns `None` if the line has no such operation.
+/// Returns the evaluation in the EPD operation `ce` of `line`, a line of text, in centipawns from White's view.
+/// The operation itself is from the view of `turn`, the side to move. Returns `None` if there is no such
+/// operation.
 pub(super) fn evaluation(line: &str, turn: Color) -> Option<i32> {
     let operations = line.split_once(" ce ")?.1;
     let own: i32 = operations.split(';').next()?.trim().parse().ok()?;
     Some(turn.fold_wb(own, own.checked_neg()?))
 }
 
-/// Returns the range from the smallest to the largest of `values`, or `None` if there are no values.
+/// Returns the range from the minimum to the maximum of `values`, or `None` if there are no values.
 pub(super) fn range<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<RangeInclusive<T>> {
     values
         .map(|value| (value, value))

@@ -1,8 +1,8 @@
-//! Suites made from games: the lines of moves with which the games begin.
+//! Suites that are made from games. Their entries are the lines of moves with which the games begin.
 //!
-//! [`GameLines`] encodes the line of each game as bytes, beginning with the position in which the line ends, and sorts
-//! them. Lines that end in the same position are therefore adjacent, and so are equal lines. One pass over the sorted
-//! lines counts the games of each line and of each position.
+//! [`GameLines`] encodes the line of each game as bytes and sorts the encoded lines. The first bytes identify the
+//! position in which the line ends, so lines with the same last position are adjacent, and so are equal lines.
+//! One pass over the sorted lines counts the games of each line and of each position.
 
 use std::sync::Mutex;
 
@@ -26,14 +26,16 @@ use crate::{
     tree::push_move,
 };
 
-/// The length in bytes of the prefix of an encoded line. The prefix consists of the variant and the identity (a hash)
-/// of the last position.
+/// The length in bytes of the prefix of an encoded line, which identifies the last position by the variant and a
+/// 64-bit hash.
 const END: usize = 1 + size_of::<u64>();
 
-/// The encoded line of moves with which a game begins, or with which it continues from a chosen position.
+/// The line of moves with which a game begins, or with which it continues from a chosen position, encoded as
+/// bytes.
 ///
-/// The bytes are: the variant; the identity, a 64-bit hash, of the last position; the FEN or EPD of the start, empty
-/// for the start of the variant; a null byte; the moves; the result.
+/// The bytes are: the variant; the identity of the last position, which is a 64-bit hash; the FEN or EPD of the
+/// starting position, which is empty for the starting position of the variant; a null byte; the moves; the
+/// result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct GameLine(Vec<u8>);
 
@@ -45,8 +47,7 @@ impl GameLine {
         end: u64,
         result: GameResult,
     ) -> GameLine {
-        // Variants that are played by the same rules share their lines, which are stored under the first of these
-        // variants.
+        // Variants with the same rules share their lines, which are stored under the first of these variants.
         let mut variants = Variant::ALL.into_iter();
         let rules = variants.find(|other| other.is_played_like(variant));
         let mut bytes = vec![rules.unwrap_or(variant) as u8];
@@ -59,7 +60,8 @@ impl GameLine {
     }
 }
 
-/// Collects the opening lines of games, for a suite. Several threads may add lines at the same time.
+/// A collection of the opening lines of games, from which a suite is made. Several threads may add lines at the
+/// same time.
 #[derive(Debug)]
 pub(crate) struct GameLines {
     sorter: Mutex<TextSorter>,
@@ -67,8 +69,8 @@ pub(crate) struct GameLines {
 }
 
 impl GameLines {
-    /// Creates an empty collection. `memory` is the budget for collecting and ranking lines; lines that exceed it are
-    /// spilled to temporary files.
+    /// Creates an empty collection. `memory` is the memory budget for collecting and ranking lines. Lines that exceed
+    /// it are spilled to temporary files.
     pub(crate) fn new(memory: &Memory) -> GameLines {
         let share = memory.share(2);
         GameLines {
@@ -77,7 +79,7 @@ impl GameLines {
         }
     }
 
-    /// Adds the opening lines of some games.
+    /// Adds opening lines, one for each game.
     ///
     /// # Errors
     ///
@@ -92,13 +94,13 @@ impl GameLines {
         task::lock(&self.sorter).spilled_bytes()
     }
 
-    /// Writes a suite to `file`: the lines that were played in at least `min_game` games or, as EPDs, the positions
-    /// that at least `min_game` games reached. `format` decides between the two. Returns the file, which the caller
-    /// must commit, and the numbers of lines.
+    /// Writes a suite to `file`. In the format of lines, it contains the lines that at least `min_game` games played;
+    /// in the format of positions, it contains the positions that at least `min_game` games reached. Returns the
+    /// file, which the caller must commit, and the numbers of lines.
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be written or read, or if there are more entries than a suite may have.
+    /// Returns an error if a file cannot be written or read, or if the suite would have too many entries.
     pub(crate) fn write(
         self,
         file: BufferedFile,
@@ -128,28 +130,29 @@ impl GameLines {
     }
 }
 
-/// The numbers of lines or positions that were found, and that were left out, when a suite was made from games.
+/// The numbers of lines or positions that were found and left out while a suite was made from games.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct LineCounts {
     /// The number of entries of the suite.
     pub entries: u64,
-    /// The number of all different lines or, for a suite of positions, of all positions in which lines end.
+    /// The number of different lines or, for a suite of positions, of different last positions.
     all: u64,
-    /// The largest number of games that any one line or position has.
+    /// The number of games of the line or position that has the most.
     most: u64,
     /// The number of lines or positions that were left out because they have too few games.
     pub rare: u64,
-    /// The number of entries that were left out because their results or evaluations are out of the suite's ranges.
+    /// The number of lines or positions that were left out because their results or evaluations are outside of the
+    /// suite's ranges.
     pub outside: u64,
-    /// The number of entries that were left out because they have no evaluation.
+    /// The number of lines or positions that were left out because they have no evaluation.
     pub unevaluated: u64,
-    /// The number of entries that were left out because the game is over after them.
+    /// The number of lines or positions that were left out because the game is over after them.
     over: u64,
 }
 
 impl LineCounts {
-    /// Returns an error message that says why a suite made from games has no entries. The entries would have had the
-    /// format `format` and at least `min_game` games each.
+    /// Returns an error message that says why a suite has no entries. `format` and `min_game` are the arguments of
+    /// [`GameLines::write`].
     pub(crate) fn why_empty(&self, suite: &Suite, format: SuiteFormat, min_game: u64) -> String {
         let LineCounts {
             all,
@@ -181,7 +184,7 @@ impl LineCounts {
     }
 }
 
-/// Groups sorted lines by their last position, and adds those that the suite accepts to a ranking.
+/// Groups sorted lines by their last position, and adds the lines that the suite accepts to a ranking.
 struct Ranker<'a> {
     format: SuiteFormat,
     suite: &'a Suite,
@@ -191,8 +194,8 @@ struct Ranker<'a> {
 }
 
 impl Ranker<'_> {
-    /// Reads the sorted opening lines of the games, and adds them to the ranking from which the suite is chosen.
-    /// Lines that end in the same position form a group. `memory` is the budget for the lines of one group.
+    /// Reads the sorted opening lines of the games, and adds them to the ranking. Lines with the same last position
+    /// form a group. `memory` is the memory budget for one group.
     fn rank(&mut self, sorter: &mut TextSorter, memory: &Memory) -> Result<()> {
         let mut open: Option<LineEnd> = None;
         for text in sorter.sorted() {
@@ -210,9 +213,9 @@ impl Ranker<'_> {
         open.map_or(Ok(()), |ending| self.rank_ending(ending))
     }
 
-    /// Adds all lines that lead to one position (`ending`) to the ranking. If the suite consists of
-    /// positions, adds this position instead of the lines. Lines and positions that do not pass the filters of the
-    /// suite are only counted.
+    /// Adds `ending`, a group of lines that lead to the same position, to the ranking. If the suite consists of
+    /// positions, adds this position instead of the lines. Lines and positions that the suite does not accept are
+    /// only counted.
     fn rank_ending(&mut self, mut ending: LineEnd) -> Result<()> {
         ending.end_line()?;
         let is_kept = self.suite.keeps(Some(ending.results.stats));
@@ -261,9 +264,9 @@ impl Ranker<'_> {
         })
     }
 
-    /// Compares the evaluation of a position with the range that the suite accepts. `ending` is the group of all
-    /// lines that end in the position. Returns [`RangeCheck::Kept`] if the suite accepts all evaluations.
-    /// Otherwise, returns `None` if the game is over after each line of the group.
+    /// Compares the evaluation of the position in which the lines of `ending` end with the range that the suite
+    /// accepts. Returns [`RangeCheck::Kept`] if the suite accepts every evaluation, and `None` if the game is over
+    /// after every line.
     fn evaluated(&self, ending: &LineEnd) -> Result<Option<RangeCheck>> {
         if self.suite.evals.is_none() {
             return Ok(Some(RangeCheck::Kept(String::new())));
@@ -273,8 +276,8 @@ impl Ranker<'_> {
             .transpose()
     }
 
-    /// Adds a line to the ranking, unless the game is over after the line. `all` counts the games that reached the last
-    /// position of the line, by this or any other line.
+    /// Adds a line to the ranking, unless the game is over after it. `all` counts the games that reached the last
+    /// position of the line by any line.
     fn add_line(&mut self, line: &CountedLine<'_>, all: GameStats) -> Result<()> {
         let Some(replayed) = line.replay(self.suite) else {
             return Ok(());
@@ -309,11 +312,12 @@ impl Ranker<'_> {
     }
 }
 
-/// The group of all lines that lead to one position.
+/// The group of all lines that lead to the same position.
 struct LineEnd {
-    /// The lines whose games have all been added, each preceded by its numbers of games.
+    /// The lines whose games have all been added. The numbers of games precede each line.
     lines: ByteRun,
-    /// The line whose games are being added. It is not in `lines` yet. Its numbers of games are in `line_results`.
+    /// The line whose games are being added, which is not in `lines` yet. `line_results` contains its numbers of
+    /// games.
     line: Vec<u8>,
     line_results: GameStats,
     /// The total numbers of games of all lines of the group.
@@ -330,7 +334,7 @@ impl LineEnd {
         }
     }
 
-    /// Adds a game to the group. Games with equal lines must be added consecutively.
+    /// Adds the line of a game to the group. Games with equal lines must be added consecutively.
     fn add(&mut self, game: &CountedLine<'_>) -> Result<()> {
         if self.line != game.bytes {
             self.end_line()?;
@@ -341,7 +345,7 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Completes the current line: appends the line and its numbers of games to `lines`.
+    /// Ends the current line, and appends it and its numbers of games to `lines`.
     fn end_line(&mut self) -> Result<()> {
         let GameStats {
             stats,
@@ -353,7 +357,7 @@ impl LineEnd {
         self.lines.append_text(&text)
     }
 
-    /// Calls `f` with each complete line of the group and its numbers of games.
+    /// Calls `f` with each line of the group and its numbers of games. The group must be complete.
     fn for_each_line(&self, mut f: impl FnMut(&CountedLine<'_>) -> Result<()>) -> Result<()> {
         let mut texts = self.lines.reader(0);
         while let Some(text) = texts.read_text()? {
@@ -373,9 +377,9 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Returns the position in which all lines of the group end, and its opening. Returns `None` if the game is over
-    /// after every line, for example by repetition. The position gets the smallest move counters that a line gives it,
-    /// and the opening of the line with the most games.
+    /// Returns the position in which all lines of the group end, and its opening. The position gets the smallest move
+    /// counters of all lines, and the opening of the line with the most games. Returns `None` if the game is over
+    /// after every line, for example by repetition.
     fn position(&self, suite: &Suite) -> Result<Option<(Keyed<VariantPosition>, String)>> {
         let counters = |pos: &Keyed<VariantPosition>| {
             let pos = pos.position();
@@ -398,8 +402,7 @@ impl LineEnd {
     }
 }
 
-/// A line of a suite in its encoded form, split into its fields, with the numbers of games in which the line was
-/// played.
+/// An encoded opening line that is split into its fields, with the numbers of games in which it was played.
 struct CountedLine<'a> {
     /// All bytes except the result. Two lines are equal if these bytes are equal.
     bytes: &'a [u8],
@@ -410,7 +413,8 @@ struct CountedLine<'a> {
 }
 
 impl<'a> CountedLine<'a> {
-    /// Splits the bytes of a [`GameLine`], the encoded line of one game, into fields. The result counts this game.
+    /// Splits the bytes of a [`GameLine`], the encoded line of one game, into fields. The line has the result of this
+    /// game.
     fn of_game(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
         let mut results = GameStats::default();
@@ -437,9 +441,9 @@ impl<'a> CountedLine<'a> {
         Variant::ALL[usize::from(self.end[0])]
     }
 
-    /// Returns bytes that identify the line's starting position: eight zeros for the starting position of standard
-    /// chess, otherwise the number of the variant and the bytes of the start. A [`SourceSuite`](super::SourceSuite)
-    /// also writes eight zeros for its first start.
+    /// Returns bytes that identify the starting position of the line: eight null bytes for the starting position of
+    /// standard chess, otherwise the number of the variant and the FEN or EPD. A [`SourceSuite`](super::SourceSuite)
+    /// also uses eight null bytes for its first starting position.
     fn start_bytes(&self) -> Vec<u8> {
         match (self.variant(), self.start) {
             (Variant::Standard, []) => vec![0; 8],
@@ -447,8 +451,7 @@ impl<'a> CountedLine<'a> {
         }
     }
 
-    /// Plays the moves of the line. Returns `None` if a move is illegal. `suite` determines whether the opening is
-    /// looked up.
+    /// Plays the moves of the line. Returns `None` if a move is illegal. Looks up the opening if `suite` needs it.
     fn replay(&self, suite: &Suite) -> Option<Replayed> {
         let mut pos = Keyed::new(start_of(&self.start_bytes()));
         let mut opening = suite.opening(pos.position(), "");
@@ -471,7 +474,7 @@ impl<'a> CountedLine<'a> {
     }
 }
 
-/// A line of a suite after its moves were played.
+/// An opening line after its moves were played.
 struct Replayed {
     /// The moves in SAN with move numbers.
     text: String,
@@ -483,13 +486,13 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// Returns `true` if the game is over after the line, by the rules or because a position occurred three times.
+    /// Returns `true` if the game is over after the line, by the rules or by threefold repetition.
     fn is_over(&self) -> bool {
         is_over(&self.identities, self.pos.position())
     }
 }
 
-/// Returns the starting position that the bytes of [`CountedLine::start_bytes`] identify.
+/// Decodes a starting position from the bytes that [`CountedLine::start_bytes`] returns.
 fn start_of(start: &[u8]) -> VariantPosition {
     let (variant, fen) = match start {
         [variant, fen @ ..] if start.len() > 8 => (Variant::ALL[usize::from(*variant)], fen),

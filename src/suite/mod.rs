@@ -1,9 +1,9 @@
-//! Opening suites: the lines or positions from which the games of a match between engines start.
+//! Opening suites, which are the lines or positions from which the games of a match between engines start.
 //!
-//! A suite is made from one of two sources. `SourceSuite` walks the moves of a database or a book; `GameLines` counts
-//! the lines of games as they were played. Both pass candidates to a `Ranking`, which sorts, limits and samples them,
-//! and both write the result as PGN or as EPDs. `SuiteFile` reads a suite, to check it or to report the results of a
-//! match.
+//! A suite is made in one of two ways. `SourceSuite` follows the moves of a database or a book. `GameLines`
+//! counts the lines that were played in games. Both pass candidates to a `Ranking`, which sorts, limits and
+//! samples them, and both write the suite as PGN or as EPDs. `SuiteFile` reads a suite, to check it or to report
+//! the results of a match.
 //!
 //! Positions can be filtered by their evaluations ([`EvalRange`]).
 
@@ -35,39 +35,40 @@ pub use self::{
     report::{Encounter, ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile},
 };
 
-/// Options for making an opening suite: the length of its lines, which lines or positions it contains, and how they are
-/// written.
+/// The options of an opening suite: the length of its lines, which lines or positions it contains, and how they
+/// are written.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Suite {
     /// The length of each line, in half-moves. Default: 8.
     pub plies: usize,
-    /// The maximum number of lines or positions, or `None` for all. The first in the order of the suite are taken.
+    /// The maximum number of lines or positions, or `None` for no limit. Entries that come first in the order of the
+    /// suite are kept.
     pub limit: Option<usize>,
-    /// The seed of a random order. The order depends on the seed and the moves alone. `None` sorts by the number of
-    /// games, in descending order. Default: `None`.
+    /// The seed of a random order, which depends only on the seed and the positions. `None` sorts by number of games,
+    /// in descending order. Default: `None`.
     pub seed: Option<u64>,
-    /// The range of White's score, in percent, over all games that reached the position after a line. Both bounds are
+    /// The range of White's score, in percent, in all games that reached the last position of a line. Both bounds are
     /// inclusive. `None` admits every score.
     pub balance: Option<(f64, f64)>,
-    /// The range of the share of draws, in percent, over all games that reached the position after a line. Both bounds
-    /// are inclusive. `None` admits every share.
+    /// The range of the share of draws, in percent, in all games that reached the last position of a line. Both
+    /// bounds are inclusive. `None` admits every share.
     pub draw_rate: Option<(f64, f64)>,
-    /// The range of the evaluations of the positions, or `None` for all positions. Positions without an evaluation are
-    /// left out. EPDs have the evaluation as the operations `acd` and `ce`.
+    /// The range of the evaluations of last positions, or `None` for all positions. Positions without an evaluation
+    /// are left out. EPDs contain the evaluation as the operations `acd` and `ce`.
     pub evals: Option<EvalRange>,
-    /// The maximum number of lines or positions of each ECO code, or `None` for all. The first in the order of the
-    /// suite are taken. Entries without a code are not limited.
+    /// The maximum number of lines or positions for each ECO code, or `None` for no limit. Entries that come first in
+    /// the order of the suite are kept. Entries without a code are not limited.
     pub per_eco: Option<u64>,
-    /// Whether the opening of each entry is written: as the tags `ECO` and `Opening` of a line, or as the operation
-    /// `id` of a position. The opening is that of the last named position on the line. If a position is reached by
-    /// several lines of games, it is that of the line with most games.
+    /// Whether the opening of each entry is written, as the tags `ECO` and `Opening` of a line or as the operation
+    /// `id` of a position. The opening is the name of the last position of the line that has one. If several lines of
+    /// games lead to a position, it has the opening of the line with the most games.
     pub tags: bool,
-    /// Whether a line is left out if a line before it in the suite leads to the same position.
+    /// Whether a line is left out if an earlier line of the suite leads to the same position.
     pub unique: bool,
-    /// Whether EPDs have the operations `hmvc` and `fmvn`. If several lines lead to a position, the counters are the
-    /// smallest.
+    /// Whether EPDs contain the move counters as the operations `hmvc` and `fmvn`. If several lines lead to a
+    /// position, it has the smallest counters.
     pub opcodes: bool,
-    /// The positions in which lines start. Empty for the start of the variant.
+    /// The positions in which lines start. Empty for the starting position of the variant.
     pub starts: Vec<VariantPosition>,
 }
 
@@ -91,10 +92,10 @@ impl Default for Suite {
 
 impl Suite {
     /// Returns `true` if White's results in a position are within the ranges [`balance`](Suite::balance) and
-    /// [`draw_rate`](Suite::draw_rate). `stats` is `None` if the source has no results; then the position is kept only
-    /// if neither range is set.
+    /// [`draw_rate`](Suite::draw_rate). `stats` is `None` if the results are unknown. In this case, returns `true`
+    /// only if neither range is set.
     fn keeps(&self, stats: Option<Wdl>) -> bool {
-        // Products are compared instead of quotients, so that a share equal to a bound is within the range.
+        // Compares products instead of quotients, so that a share that equals a bound lies within the range.
         let is_within = |range: Option<(f64, f64)>, share: fn(Wdl) -> u64| {
             range.is_none_or(|(low, high)| {
                 stats.is_some_and(|stats| {
@@ -107,8 +108,8 @@ impl Suite {
             && is_within(self.draw_rate, |stats| 2 * stats.draws)
     }
 
-    /// Looks up the evaluation of a position, and compares it with the range that the suite accepts. Without a range,
-    /// every position is accepted.
+    /// Looks up the evaluation of a position, and compares it with the range that the suite accepts. Every position
+    /// is accepted if no range is set.
     fn evaluated(&self, pos: &VariantPosition) -> Result<RangeCheck> {
         let range = self.evals.as_ref();
         range.map_or(Ok(RangeCheck::Kept(String::new())), |range| {
@@ -116,15 +117,14 @@ impl Suite {
         })
     }
 
-    /// Returns the name of the option by which the suite filters positions by their results, or `None` if no such
-    /// option is set.
+    /// Returns the name of the option that filters positions by their results, or `None` if no such option is set.
     pub(crate) fn goes_by_results(&self) -> Option<&'static str> {
         let balance = self.balance.map(|_| "--balance");
         balance.or(self.draw_rate.map(|_| "--draw-rate"))
     }
 
-    /// Returns the names of the options that restrict the entries to a range, for messages about entries that
-    /// were left out.
+    /// Returns the names of the options that restrict entries to a range, joined by "and". Messages about entries
+    /// that were left out contain them.
     pub(crate) fn ranges(&self) -> String {
         let options = [
             self.balance.map(|_| "--balance"),
@@ -135,13 +135,14 @@ impl Suite {
         given.join(" and ")
     }
 
-    /// Returns `true` if the options of the suite need the name or the ECO code of each entry's opening.
+    /// Returns `true` if the suite needs the ECO code or the name of each entry's opening.
     fn names_openings(&self) -> bool {
         self.tags || self.per_eco.is_some()
     }
 
-    /// Returns the ECO code and the name of a position's opening, separated by a blank. Returns `before`, the opening
-    /// of the previous position, if the position has no name, and an empty text if openings are not needed.
+    /// Returns the ECO code and the name of a position's opening, separated by a blank. If the position has no name,
+    /// returns `before`, the opening of the previous position. Returns an empty string if the suite does not need
+    /// openings.
     fn opening(&self, pos: &VariantPosition, before: &str) -> String {
         if !self.names_openings() {
             return String::new();
@@ -152,14 +153,13 @@ impl Suite {
         )
     }
 
-    /// Returns `true` if the suite consists of the entries with the most games. In this case, a search may stop once it
-    /// has found these entries.
+    /// Returns `true` if the suite consists of a limited number of entries with the most games. A search may stop
+    /// once it has found these entries.
     fn takes_the_commonest(&self) -> bool {
         self.limit.is_some() && self.seed.is_none() && self.per_eco.is_none()
     }
 
-    /// Returns the message for the user if no line or position is suitable for the suite. The message contains the most
-    /// likely reason.
+    /// Returns the message for the user if the suite would be empty. The message contains the most likely reason.
     ///
     /// - `advice`: how the user gets other lines from the source
     /// - `longest`: the length of the longest line in half-moves
@@ -193,7 +193,8 @@ impl Suite {
     }
 }
 
-/// Returns the error message for a suite that is empty because the game is over after every line of `plies` half-moves.
+/// Returns the error message for a suite that is empty because the game is over after every line. `plies` is the
+/// length of the lines in half-moves.
 fn over_everywhere(plies: usize) -> String {
     let plies = counted(plies as u64, "half-move");
     format!("the game is over after every line of {plies}: take fewer half-moves")
@@ -204,19 +205,19 @@ fn over_everywhere(plies: usize) -> String {
 pub(crate) struct SuiteSummary {
     /// The number of lines or positions.
     pub entries: u64,
-    /// Whether the search stopped before it had examined all lines.
+    /// Whether the search for lines stopped early, before it had examined all lines.
     pub is_cut: bool,
-    /// The number of entries that were left out because they have no evaluation, or `None` if the suite does not filter
-    /// by evaluation.
+    /// The number of lines or positions that were left out because they have no evaluation, or `None` if the suite
+    /// does not filter by evaluation.
     pub unevaluated: Option<u64>,
 }
 
-/// Parses a text that contains one position per line: a FEN, or an EPD with or without operations. The operations
-/// `hmvc` and `fmvn` set the move counters. Blank lines and lines that begin with `#` are skipped.
+/// Parses a text that contains one position per line, as a FEN or as an EPD with or without operations. The
+/// operations `hmvc` and `fmvn` set the move counters. Blank lines and lines that begin with `#` are skipped.
 ///
 /// # Errors
 ///
-/// Returns the number of the first line that is not a position, counted from 1, and the error in the line.
+/// Returns the number of the first line that is not a position, counted from 1, and the error in this line.
 ///
 /// ```
 /// use polybook::{position::Variant, suite::read_starts};
@@ -247,8 +248,8 @@ fn read_start(line: &str, variant: Variant) -> Result<VariantPosition, LineError
         .or_else(|err| variant.parse_position(&format!("{line};")).map_err(|_| err))
 }
 
-/// Returns `true` if the game is over in `pos`, the last position of a line, by the rules or because a position of the
-/// line occurred three times. `identities` contains the identities of all positions of the line.
+/// Returns `true` if the game is over in `pos`, the last position of a line, by the rules or by threefold
+/// repetition. `identities` contains the identity (a hash) of each position of the line.
 fn is_over(identities: &[u64], pos: &VariantPosition) -> bool {
     let mut identities = identities.to_vec();
     identities.sort_unstable();
@@ -256,30 +257,30 @@ fn is_over(identities: &[u64], pos: &VariantPosition) -> bool {
     has_threefold || pos.is_game_over() || pos.halfmoves() >= SEVENTY_FIVE_MOVES
 }
 
-/// The number of half-moves without a capture or a pawn move after which a game is drawn (75 moves by each side).
+/// The number of half-moves without a capture or a pawn move after which a game is drawn by the 75-move rule.
 const SEVENTY_FIVE_MOVES: u32 = 150;
 
-/// Returns `true` if an EPD can be a starting position of Chess960: the pawns are on their initial squares, all pieces
-/// are on the ranks behind the pawns, and all castling rights exist.
+/// Returns `true` if `epd` can be a starting position of Chess960: all pawns are on their initial squares, all
+/// pieces are behind them, and all castling rights exist.
 pub(crate) fn is_chess960_start(epd: &str) -> bool {
     epd.contains("/pppppppp/8/8/8/8/PPPPPPPP/") && epd.ends_with(" w KQkq -")
 }
 
-/// A range of evaluations that a suite accepts, with inclusive bounds. No range contains mate scores.
+/// An inclusive range of evaluations that a suite accepts. Mate scores lie outside of every range.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EvalRange {
-    /// The evaluations of positions.
+    /// The evaluations in which positions are looked up.
     pub evals: Arc<Evals>,
     /// The lowest and the highest accepted evaluation, in centipawns.
     pub centipawns: (i16, i16),
-    /// Whether evaluations are taken from the view of the side that is better, so that they are never negative. If
-    /// `false`, they are taken from White's view.
+    /// Whether the range applies to the absolute value of the evaluation, which is the advantage of either side. If
+    /// `false`, it applies to the evaluation from White's view.
     pub of_either: bool,
 }
 
 impl EvalRange {
-    /// Returns the name of the command-line option that sets the range of accepted evaluations: `--eval-abs` if
-    /// evaluations are taken from the view of the better side, and `--eval` if they are taken from White's view.
+    /// Returns the name of the command-line option that sets the range: `--eval-abs` if it applies to the absolute
+    /// value of the evaluation, otherwise `--eval`.
     pub(super) fn option(&self) -> &'static str {
         match self.of_either {
             true => "--eval-abs",
@@ -312,10 +313,10 @@ impl EvalRange {
     }
 }
 
-/// The result of comparing the evaluation of a position to the range that a suite accepts.
+/// The result of comparing the evaluation of a position with the range that a suite accepts.
 pub(super) enum RangeCheck {
-    /// The evaluation is in the range. Contains the EPD operations `acd` and `ce` of the evaluation, or an empty text
-    /// if the suite does not filter by evaluation.
+    /// The evaluation is in the range. Contains the EPD operations `acd` and `ce` of the evaluation, or an empty
+    /// string if the suite does not filter by evaluation.
     Kept(String),
     /// The evaluation is outside of the range.
     LeftOut,
@@ -323,8 +324,8 @@ pub(super) enum RangeCheck {
     Unknown,
 }
 
-/// Returns the part of an error message that states how many positions have no evaluation. Returns an empty text if
-/// `count` is 0.
+/// Returns the part of an error message that states how many positions have no evaluation. Returns an empty
+/// string if `count` is 0.
 pub(super) fn without_evaluation(count: u64) -> String {
     match count {
         0 => String::new(),

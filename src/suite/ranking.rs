@@ -1,4 +1,4 @@
-//! Puts the candidates for a suite into its order: sorts, samples and limits them in bounded memory.
+//! Ranks the candidates for a suite: sorts, samples and limits them in bounded memory.
 
 use std::{
     collections::HashMap,
@@ -20,16 +20,16 @@ use crate::{
 pub(super) struct Candidate<'a> {
     /// The text of the entry: movetext or an EPD. It must not contain null bytes.
     pub text: &'a str,
-    /// Bytes that identify the start position to the caller.
+    /// Bytes that identify the starting position of the entry. The caller chooses them.
     pub start: &'a [u8],
-    /// The identities of the positions of a line, from the start to the last; for a position, its own identity. The
-    /// random order depends on them and not on the text, which changes with the move counters and the order of the
-    /// starts.
+    /// The identities (hashes) of the positions of a line, from the first to the last. A position has just its own
+    /// identity. The random order depends on the identities. It does not depend on the text, which contains move
+    /// counters and varies with the order of the starting positions.
     pub identities: &'a [u64],
     pub games: u64,
-    /// The code and the name of the opening, separated by a blank; empty if it is unknown or not needed.
+    /// The ECO code and the name of the opening, separated by a blank; empty if the opening is unknown or not needed.
     pub opening: &'a str,
-    /// The comment on the entry.
+    /// The comment of the entry.
     pub note: &'a str,
 }
 
@@ -41,43 +41,44 @@ pub(super) struct Ranked {
     pub note: String,
 }
 
-/// The maximum number of entries of a suite. No match uses more, so a larger suite is an error.
+/// The maximum number of entries of a suite. A larger suite is an error, because no match needs that many.
 pub(super) const MOST: usize = 4_000_000;
 
-/// Sorts the candidates for a suite, and selects as many as the suite may contain. Candidates that exceed the memory
-/// budget are spilled to temporary files.
+/// Sorts the candidates for a suite, and selects those that come first, up to the limits of the suite. Candidates
+/// that exceed the memory budget are spilled to temporary files.
 pub(super) struct Ranking<'a> {
     suite: &'a Suite,
     /// The path of the suite, for error messages.
     path: PathBuf,
     /// The length of the longest line that has been examined, in half-moves.
     pub longest: usize,
-    /// The number of candidates that were left out because their results or evaluations are out of the suite's ranges.
+    /// The number of candidates that were left out because their results or evaluations are outside of the suite's
+    /// ranges.
     pub outside: u64,
     /// The number of candidates that were left out because they have no evaluation.
     pub unevaluated: u64,
     /// The number of candidates that were left out because the game is over after them.
     pub over: u64,
-    /// The number of candidates so far, if every candidate becomes an entry, otherwise `None`.
+    /// The number of candidates added so far if every candidate becomes an entry, otherwise `None`.
     all: Option<usize>,
     ranked: TextSorter,
-    /// The first candidate of each position, if each position may occur only once.
+    /// The candidate that ranks first for each position, if a position may occur only once.
     by_position: Option<TextSorter>,
 }
 
-/// The length in bytes of the position's identity, which precedes each encoded entry in `by_position`.
+/// The length in bytes of the identity that precedes each encoded candidate in `by_position`.
 const IDENTITY: usize = size_of::<u64>();
 
 /// The length in bytes of the rank that precedes an encoded candidate.
 const RANK: usize = size_of::<u64>();
 
-/// The length in bytes of the field that contains the length of [`Candidate::start`].
+/// The length in bytes of the field that states the length of [`Candidate::start`].
 const LENGTH: usize = size_of::<u16>();
 
 impl<'a> Ranking<'a> {
     pub(super) fn new(suite: &'a Suite, memory: &Memory, path: &Path) -> Ranking<'a> {
         let share = memory.share(2);
-        // A limit per ECO code can be applied only to sorted candidates, so all of them must be kept until then.
+        // A limit per ECO code can be applied only after sorting, so all candidates must be kept until then.
         let kept = match suite.per_eco {
             Some(_) => None,
             None => Some(suite.limit.unwrap_or(MOST + 1)),
@@ -96,9 +97,9 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Returns the EPD operations for the evaluation of a position. Returns `None` if the position cannot be an entry
-    /// of the suite, and adds the reason to a counter: `over` if the game is over, `unevaluated` if the position has no
-    /// evaluation, `outside` if the evaluation is out of range.
+    /// Returns the evaluation of a position as EPD operations. Returns `None` if the position cannot be an entry of
+    /// the suite, and increments the counter for the reason: `over` if the game is over, `unevaluated` if the
+    /// position has no evaluation, or `outside` if the evaluation is out of range.
     pub(super) fn judged(&mut self, pos: &VariantPosition) -> Result<Option<String>> {
         if pos.is_game_over() {
             self.over += 1;
@@ -117,7 +118,7 @@ impl<'a> Ranking<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file cannot be written, or if there are more candidates than a suite may have.
+    /// Returns an error if a temporary file cannot be written, or if the suite would have more than [`MOST`] entries.
     pub(super) fn add(&mut self, candidate: &Candidate<'_>) -> Result<()> {
         let rank = self.rank(candidate).to_be_bytes();
         let text = candidate.text.as_bytes();
@@ -142,7 +143,7 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Returns the entries of the suite in their order.
+    /// Returns an iterator over the entries of the suite, in order.
     ///
     /// # Errors
     ///
@@ -176,8 +177,8 @@ impl<'a> Ranking<'a> {
         }))
     }
 
-    /// Returns the sort key of a candidate: the complement of its number of games, or a seeded hash for a random order.
-    /// Candidates are sorted in ascending order.
+    /// Returns the sort key of a candidate: the complement of its number of games or, for a random order, a seeded
+    /// hash. Candidates are sorted in ascending order of this key.
     fn rank(&self, candidate: &Candidate<'_>) -> u64 {
         match self.suite.seed {
             None => u64::MAX - candidate.games,
@@ -192,8 +193,7 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// Returns the error for a suite with more than [`MOST`] entries. The error names the path `path` and the number of
-/// half-moves of the lines of `suite`.
+/// Returns the error for a suite that would have more than [`MOST`] entries. `path` is the path of the suite.
 fn too_many(path: &Path, suite: &Suite) -> Error {
     let plies = suite.plies;
     let problem = format!(
@@ -203,7 +203,7 @@ fn too_many(path: &Path, suite: &Suite) -> Error {
     Error::too_large(path, problem)
 }
 
-/// Decodes an entry of a ranking from the bytes that follow its rank.
+/// Decodes an entry. `ranked` contains the bytes of a candidate after its rank.
 fn read(ranked: &[u8]) -> Ranked {
     let mut parts = ranked.splitn(2, |byte| *byte == 0);
     let (text, rest) = (parts.next(), parts.next());

@@ -1,4 +1,5 @@
-//! Reads suites and reports the results of a match by exit, the position in which an entry of the suite ends.
+//! Suites that are read from a file, and reports about matches that were played from them. The results of a match
+//! are grouped by exit, which is the position in which an entry of the suite ends.
 
 use std::{collections::VecDeque, hash::Hash, io::Write, num::NonZeroU64, ops::Range, path::Path};
 
@@ -20,7 +21,8 @@ use crate::{
     tree::push_move,
 };
 
-/// An opening suite that was read from a text: lines of moves in PGN, or positions as EPDs or FENs, one per line.
+/// An opening suite that was parsed from a text: lines of moves in PGN, or positions as EPDs or FENs, one per
+/// line.
 ///
 /// The position in which an entry ends is its *exit*. Entries that end in the same position share their exit.
 ///
@@ -50,26 +52,26 @@ pub struct SuiteFile {
     format: SuiteFormat,
     entries: Vec<SuiteEntry>,
     exits: Vec<Exit>,
-    /// The index of the exit for the identity of each exit's position.
+    /// The index of each exit, by the identity (a hash) of its position.
     by_position: FxHashMap<u64, usize>,
-    /// The index of the exit of each line, by the line's [`LineKey`].
+    /// The index of the exit of each line, by the [`LineKey`] of the line.
     by_line: FxHashMap<LineKey, usize>,
-    /// The number of the first entry that has a given start and given moves.
+    /// The number of the first entry with a start and moves, by the identity of the start and the text of the moves.
     by_moves: FxHashMap<(u64, String), usize>,
     longest: usize,
 }
 
-/// The properties by which a line is recognized in a game: its length in half-moves, and the identities of its first
-/// and its last position.
+/// A key that identifies a line of a suite: the length in half-moves, the identity (a hash) of the first
+/// position, and the identity of the last position.
 type LineKey = (usize, u64, u64);
 
 #[derive(Debug)]
 struct SuiteEntry {
-    /// The range of the entry's bytes in the file.
+    /// The byte range of the entry in the text of the suite.
     text: Range<usize>,
     exit: usize,
     plies: Option<usize>,
-    /// The number of the first equal entry: with the same position or, for a line, the same moves.
+    /// The number of the first equal entry, which has the same position or, for a line, the same start and moves.
     first: usize,
     is_over: bool,
     turn: Color,
@@ -84,8 +86,8 @@ struct Exit {
     opening: Option<String>,
 }
 
-/// A parsed entry of a suite. The entry has not been assigned to its exit, the position in which it ends, because
-/// several entries can share one exit.
+/// A parsed entry of a suite, before it is assigned to its exit. An exit is the position in which one or more
+/// entries end.
 struct ParsedEntry {
     text: Range<usize>,
     pos: Keyed<VariantPosition>,
@@ -96,12 +98,13 @@ struct ParsedEntry {
 }
 
 impl SuiteFile {
-    /// Parses the text of a suite. Positions and moves must be legal in `variant`. Error messages name `path`.
+    /// Parses a suite from `text`. Positions and moves must be legal in `variant`. `path` is the name of the suite in
+    /// error messages.
     ///
     /// # Errors
     ///
-    /// Returns an error if an entry is not a position or has an illegal move, if there is no entry, or if the text is
-    /// binary data.
+    /// Returns an error if an entry is not a position or contains an illegal move, if there are no entries, or if the
+    /// text is binary data.
     pub fn read(path: &Path, text: String, variant: Variant) -> Result<SuiteFile> {
         if text.contains('\0') {
             let problem = "this is a Polyglot book or other binary data, not a suite: polybook convert makes a suite \
@@ -173,8 +176,8 @@ impl SuiteFile {
         });
     }
 
-    /// Checks each entry of the suite: whether the game is over after it, and whether an earlier entry is equal. Two
-    /// lines are equal if they have the same start and the same moves.
+    /// Checks the suite. Finds the entries after which the game is over, and the entries that are equal to an earlier
+    /// one. Two lines are equal if they have the same start and the same moves.
     pub fn check(&self) -> SuiteCheck {
         let mut faults = Vec::new();
         for (number, entry) in (1..).zip(&self.entries) {
@@ -209,27 +212,27 @@ impl SuiteFile {
         }
     }
 
-    /// Reads the games of a match that was played from this suite, and returns its results by exit, the position in
-    /// which an entry of the suite ends.
+    /// Reads the games of a match that was played from this suite, and returns the results by exit. An exit is the
+    /// position in which an entry of the suite ends.
     ///
-    /// The exit of a game is the first of these:
+    /// The exit of a game is the first of these that exists:
     ///
     /// 1. If the first moves of the game have the comment `book` or `book/...`, as match programs write it: the
     ///    position after the last of them, if it is an exit.
     /// 2. The exit of the longest line of the suite with which the game begins.
     /// 3. The position in which the game starts by its `FEN` tag, if it is an exit.
     ///
-    /// Two games of an exit form a pair if the same two players played them in the same round with swapped colors. The
-    /// tag `Round` contains a round (`7`), or a round and the number of a game (`7.1`). Games 1 and 2 of a round are a
-    /// pair, games 3 and 4 the next pair, and so on. If no pair of two players is found in this way, their rounds are
-    /// ignored: the first game of an exit with one color is paired with the first game with swapped colors, and so on.
-    /// Pairs with an unfinished game are not counted.
+    /// Two games with the same exit form a pair if the same two players played them in the same round with swapped
+    /// colors. The tag `Round` contains a round (`7`), or a round and the number of a game (`7.1`). Games 1 and 2 of
+    /// a round are a pair, games 3 and 4 are the next pair, and so on. If two players have no such pair, their rounds
+    /// are ignored: the first game of an exit with one color is paired with the first game with swapped colors, and
+    /// so on. Pairs with an unfinished game are not counted.
     ///
     /// # Errors
     ///
-    /// Returns an error if an input cannot be read, if no game belongs to an exit, or if [`ReportOptions::first`] names
-    /// a player who has no game of an exit. Returns [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) if the games
-    /// and players need more memory than [`Games::memory`].
+    /// Returns an error if an input cannot be read, if no game has an exit, or if the player [`ReportOptions::first`]
+    /// has no game with an exit. Returns [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) if the games and players
+    /// need more memory than [`Games::memory`].
     pub fn report(&self, games: &Games<'_>, options: &ReportOptions) -> Result<MatchReport> {
         let mut results = MatchCounts::new(self.exits.len());
         if let Some(name) = &options.first {
@@ -282,7 +285,7 @@ impl SuiteFile {
         let mut pos = Keyed::new(start);
         let start = pos.identity();
         game.exit = self.by_position.get(&start).copied();
-        // The positions, and where the moves that lead to them end in the text.
+        // The positions, and the offsets in the text at which the moves that lead to them end.
         let (mut identities, mut ends) = (Vec::new(), Vec::new());
         let ending = play(reader, &mut pos, |pos, _, end| {
             identities.push(pos.identity());
@@ -305,13 +308,13 @@ impl SuiteFile {
         game
     }
 
-    /// Writes a copy of the suite to `file`, which [`begin_suite`](super::begin_suite) creates, and commits the file.
-    /// Leaves out each entry whose last position is one-sided according to `report`, which means that the same color
-    /// won all games from there. Returns the number of entries that were written.
+    /// Writes a copy of the suite without one-sided entries to `file`, and commits the file. An entry is one-sided
+    /// if, according to `report`, the same color won all games from its last position.
+    /// [`begin_suite`](super::begin_suite) creates `file`. Returns the number of entries that were written.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be written, or if the suite would have no entry.
+    /// Returns an error if the file cannot be written, or if the copy would have no entries.
     pub fn write_without_one_sided(
         &self,
         report: &MatchReport,
@@ -348,9 +351,10 @@ impl SuiteFile {
 /// Options for the report of a match.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReportOptions {
-    /// The player from whose view pairs are counted, or `None` for the one of two players who comes first in the games.
+    /// The player from whose view pairs are counted. If `None`, it is the one of two players who comes first in the
+    /// games.
     pub first: Option<String>,
-    /// The minimum number of pairs of an exit that is called one-sided.
+    /// The minimum number of pairs that an exit needs to be called one-sided.
     pub min_pairs: NonZeroU64,
 }
 
@@ -363,8 +367,9 @@ impl Default for ReportOptions {
     }
 }
 
-/// Returns the number of moves at the start of a game that have a comment which begins with the word `book`. `ends`
-/// contains the offset in `text` at which each move ends, and `end` is the offset at which the game ends.
+/// Returns the number of book moves at the start of a game, which are moves with a comment whose first word is
+/// `book`. `ends` contains the offset in `text` at which each move ends, and `end` is the offset at which the
+/// game ends.
 fn book_moves(text: &[u8], ends: &[usize], end: usize) -> usize {
     let is_of_book = |at: usize| {
         let next = ends.get(at + 1).copied().unwrap_or(end);
@@ -379,7 +384,8 @@ fn book_moves(text: &[u8], ends: &[usize], end: usize) -> usize {
     (0..ends.len()).take_while(|at| is_of_book(*at)).count()
 }
 
-/// Parses a suite of EPDs or FENs, one per line. The error is a message that names the line.
+/// Parses a suite of positions, which are EPDs or FENs, one per line. The error is a message with the number of
+/// the line.
 fn positions(text: &str, variant: Variant) -> Result<Vec<ParsedEntry>, String> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -406,7 +412,7 @@ fn positions(text: &str, variant: Variant) -> Result<Vec<ParsedEntry>, String> {
     Ok(found)
 }
 
-/// Parses a suite of lines, which are games in PGN. The error is a message that names the game.
+/// Parses a suite of lines, which are games in PGN. The error is a message with the number of the game.
 fn lines_of(text: &str) -> Result<Vec<ParsedEntry>, String> {
     let mut found = Vec::new();
     let mut reader = GameReader::new(text.as_bytes());
@@ -445,8 +451,8 @@ fn lines_of(text: &str) -> Result<Vec<ParsedEntry>, String> {
     Ok(found)
 }
 
-/// The round of a match to which a game belongs, and the pair of games within the round. In a pair, two players play
-/// the same position twice, with colors swapped.
+/// The round and the pair to which a game of a match belongs. In a pair, two players play the same opening twice,
+/// with swapped colors.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 struct Round {
     number: u32,
@@ -455,9 +461,8 @@ struct Round {
 }
 
 impl Round {
-    /// Parses a `Round` tag such as `7`, or `7.2` for the second game of round 7. Games 1 and 2 of a round form one
-    /// pair, in which the players swap colors; games 3 and 4 form the next pair. Returns `None` if the tag has any
-    /// other form.
+    /// Parses a `Round` tag such as `7`, or `7.2` for the second game of round 7. Games 1 and 2 of a round form a
+    /// pair, games 3 and 4 form the next pair, and so on. Returns `None` if the tag has another form.
     fn of_tag(tag: &[u8]) -> Option<Round> {
         let text = std::str::from_utf8(tag).ok()?.trim();
         let (round, game) = text.split_once('.').unwrap_or((text, "1"));
@@ -469,7 +474,7 @@ impl Round {
     }
 }
 
-/// The properties of a game in a match that a report about the match needs.
+/// A game of a match, reduced to the properties that a report needs.
 struct MatchGame {
     players: [String; 2],
     round: Option<Round>,
@@ -477,7 +482,7 @@ struct MatchGame {
     exit: Option<usize>,
 }
 
-/// The numbers of pairs of games in which a player scored 0, 0.5, 1, 1.5 and 2 points, in this order.
+/// The number of pairs of games in which a player scored 0, 0.5, 1, 1.5 and 2 points, in this order.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Pentanomial(pub [u64; 5]);
 
@@ -486,14 +491,14 @@ impl Pentanomial {
         self.0.iter().sum()
     }
 
-    /// Returns how many of `games` games do not belong to a pair.
+    /// Returns the number of games that do not belong to a pair. `games` is the number of all games.
     fn unpaired(self, games: u64) -> u64 {
         games - 2 * self.pairs()
     }
 }
 
-/// The results of a match, for each pair of players and for each exit. An exit is the position in which an entry of the
-/// suite ends.
+/// The results of a match, for each two players who met and for each exit. An exit is the position in which an
+/// entry of the suite ends.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MatchReport {
     /// The number of games that belong to an exit and have a result.
@@ -504,7 +509,7 @@ pub struct MatchReport {
     pub unmatched: u64,
     /// The share of draws among `games`, in percent, or `None` without games.
     pub draw_rate: Option<f64>,
-    /// The results of each pair of players who met, in the order of their first games.
+    /// The results of each two players who met, in the order of their first games.
     pub encounters: Vec<Encounter>,
     /// The results of the exits, in the order of the suite.
     pub exits: Vec<ExitResults>,
@@ -516,31 +521,32 @@ pub struct MatchReport {
 /// The results of two players against each other in a match.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Encounter {
-    /// The player of [`ReportOptions::first`], or else the one who comes first in the games.
+    /// The player that [`ReportOptions::first`] names, otherwise the player who comes first in the games.
     pub first: String,
     /// The opponent of the first player.
     pub second: String,
     /// The wins, draws and losses of the first player.
     #[serde(flatten)]
     pub stats: Wdl,
-    /// The pairs, from the view of the first player.
+    /// The pairs of games, from the view of the first player.
     #[serde(rename = "pentanomial")]
     pub pairs: Pentanomial,
     /// The number of games that are not in a pair.
     pub unpaired: u64,
 }
 
-/// The results of all games that were played from one exit, the position in which an entry of a suite ends.
+/// The results of all games that were played from one exit. An exit is the position in which an entry of a suite
+/// ends.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ExitResults {
     /// The number of the first entry with this exit in the suite, from 1.
     pub entry: usize,
     /// The EPD of the position.
     pub epd: String,
-    /// The line to the position in SAN, or `None` if the suite consists of positions.
+    /// The moves of the line that leads to the position, in SAN. `None` if the suite consists of positions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
-    /// The opening by the tags `ECO` and `Opening`, or by the operation `id`, or `None` if the suite does not name it.
+    /// The opening, from the tags `ECO` and `Opening` or the operation `id`. `None` if the suite does not name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opening: Option<String>,
     /// The wins, draws and losses of White.
@@ -550,7 +556,7 @@ pub struct ExitResults {
     pub unfinished: u64,
     /// The share of draws, in percent, or `None` without games.
     pub draw_rate: Option<f64>,
-    /// The pairs, each from the view of the first player of its [`Encounter`].
+    /// The pairs of games, each from the view of the first player of its [`Encounter`].
     #[serde(rename = "pentanomial")]
     pub pairs: Pentanomial,
     /// The number of pairs in which one color won both games.
@@ -568,7 +574,7 @@ fn draw_rate(stats: Wdl) -> Option<f64> {
     (games > 0).then(|| stats.draws as f64 * 100.0 / games as f64)
 }
 
-/// A game between two given players. It may form a pair with another of their games.
+/// A game between two players. It may form a pair with another game between them.
 struct EncounterGame {
     exit: usize,
     round: Option<Round>,
@@ -577,16 +583,16 @@ struct EncounterGame {
     result: GameResult,
 }
 
-/// Forms pairs of games of two players. Each game is paired with the first earlier unpaired game that has the same
-/// `key` and swapped colors. Games whose key is `None` are not paired. If `is_self_play` is `true`, the colors need not
-/// be swapped.
+/// Forms pairs of games between two players. Pairs each game with the first earlier game that has the same `key`,
+/// swapped colors and no partner yet. Games whose key is `None` are not paired. If `is_self_play` is `true`, the
+/// two players are one, and colors are ignored.
 fn paired<K: Hash + Eq>(
     games: &[EncounterGame],
     is_self_play: bool,
     key: impl Fn(&EncounterGame) -> Option<K>,
 ) -> Vec<[&EncounterGame; 2]> {
     let mut pairs = Vec::new();
-    // The games of each key that have no partner yet, all of one color.
+    // The games of each key that have no partner yet. All games of a key have the same color.
     let mut waiting: FxHashMap<K, VecDeque<&EncounterGame>> = FxHashMap::default();
     for game in games {
         let Some(key) = key(game) else { continue };
@@ -612,18 +618,18 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
     }
 }
 
-/// An upper bound on the memory, in bytes, for one game of a match: its entry in the list of games, which grows by
-/// doubling, and in the tables that find pairs of games.
+/// An upper bound on the memory in bytes for one game of a match. The game has an entry in a list, which grows by
+/// doubling, and in the tables that find pairs.
 const GAME: usize = 160;
 
-/// An upper bound on the memory in bytes for one entry of the table of pairs of players who have played each other. It
-/// does not include the games.
+/// An upper bound on the memory in bytes for two players who have met, without their games.
 const ENCOUNTER: usize = 384;
 
-/// An upper bound on the memory in bytes for one player. It does not include the two copies of the player's name.
+/// An upper bound on the memory in bytes for one player, without the two copies of the player's name.
 const PLAYER: usize = 128;
 
-/// The results of one exit, a position in which an entry of a suite ends, in the games that have been read so far.
+/// The results of one exit in the games that were read so far. An exit is the position in which an entry of a
+/// suite ends.
 #[derive(Default)]
 struct ExitCounts {
     stats: Wdl,
@@ -632,13 +638,13 @@ struct ExitCounts {
     one_sided_pairs: u64,
 }
 
-/// The results of the games of a match that have been read so far. Players are numbered in the order in which they
+/// The results of a match in the games that were read so far. Players are numbered in the order in which they
 /// first occur.
 struct MatchCounts {
     names: Vec<String>,
     numbers: FxHashMap<String, usize>,
     exits: Vec<ExitCounts>,
-    /// The games of each pair of players. The key contains the numbers of the two players, the lower number first.
+    /// The games of each two players. The key contains the numbers of the players, the lower number first.
     encounters: FxHashMap<[usize; 2], Vec<EncounterGame>>,
     /// The keys of `encounters`, in the order of the first games.
     order: Vec<[usize; 2]>,
@@ -660,7 +666,7 @@ impl MatchCounts {
         }
     }
 
-    /// Returns the number of the player with this name. A new player gets the next number.
+    /// Returns the number of the player `name`. A new player gets the next number.
     fn number(&mut self, name: String) -> usize {
         *self.numbers.entry(name).or_insert_with_key(|name| {
             self.names.push(name.clone());
@@ -700,8 +706,8 @@ impl MatchCounts {
         });
     }
 
-    /// Forms pairs of games between two players: games from the same opening with opposite colors. Adds the results of
-    /// the pairs to the openings, and returns the results of all pairs. A pair that contains an unfinished game is not
+    /// Forms pairs of games between two players: games from the same exit with opposite colors. Adds the results of
+    /// the pairs to the exits, and returns the results of the two players. Pairs with an unfinished game are not
     /// counted.
     fn encounter(&mut self, players: [usize; 2], games: &[EncounterGame]) -> Encounter {
         let is_self_play = players[0] == players[1];

@@ -1,13 +1,12 @@
-//! Makes suites of lines from a database or a book.
+//! Suites that are made from a database or a book.
 //!
-//! Lines are searched depth first. If only the lines with the most games are wanted, the search is repeated with lower
-//! and lower ranges of numbers of games ([`Band`]), so that rare lines are never examined.
+//! Suites of lines are found by a depth-first search. If only the lines with the most games are wanted, the
+//! search is repeated with lower and lower ranges of numbers of games ([`Band`]), so that rare lines are never
+//! examined.
 //!
-//! Makes suites of positions from a database or a book.
-//!
-//! Positions are searched breadth first. A level contains the paths to all positions after the same number of
-//! half-moves. It is sorted, so that all paths to the same position are adjacent and the moves of the position are
-//! looked up only once.
+//! Suites of positions are found by a breadth-first search. A level contains the paths to all positions after the
+//! same number of half-moves. It is sorted, so that all paths to the same position are adjacent and the moves of
+//! the position are looked up only once.
 
 use std::path::Path;
 
@@ -29,29 +28,29 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
-/// A function that returns White's results in all games that reached a position, or `None` if the source has no
-/// results.
+/// A function that returns White's results in all games that reached a position, or `None` if the source contains
+/// no results.
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Wdl>>;
 
-/// Advice on how a user gets more or fewer moves from the source of a suite. Each text is an imperative without a full
-/// stop.
+/// Advice for messages: how the user can get more or fewer moves from the source of a suite. Each text is an
+/// imperative without a full stop.
 #[derive(Debug)]
 pub(crate) struct SourceAdvice {
-    /// How the suite keeps more moves, or `None` if it already keeps all moves.
+    /// How the user can get more moves, or `None` if the suite already contains all moves.
     pub more: Option<&'static str>,
-    /// How the suite keeps fewer moves.
+    /// How the user can get fewer moves.
     pub fewer: &'static str,
 }
 
-/// A suite whose lines follow the moves of a source, such as a book, from each position in `starts`. `starts` must not
-/// be empty.
+/// A suite whose lines follow the moves of a source, such as a book. Lines begin in each of the positions
+/// `starts`, of which there must be at least one.
 pub(crate) struct SourceSuite<'a, S> {
     pub source: &'a S,
     pub results: ResultsOf<'a>,
     pub starts: &'a [VariantPosition],
     pub suite: &'a Suite,
     pub advice: SourceAdvice,
-    /// The memory budget for lines and positions; what exceeds it is spilled to temporary files.
+    /// The memory budget. Lines and positions that exceed it are spilled to temporary files.
     pub memory: Memory,
     pub meter: &'a Meter,
 }
@@ -94,30 +93,30 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 }
 
-/// The maximum number of lines that a search extends by further moves. Because of transpositions, the number of lines
-/// may be too large for any search to finish.
+/// The maximum number of lines that a search extends. Because of transpositions, there may be too many lines for
+/// a search to finish.
 const MOST_LOOKED_AT: u64 = 8_000_000;
 
-/// A line of moves in a search for the lines of a suite. Each line of the suite has a fixed number of
-/// half-moves. The search extends shorter lines, such as this one, up to this number.
+/// A line of moves in a search for the lines of a suite. The search extends it until it has the length that the
+/// suite requires.
 struct SuiteLine {
     pos: Keyed<VariantPosition>,
     /// The moves in SAN with move numbers.
     text: String,
-    /// The identities of the positions, from the start to the last.
+    /// The identities (hashes) of the positions, from the first to the last.
     identities: Vec<u64>,
     opening: String,
-    /// The smallest number of games that any move of the line has. This is an upper bound on the number of games in
-    /// which the whole line was played.
+    /// The number of games of the move in the line that has the fewest. This is an upper bound on the number of games
+    /// in which the whole line was played.
     games: u64,
     /// The estimated share of all lines that begin with this one, from 0 to 1.
     portion: f64,
 }
 
 impl SuiteLine {
-    /// Returns a copy of this line that is extended by the move `mv`. `portion` is an estimate, from 0 to 1, of the
-    /// share of all lines that begin with the extended line; the progress display adds it up. `suite` determines the
-    /// name of the opening.
+    /// Returns a copy of this line that is extended by the move `mv`. `portion` is the estimated share of all lines
+    /// that begin with the copy, from 0 to 1, which measures progress. `suite` decides whether the opening is looked
+    /// up.
     fn then(&self, mv: &TreeMove, portion: f64, suite: &Suite) -> SuiteLine {
         let pos = self.pos.position();
         let mut text = self.text.clone();
@@ -136,8 +135,8 @@ impl SuiteLine {
 }
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Searches for the lines of the suite and ranks them. The returned `bool` is `true` if the search stopped before
-    /// it had examined all lines. Error messages name `path`.
+    /// Searches for the lines of the suite and ranks them. The returned `bool` is `true` if the search stopped early,
+    /// before it had examined all lines. `path` is the file that error messages name.
     pub(super) fn rank_lines(&self, path: &Path) -> Result<(Ranking<'_>, bool)> {
         let mut lines = LineSearch {
             of: self,
@@ -157,8 +156,8 @@ impl<S: Source> SourceSuite<'_, S> {
         Ok((lines.ranking, is_cut))
     }
 
-    /// Returns the error for a search for the lines of a suite that stopped after [`MOST_LOOKED_AT`] lines without
-    /// finding one of the required length. `longest` is the length of the longest examined line in half-moves.
+    /// Returns the error for a search that stopped after [`MOST_LOOKED_AT`] lines. `longest` is the length in
+    /// half-moves of the longest line that it examined.
     fn search_stopped(&self, path: &Path, longest: usize) -> Error {
         let plies = self.suite.plies;
         let fewer = self.advice.fewer;
@@ -174,8 +173,9 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 }
 
-/// A range of numbers of games. The search for the lines of a suite makes several passes, so that its memory stays
-/// bounded. Each pass finds the lines whose number of games is in one range.
+/// A range of numbers of games. The search for the most played lines makes several passes, each of which finds
+/// the lines whose number of games is in one range. It begins with the highest range, so that rare lines need not
+/// be examined.
 #[derive(Copy, Clone, Debug)]
 struct Band {
     /// The minimum, inclusive.
@@ -194,17 +194,16 @@ impl Band {
         is_one_number: false,
     };
 
-    /// An empty range, for the first pass over the lines, which only determines the highest number of games of a line.
-    /// The range begins at [`u64::MAX`] games, which no line with a move has.
+    /// An empty range. The first pass over the lines uses it to find only the highest number of games of a line. The
+    /// range begins at [`u64::MAX`] games, which no line with a move has.
     const NONE: Band = Band {
         least: u64::MAX,
         ..Band::ALL
     };
 
-    /// Returns the range of numbers of games for the next pass, which ends where this range begins. Each pass
-    /// searches all lines for those whose number of games is in its range. `next` is the largest number of games
-    /// of any line below this range, and the new range contains `next`. Ranges of large numbers are wider, which
-    /// keeps the number of passes small.
+    /// Returns the range for the next pass, which ends where this range begins. `next` is the highest number of games
+    /// of a line below this range, and lies in the new range. Ranges of large numbers are wider, which keeps the
+    /// number of passes small.
     fn after(self, next: u64) -> Band {
         let least = match self.least {
             u64::MAX => next,
@@ -226,22 +225,21 @@ impl Band {
 struct LineSearch<'a, S> {
     of: &'a SourceSuite<'a, S>,
     ranking: Ranking<'a>,
-    /// The last positions of the lines found so far, if each position may occur only once.
+    /// The last positions of the lines found so far, if a position may occur only once.
     ends: Option<SpillingSet>,
-    /// The number of lines found so far or, if each last position may occur only once, the number of different last
-    /// positions.
+    /// The number of lines found so far or, if a position may occur only once, of their different last positions.
     found: u64,
     looked_at: u64,
     band: Band,
-    /// The largest number of games of any line below the current range that this pass has seen, or `None` if it has
-    /// seen none.
+    /// The highest number of games of a line below the current range that this pass has seen, or `None` if it has
+    /// seen no such line.
     next: Option<u64>,
     done: Portions<'a>,
 }
 
 impl<S: Source> LineSearch<'_, S> {
-    /// Searches for the lines of the suite and adds each of them to the ranking. Returns `false` if the search stopped
-    /// early because it had examined [`MOST_LOOKED_AT`] lines.
+    /// Searches for the lines of the suite, and adds them to the ranking. Returns `false` if the search stopped early
+    /// because it had examined [`MOST_LOOKED_AT`] lines.
     fn find(&mut self) -> Result<bool> {
         let suite = self.of.suite;
         let limit = match suite.limit {
@@ -260,9 +258,9 @@ impl<S: Source> LineSearch<'_, S> {
         }
     }
 
-    /// Searches for lines whose number of games is in the range of the current pass, one starting position after the
-    /// other. May stop at a starting position after `wanted` lines. Returns `false` if the search stopped early because
-    /// it had examined [`MOST_LOOKED_AT`] lines.
+    /// Searches for lines whose number of games is in the range of the current pass. Searches from one starting
+    /// position after the other, and may stop the search from each of them after `wanted` lines. Returns `false` if
+    /// the search stopped early because it had examined [`MOST_LOOKED_AT`] lines.
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;
@@ -274,9 +272,9 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Searches for lines from the starting position `start`. The bytes `number` identify this position in the ranking.
-    /// `portion` is its share of the progress. May stop after `wanted` lines have been found. Returns `false` if the
-    /// search stopped early because it had examined [`MOST_LOOKED_AT`] lines.
+    /// Searches for lines that begin in the position `start`, and may stop after `wanted` lines. `number` contains
+    /// the bytes that identify `start` in the ranking. `portion` is the share of `start` in the progress. Returns
+    /// `false` if the search stopped early because it had examined [`MOST_LOOKED_AT`] lines.
     fn find_from(
         &mut self,
         number: &[u8],
@@ -310,8 +308,8 @@ impl<S: Source> LineSearch<'_, S> {
             if self.band.contains(line.games) {
                 self.take(number, &line)?;
             }
-            // Lines with equal numbers of games are ranked by their texts, and the search finds them in the order of
-            // their texts.
+            // Lines with the same number of games are ranked by their texts, which is also the order in which the
+            // search finds them.
             if self.band.is_one_number && self.found - found_before >= wanted {
                 break;
             }
@@ -319,9 +317,8 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Pushes the continuations of `line`, the lines that are one move longer, to the stack. They are popped in the
-    /// order of their texts. Skips moves that repeat a position, and lines with fewer games than the current pass
-    /// searches for.
+    /// Pushes the lines that are one move longer than `line` onto the stack, so that they are popped in the order of
+    /// their texts. Skips moves that repeat a position, and lines with too few games for the current pass.
     fn push_continuations(&mut self, line: &SuiteLine, stack: &mut Vec<SuiteLine>) -> Result<()> {
         let moves = self.of.source.moves(&line.pos)?;
         let portion = line.portion / moves.len() as f64;
@@ -344,8 +341,8 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(())
     }
 
-    /// Adds `line`, a line of the required length, to the ranking of the suite if its last position passes the filters
-    /// of the suite. `start` contains bytes that identify the position in which the line starts.
+    /// Adds `line`, which has the required length, to the ranking if its last position passes the filters of the
+    /// suite. `start` contains the bytes that identify its first position.
     fn take(&mut self, start: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         let is_kept = self.of.suite.keeps(results);
@@ -369,13 +366,13 @@ impl<S: Source> LineSearch<'_, S> {
     }
 }
 
-/// The maximum number of paths to one position that are stored. Of further paths, only the weights are added up.
+/// The maximum number of paths to one position that are stored. For further paths, only the weight is added.
 const MAX_PATHS: usize = 64;
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Searches breadth first from the starts for the positions that lines of the suite's number of half-moves
-    /// reach. Returns a ranking of these positions, from which the suite is chosen. The ranking is empty if all
-    /// lines are shorter. `path` is the file that error messages name.
+    /// Searches for the positions that are the suite's number of half-moves away from a starting position. Returns a
+    /// ranking of these positions, which is empty if all lines are shorter. `path` is the file that error messages
+    /// name.
     pub(super) fn rank_positions(&self, path: &Path) -> Result<Ranking<'_>> {
         let (suite, starts) = (self.suite, self.starts);
         let mut done = Portions::new(self.meter);
@@ -440,11 +437,12 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 }
 
-/// A path of moves to a position, in a breadth-first search.
+/// A path in a breadth-first search: a sequence of moves that leads to the position `pos`.
 struct LinePath {
     pos: Keyed<VariantPosition>,
     opening: String,
-    /// The identities of the earlier positions on the path that a later move could still repeat, sorted ascending.
+    /// The identities (hashes) of the earlier positions on the path that a later move could repeat, sorted in
+    /// ascending order.
     before: Vec<u64>,
     /// The weight of the last move, or 0 if another path already includes this weight.
     weight: u64,
@@ -452,10 +450,10 @@ struct LinePath {
     portion: f64,
 }
 
-/// A position that a search has reached after a certain number of half-moves, with the paths that lead to it.
+/// A position in a level of the breadth-first search, with the paths that lead to it.
 struct PositionPaths {
-    /// The paths, at least one. A line must not return to an earlier position on its path, so paths allow different
-    /// continuations. Each path that is kept allows a continuation that no other path allows.
+    /// The paths, at least one. A line must not repeat a position, so each path allows different continuations. A
+    /// path is stored only if it allows a continuation that no earlier path allows.
     paths: Vec<LinePath>,
     weight: u64,
     portion: f64,
@@ -471,16 +469,16 @@ impl PositionPaths {
         }
     }
 
-    /// Returns the position. The half-move clock and the move number are those of the first path that was added, which
-    /// has the lowest half-move clock.
+    /// Returns the position. Its half-move clock and move number are those of the first path that was added.
     fn pos(&self) -> &Keyed<VariantPosition> {
         &self.paths[0].pos
     }
 
-    /// Adds a path, a sequence of moves that leads to the position. Paths must be added in ascending order of the
-    /// number of earlier positions that a continuation may not repeat.
+    /// Adds a path that leads to the position. Paths must be added in ascending order of the number of earlier
+    /// positions that a continuation may not repeat.
     ///
-    /// Adds only the weight of the path if a stored path allows every continuation that the new path allows.
+    /// Stores only the weight of the path if a stored path already allows every continuation that the new path
+    /// allows.
     fn add(&mut self, path: LinePath) {
         self.weight += path.weight;
         self.portion += path.portion;
@@ -496,8 +494,8 @@ impl PositionPaths {
         }
     }
 
-    /// Extends the paths to this position by the move `mv`. Returns the extended paths that do not repeat a position.
-    /// `moves` is the number of moves of the position, among which the progress is divided.
+    /// Extends each path to this position by the move `mv`, and returns the extended paths that do not repeat a
+    /// position. `moves` is the number of moves in the position, which share its part of the progress.
     fn after(&self, mv: &TreeMove, moves: usize, suite: &Suite) -> Vec<LinePath> {
         let mut paths: Vec<LinePath> = Vec::new();
         for path in &self.paths {
@@ -506,8 +504,8 @@ impl PositionPaths {
             if path.before.binary_search(&pos.identity()).is_ok() {
                 continue;
             }
-            // Positions before a capture or a pawn move cannot recur, except in crazyhouse, where a captured piece can
-            // return.
+            // Positions before a capture or a pawn move cannot recur. The exception is crazyhouse, where a captured
+            // piece can return.
             let is_final = pos.position().halfmoves() == 0
                 && !matches!(pos.position(), VariantPosition::Crazyhouse(_));
             let mut before = Vec::new();
@@ -537,18 +535,18 @@ impl PositionPaths {
     }
 }
 
-/// A level of the search: the paths to all positions after the same number of half-moves. Paths that exceed the memory
-/// budget are spilled to temporary files.
+/// A level of the breadth-first search: the paths to all positions after the same number of half-moves. Paths
+/// that exceed the memory budget are spilled to temporary files.
 struct Level {
-    /// The paths as texts: the identity of the position, the number and the identities of the earlier positions, the
-    /// move counters, the weight and the portion, the position, the opening. Sorting them groups the paths by position.
+    /// The paths, encoded as: the identity of the position, the number and the identities of the earlier positions,
+    /// the move counters, the weight, the portion, the position, and the opening. Sorting them groups the paths by
+    /// position.
     texts: TextSorter,
 }
 
-/// The number of bytes that the half-move clock and the move number take in an encoded path.
+/// The length in bytes of the half-move clock and the move number in an encoded [`LinePath`].
 const COUNTERS: usize = 8;
-/// The length in bytes of two numbers in an encoded [`LinePath`], with 8 bytes each: the weight of the last
-/// move, and the estimated share of all lines that take the path.
+/// The length in bytes of the weight and the portion in an encoded [`LinePath`].
 const NUMBERS: usize = 16;
 
 impl Level {
@@ -574,8 +572,8 @@ impl Level {
         self.texts.push(&text)
     }
 
-    /// Calls `f` with each position that is reached after the same number of half-moves, and with all paths to it.
-    /// `rules` is any position of the same variant, from which the positions are decoded.
+    /// Calls `f` with each position of the level, together with the paths to it. `rules` is any position of the same
+    /// variant, which is needed to decode the positions.
     fn for_each(
         &mut self,
         rules: &VariantPosition,
@@ -601,7 +599,8 @@ impl Level {
     }
 }
 
-/// Decodes a path of a level. Returns `None` if the bytes are malformed. `rules` is any position of the same variant.
+/// Decodes a path of a level. Returns `None` if the bytes are malformed. `rules` is any position of the same
+/// variant.
 fn read(text: &[u8], rules: &VariantPosition) -> Option<LinePath> {
     let (_, rest) = text.split_first_chunk::<8>()?;
     let (count, rest) = rest.split_first_chunk()?;
