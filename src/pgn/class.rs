@@ -9,10 +9,10 @@ use super::{
     filter::{estimated_seconds, is_rated},
 };
 
-/// The speed of a game.
+/// The speed of a game, such as bullet or blitz.
 ///
-/// The speed depends on the number of seconds that a player can expect to use for 40 moves: the base time plus 40
-/// increments. For a time control with several periods, this is the total time of the periods up to move 40.
+/// The speed depends on the time that a player has for 40 moves: the base time plus 40 increments. If the time
+/// control has several periods, the times of all periods up to move 40 are added up.
 ///
 /// ```
 /// use polybook::pgn::Speed;
@@ -54,8 +54,8 @@ impl Speed {
         Speed::Correspondence,
     ];
 
-    /// Returns the speed of a game from the value of its `TimeControl` tag. `None` means that the game has no such tag.
-    /// An unreadable value counts as [`Classical`](Speed::Classical).
+    /// Returns the speed of a game. `value` is the value of the game's `TimeControl` tag, or `None` if the game has
+    /// no such tag. An unknown or unreadable time control counts as [`Classical`](Speed::Classical).
     pub fn of_tag(value: Option<&[u8]>) -> Speed {
         let value = value.unwrap_or_default().trim_ascii();
         if value == b"-" {
@@ -72,7 +72,7 @@ impl Speed {
         }
     }
 
-    /// Returns the name that the Lichess opening explorer uses for the speed, such as `ultraBullet`.
+    /// Returns the name of the speed in the Lichess opening explorer, such as `ultraBullet`.
     pub fn name(self) -> &'static str {
         match self {
             Speed::UltraBullet => "ultraBullet",
@@ -100,7 +100,7 @@ impl FromStr for Speed {
     }
 }
 
-/// The mode of a game: whether it counted for the ratings of its players.
+/// The mode of a game: rated if the game changed the ratings of its players, otherwise casual.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -119,7 +119,7 @@ impl Mode {
     /// All modes: rated and casual.
     pub const ALL: [Mode; 2] = [Mode::Rated, Mode::Casual];
 
-    /// Returns the mode of a game from its tags. A game counts as rated unless its `Event` tag says that it is not.
+    /// Returns the mode of a game. A game counts as rated unless its `Event` tag says that it was not.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Mode {
         match is_rated(tags) {
             Some(false) => Mode::Casual,
@@ -156,8 +156,8 @@ impl FromStr for Mode {
 /// The lowest rating of each rating group, in ascending order.
 const FLOORS: [u32; 9] = [0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500];
 
-/// A group of games whose players have similar ratings. A game belongs to the group of the mean of its known ratings; a
-/// game without a known rating belongs to no group.
+/// A group of games whose players have similar ratings. A game belongs to the group that contains the mean of its
+/// known ratings. A game without a known rating belongs to no group.
 ///
 /// ```
 /// use polybook::pgn::RatingGroup;
@@ -186,7 +186,7 @@ impl RatingGroup {
         RatingGroup(above.unwrap_or(0) as u8)
     }
 
-    /// Returns the rating group of a game: that of the mean of its known ratings. `ratings` contains the ratings of
+    /// Returns the rating group that contains the mean of a game's known ratings. `ratings` contains the ratings of
     /// White and Black, where 0 means unknown. Returns `None` if both are unknown.
     pub fn of_game(ratings: [u16; 2]) -> Option<RatingGroup> {
         match doubled_mean(ratings) {
@@ -200,14 +200,14 @@ impl RatingGroup {
         FLOORS[usize::from(self.0)]
     }
 
-    /// Returns the index of the group among all rating groups in ascending order.
+    /// Returns the index of the group, counted from 0 for the group with the lowest ratings.
     pub(crate) fn number(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// Returns twice the mean of the known ratings of White and Black, so that the result is an integer. A rating of 0
-/// means unknown. Returns 0 if both are unknown.
+/// Returns twice the mean of the known ratings of White and Black. The factor of two makes the result an integer. A
+/// rating of 0 is unknown; if both are unknown, the result is 0.
 #[inline]
 pub(crate) fn doubled_mean([white, black]: [u16; 2]) -> u32 {
     let sum = u32::from(white) + u32::from(black);

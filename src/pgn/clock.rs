@@ -1,33 +1,32 @@
-//! The time that players take for their moves, according to the clock comments in their games.
+//! Calculates the time that players take for their moves from the clock comments in their games.
 
 use memchr::memmem;
 use shakmaty::Color;
 
 use super::{Tags, filter::millis};
 
-/// The clocks of a game, updated after each move.
+/// The clocks of a game, from which the time of each move is calculated.
 ///
-/// A comment after a move contains either the time that the move took, `[%emt 0:00:05]`, or the time that is left,
-/// `[%clk 0:02:59.5]`. From the time that is left, the time of the move is calculated: time left before the move, plus
-/// increment, minus time left after the move. This requires a `TimeControl` of one period, such as `180+2` or `600`,
-/// because with several periods it is unknown when time is added.
+/// A comment after a move states either the time that the move took, `[%emt 0:00:05]`, or the time left on the
+/// clock, `[%clk 0:02:59.5]`. The time of a move is the time left before it, plus the increment, minus the time
+/// left after it. This requires a `TimeControl` of one period, such as `180+2`; with several periods, it is unknown
+/// when time is added.
 ///
-/// The time of a side's first move remains unknown in these cases:
-///
-/// - All of the base time is left after the move: the clock did not run.
-/// - Less than three quarters of the base time are left: the side did not begin with the base time. For example, a Lichess
-///   player who goes berserk begins with half of the base time and without an increment.
+/// The time of a side's first move remains unknown in two cases. If all of the base time is left, the clock did not
+/// run. If less than three quarters are left, the side did not begin with the base time: on Lichess, a player who
+/// goes berserk gets half of the base time and no increment.
 #[derive(Debug)]
 pub(crate) struct Clocks {
-    /// The base time and the increment of each side in seconds, or `None` if the time control is unknown or has several
+    /// The base time and the increment of each side, in seconds. `None` if the time control is unknown or has several
     /// periods.
     control: Option<(f64, [f64; 2])>,
-    /// The seconds left on the clock of White and of Black, if known.
+    /// The time left on the clocks of White and Black in seconds, if it is known.
     left: [Option<f64>; 2],
     has_moved: [bool; 2],
 }
 
-/// The clock times that the comments after one move contain, in seconds.
+/// The times in the comments after one move, in seconds: the time left on the clock, and the time that the move
+/// took.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct CommentTimes {
     pub left: Option<f64>,
@@ -35,8 +34,8 @@ pub(crate) struct CommentTimes {
 }
 
 impl CommentTimes {
-    /// Reads the clock times in a comment, such as `[%clk 0:02:59]`. Ignores times that do not consist of hours,
-    /// minutes and seconds.
+    /// Reads the times in a comment, such as `[%clk 0:02:59]`. Ignores times that do not consist of hours, minutes
+    /// and seconds.
     pub fn read(&mut self, comment: &[u8]) {
         self.left = time_after(comment, b"[%clk ").or(self.left);
         self.taken = time_after(comment, b"[%emt ").or(self.taken);
@@ -44,8 +43,8 @@ impl CommentTimes {
 }
 
 impl Clocks {
-    /// Creates the clocks of a game before its first move. The base time and the increment come from the `TimeControl`
-    /// tag. If the tag is missing or unreadable, the times of moves are known only from comments that contain them.
+    /// Creates the clocks of a game before its first move. Reads the base time and the increment from the
+    /// `TimeControl` tag. Without a readable tag, the time of a move is known only if a comment states it directly.
     pub fn new(tags: &Tags<'_>) -> Clocks {
         let control = tags.get(b"TimeControl").and_then(time_control);
         let control = control.map(|(base, increment)| (base, [increment; 2]));
@@ -56,8 +55,8 @@ impl Clocks {
         }
     }
 
-    /// Updates the clock of `side` after its next move. `said` contains the times in the comments after the move.
-    /// Returns the time that the move took, in seconds, or `None` if it is unknown.
+    /// Updates the clock of `side` after the next move of that side. `said` contains the times in the comments after
+    /// the move. Returns the time that the move took in seconds, or `None` if it is unknown.
     pub fn next(&mut self, side: Color, said: CommentTimes) -> Option<f64> {
         let side = usize::from(side.is_black());
         let before = std::mem::replace(&mut self.left[side], said.left);
@@ -77,7 +76,7 @@ impl Clocks {
 }
 
 /// Parses the value of a `TimeControl` tag, such as `180+2`. Returns the base time and the increment in seconds, or
-/// `None` if the time control does not consist of exactly one period.
+/// `None` if the value is unreadable or has several periods.
 fn time_control(tag: &[u8]) -> Option<(f64, f64)> {
     let text = std::str::from_utf8(tag).ok()?.trim();
     let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
@@ -90,16 +89,16 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Finds a command such as `[%clk ` in a comment, and returns the time after it in seconds. Returns `None` if the
-/// comment does not contain the command, or if the time is malformed.
+/// Finds `command`, such as `[%clk `, in a comment, and parses the time after it. Returns the time in seconds, or
+/// `None` if the comment does not contain the command or the time is malformed.
 fn time_after(comment: &[u8], command: &[u8]) -> Option<f64> {
     let rest = &comment[memmem::find(comment, command)? + command.len()..];
     let end = memchr::memchr(b']', rest)?;
     seconds(std::str::from_utf8(&rest[..end]).ok()?.trim())
 }
 
-/// Parses a time such as `1:02:03.5` to seconds. Returns `None` if it does not consist of three numbers, because two
-/// numbers could be minutes and seconds, or hours and minutes.
+/// Parses a time of hours, minutes and seconds, such as `1:02:03.5`, and returns it in seconds. Returns `None` for
+/// other texts. A time such as `2:03` is rejected because it could mean minutes and seconds, or hours and minutes.
 fn seconds(text: &str) -> Option<f64> {
     let (hours, rest) = text.split_once(':')?;
     let (minutes, seconds) = rest.split_once(':')?;

@@ -1,11 +1,12 @@
-//! Cutting a stream of PGN into batches of whole games.
+//! Cuts a stream of PGN into batches of whole games.
 //!
-//! The cutter usually does not read games. It searches backwards from the end of its buffer for a line that begins the
-//! tags of a game and is certainly outside comments, because the nearest brace before it is a closing one. The text
-//! before this line becomes a batch.
+//! The cutter usually does not read games. It searches backwards from the end of its buffer for a line that begins
+//! the tags of a game. This line must be outside comments, which is certain if the nearest brace before it is a
+//! closing brace. The text before the line becomes a batch.
 //!
-//! If there is no such line (the games have no tags, or a comment is not closed), the cutter reads the games to find
-//! where they end. Batches therefore always end at game boundaries, however the bytes arrive.
+//! If there is no such line, because the games have no tags or a comment is not closed, the cutter reads the games
+//! to find where they end. Batches therefore always end at game boundaries, no matter in which portions the bytes
+//! arrive.
 
 use std::io::{self, Read};
 
@@ -16,22 +17,24 @@ use super::{
     tags::{LONGEST_CONTINUATION, closing_quote, has_tag, is_tag_start, moves_begin},
 };
 
-/// The maximum number of bytes in which at least one game must begin: 16 MiB. If no game begins in so many bytes, a
-/// [`Cutter`] returns an error, because the memory of the cutter must stay bounded.
+/// The maximum number of bytes between the beginnings of two games: 16 MiB. If no game begins within this distance,
+/// a [`Cutter`] returns an error, because it holds the text of a whole game in memory.
 pub const LONGEST_GAME: usize = 16 << 20;
 
-/// The number of bytes after the end of a game that must have been read to be certain that the game ends there.
+/// The number of bytes after the end of a game that must have been read before it is certain that the game ends
+/// there. It is the greater of two limits: [`REACH`] for comments, and [`LONGEST_CONTINUATION`] for the values of
+/// tags.
 const CERTAIN: usize = if REACH > LONGEST_CONTINUATION {
     REACH
 } else {
     LONGEST_CONTINUATION
 };
 
-/// The maximum number of tag lines that the fast backward search for a game boundary examines. After that, games are
-/// parsed instead.
+/// The maximum number of lines that the fast backward search for a game boundary examines. If none of the lines is
+/// certainly outside comments, the games are parsed instead.
 const TRIES: usize = 64;
 
-/// A part of a PGN stream that consists of whole games.
+/// A part of a PGN stream that contains only whole games.
 #[derive(Debug)]
 pub struct Batch {
     /// The bytes of the games.
@@ -40,7 +43,7 @@ pub struct Batch {
     pub offset: u64,
 }
 
-/// A reader that cuts a stream of PGN into [batches](Batch) of whole games.
+/// A reader that divides a stream of PGN into [batches](Batch) of whole games.
 #[derive(Debug)]
 pub struct Cutter<R> {
     stream: R,
@@ -51,15 +54,16 @@ pub struct Cutter<R> {
     offset: u64,
     /// Whether the stream has ended.
     ended: bool,
-    /// Returns the last offset greater than 0 at which a text may be cut, or `None` if there is no such offset.
+    /// A function that returns the last offset greater than 0 at which a text may be cut, or `None` if there is no
+    /// such offset.
     boundary: fn(&[u8]) -> Option<usize>,
     /// The words that follow "no" in the error message about a text without a boundary, such as "game begins".
     lacks: &'static str,
 }
 
 impl<R: Read> Cutter<R> {
-    /// Creates a cutter that reads PGN from `stream`. Each batch contains about `batch_size` bytes; 512 KiB are
-    /// suitable if each thread parses one batch at a time.
+    /// Creates a cutter that reads PGN from `stream`. Each batch will have about `batch_size` bytes. A size of 512
+    /// KiB is suitable if several threads each parse one batch at a time.
     pub fn new(stream: R, batch_size: usize) -> Cutter<R> {
         Cutter {
             stream,
@@ -72,8 +76,8 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// Creates a cutter for a stream of text that consists of lines instead of games. Each batch contains whole lines,
-    /// about `batch_size` bytes in all.
+    /// Creates a cutter for text that consists of lines instead of games. Each batch will contain whole lines, of
+    /// about `batch_size` bytes in total.
     pub(crate) fn of_lines(stream: R, batch_size: usize) -> Cutter<R> {
         Cutter {
             boundary: |text| memrchr(b'\n', text).map(|last| last + 1),
@@ -82,12 +86,12 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// Reads and returns the next batch of games, or `None` at the end of the stream.
+    /// Reads the next batch of games. Returns `None` at the end of the stream.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the stream, and an error of kind [`io::ErrorKind::InvalidData`] if no game begins within
-    /// [`LONGEST_GAME`] bytes.
+    /// Returns the errors of the stream, and an error of the kind [`io::ErrorKind::InvalidData`] if no game begins
+    /// within [`LONGEST_GAME`] bytes.
     pub fn next_batch(&mut self) -> io::Result<Option<Batch>> {
         let mut wanted = self.batch_size;
         loop {
@@ -114,7 +118,7 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// Reads from the stream until the buffer contains `wanted` bytes or the stream ends.
+    /// Reads from the stream until the buffer contains `wanted` bytes, or until the stream ends.
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
         if self.held.capacity() < wanted {
             self.held.reserve_exact(wanted - self.held.len());
@@ -138,13 +142,15 @@ impl<R: Read> Cutter<R> {
     }
 }
 
-/// Returns the last offset in `text`, greater than 0, at which a game certainly begins, or `None` if there is none.
+/// Returns the last offset in `text`, greater than 0, at which a game certainly begins. Returns `None` if there is
+/// no such offset.
 fn last_boundary(text: &[u8]) -> Option<usize> {
     tagged_boundary(text).or_else(|| read_boundary(text))
 }
 
-/// Returns the offset of the last line that begins the tags of a game and is certainly not inside a comment, or `None`
-/// if there is none. Examines only the text before that line, so the result is valid whatever follows.
+/// Returns the offset of the last line that begins the tags of a game and is certainly outside comments. Returns
+/// `None` if there is no such line. The result depends only on the text before the line, so it is valid whatever
+/// follows.
 fn tagged_boundary(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     let mut tries = 0;
@@ -167,8 +173,8 @@ fn tagged_boundary(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns `true` if the text directly before the tag at offset `at` may contain another tag of the same game. Blank
-/// lines and comments in between are ignored.
+/// Returns `true` if another tag of the same game may precede the tag at the offset `at`. Ignores blank lines and
+/// comments between the two tags.
 fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     let mut before = &text[..at];
     let mut is_next_to = true;
@@ -178,9 +184,9 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
         is_next_to &= memchr_iter(b'\n', &whole[before.len()..]).count() <= 1;
         let start = memrchr2(b'\n', b'\r', before).map_or(0, |i| i + 1);
         let line = &before[start..];
-        // If a line contains braces and also a semicolon or an escape, either kind of comment may be inside the other,
-        // so the line is ambiguous. An escaped line that ends a tag is ambiguous too, because the value may have begun
-        // on an earlier line.
+        // If a line contains braces and also a semicolon or an escape, either kind of comment may be inside the
+        // other, so the line is ambiguous. A line that contains an escape and the end of a tag is ambiguous too,
+        // because the value of the tag may have begun on an earlier line.
         let is_escaped = line.first() == Some(&b'%') || line.contains(&b';');
         if is_escaped && (memchr2(b'{', b'}', line).is_some() || closing_quote(line).is_some()) {
             return true;
@@ -192,9 +198,10 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
                 None => line,
             };
             let before_comment = after_comments.split(|byte| *byte == b';').next();
-            // Other text directly above a tag, or above comments that are, may be stray text among the tags of this
-            // game. Moves may be there too, unless the tag is the first of most games. If a comment ends on the line,
-            // only the text after the comment counts.
+            // Other text directly above the tag, or directly above comments before the tag, may be stray text among
+            // the tags of this game. Even text that looks like moves may be stray text, unless the tag is `Event`,
+            // with which most games begin. If a comment ends on the line, only the text after the comment is
+            // examined.
             let begins_game = moves_begin(line)
                 && memchr2(b'{', b'}', line).is_none_or(|brace| line[brace] == b'{')
                 && text[at..].starts_with(b"[Event ");
@@ -214,9 +221,9 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Parses games, and returns the offset at which the last complete game ends, or `None` if there is none. A game counts
-/// as complete if at least [`CERTAIN`] bytes follow it, because bytes that are not read yet cannot change where it
-/// ends.
+/// Parses the games in `text`, and returns the offset at which the last complete game ends. Returns `None` if no
+/// game is complete. A game is complete if at least [`CERTAIN`] bytes follow it, because later bytes cannot change
+/// where it ends.
 fn read_boundary(text: &[u8]) -> Option<usize> {
     let certain = text.len().checked_sub(CERTAIN)?;
     let mut games = GameReader::new(text);

@@ -1,10 +1,11 @@
-//! Reading one game after another: finding where a game begins, and reading its tags. The moves are read in
-//! [`movetext`](super::movetext) and skipped in [`skip`](super::skip).
+//! Reads one game after another: finds where a game begins, and reads its tags. The modules
+//! [`movetext`](super::movetext) and [`skip`](super::skip) read and skip the moves.
 //!
-//! [`Comments`] finds the ends of comments. A `{` comment may contain anything, even line breaks, blank lines and tag pairs. But the tags inside a comment that is
-//! never closed belong to the next game. To tell the two cases apart, each line of a comment that could begin a game is
-//! examined. If another comment opens between this line and the next closing brace, or if there is no closing brace
-//! within [`REACH`], the comment counts as unclosed and the next game begins at this line.
+//! [`Comments`] finds the ends of comments. A comment in braces may contain anything, even line breaks, blank lines
+//! and tag pairs. However, if a comment is never closed, tags after its opening brace belong to the next game. To
+//! tell the two cases apart, each line of a comment that could begin a game is examined. If another comment opens
+//! between this line and the next closing brace, or if there is no closing brace within [`REACH`], the comment
+//! counts as unclosed, and the next game begins at this line.
 
 use memchr::{memchr, memchr2};
 
@@ -18,11 +19,11 @@ use super::{
 };
 use crate::position::Variant;
 
-/// A reader of the games in a text that begins and ends at game boundaries.
+/// A reader of the games in a PGN text. The text must begin and end at game boundaries.
 ///
-/// Call [`next_game`](GameReader::next_game) to go to a game; it reads the tags of the game. Then call
+/// Call [`next_game`](GameReader::next_game) to advance to a game and read its tags. Then call
 /// [`next_token`](GameReader::next_token) for each move of the main line until it returns
-/// [`Token::End`](super::Token::End), or [`skip_moves`](GameReader::skip_moves) to skip the rest of the game.
+/// [`Token::End`](super::Token::End), or call [`skip_moves`](GameReader::skip_moves) to skip the rest of the game.
 #[derive(Debug)]
 pub struct GameReader<'a> {
     pub(super) text: &'a [u8],
@@ -46,14 +47,14 @@ pub struct GameReader<'a> {
     pub(super) comments: Comments,
     /// Whether the caller wants the moves of variations.
     pub(super) with_variations: bool,
-    /// The number of variations that enclose the current offset. Always 0 if the caller does not want variations.
+    /// The number of variations that contain the current offset. Always 0 if the caller does not want variations.
     pub(super) depth: usize,
     /// The offset of the byte after the outermost variation that contains the current offset.
     pub(super) variation_end: usize,
 }
 
 impl<'a> GameReader<'a> {
-    /// Creates a reader of the games in `text`, which must begin at a game boundary.
+    /// Creates a reader of the games in `text`. The text must not begin in the middle of a game.
     pub fn new(text: &'a [u8]) -> GameReader<'a> {
         GameReader {
             text,
@@ -73,9 +74,9 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Sets whether [`next_token`](GameReader::next_token) also returns the moves of variations, enclosed by
-    /// [`Token::BeginVariation`](super::Token::BeginVariation) and [`Token::EndVariation`](super::Token::EndVariation).
-    /// Skips variations if `wanted` is `false`, which is the default.
+    /// Sets whether [`next_token`](GameReader::next_token) also returns the moves of variations, between
+    /// [`Token::BeginVariation`](super::Token::BeginVariation) and
+    /// [`Token::EndVariation`](super::Token::EndVariation). By default, variations are skipped.
     pub fn with_variations(mut self, wanted: bool) -> GameReader<'a> {
         self.with_variations = wanted;
         self
@@ -94,32 +95,32 @@ impl<'a> GameReader<'a> {
         &self.tags
     }
 
-    /// Returns the offset in the text at which the current game begins: at the bracket of its first tag or, if it has
-    /// no tags, at its first move or move number.
+    /// Returns the offset in the text at which the current game begins. This is the offset of the opening bracket of
+    /// its first tag or, if the game has no tags, of its first move or move number.
     pub fn game_offset(&self) -> usize {
         self.game
     }
 
-    /// Returns the offset of the bracket of the current game's first tag, or `None` if the game has no tags.
+    /// Returns the offset of the opening bracket of the current game's first tag, or `None` if the game has no tags.
     pub fn first_tag_offset(&self) -> Option<usize> {
         self.first_tag
     }
 
-    /// Returns the offset at which the last tag of the current game ends, or the offset at which the game begins if it
-    /// has no tags.
+    /// Returns the offset at which the last tag of the current game ends. If the game has no tags, returns the offset
+    /// at which the game begins.
     pub(crate) fn tags_end(&self) -> usize {
         self.tags_end
     }
 
-    /// Returns the offset of the first text that was skipped because it does not belong to any game, or `None` if no
-    /// text has been skipped so far.
+    /// Returns the offset of the first text that was skipped because it does not belong to any game. Returns `None`
+    /// if no such text has been found so far.
     pub fn stray_text(&self) -> Option<usize> {
         self.stray_text
     }
 
-    /// Returns the offset of the first line that was skipped because it is among the tags of a game but is not a tag
-    /// pair. Returns `None` if no line has been skipped so far. The tags before and after such a line belong to the
-    /// same game.
+    /// Returns the offset of the first line that was skipped because it is between tags but is not a tag pair.
+    /// Returns `None` if no such line has been found so far. The tags before and after the line belong to the same
+    /// game.
     pub fn bad_tag(&self) -> Option<usize> {
         self.bad_tag
     }
@@ -129,8 +130,8 @@ impl<'a> GameReader<'a> {
         self.at
     }
 
-    /// Advances to the next game and reads its tags. Returns `true` if there is a next game, and `false` at the end of
-    /// the text. The moves of the current game must have been read or skipped to their end.
+    /// Advances to the next game and reads its tags. Returns `false` at the end of the text. The moves of the current
+    /// game must already have been read or skipped.
     pub fn next_game(&mut self) -> bool {
         self.tags.clear();
         self.has_unreadable_marker = false;
@@ -143,7 +144,8 @@ impl<'a> GameReader<'a> {
             };
             self.game = self.at;
             self.tags_end = self.at;
-            // A damaged `FEN` or `Variant` tag also begins a game, because the text of the game must contain it.
+            // A damaged `FEN` or `Variant` tag also begins a game, because the text of the game must include this
+            // tag.
             let begins_tags =
                 || is_tag_start(self.text, self.at) || self.damaged_start_tag().1.is_some();
             if byte == b'[' && begins_tags() {
@@ -163,7 +165,7 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips blanks, comments and escaped lines (which begin with `%`) before a game.
+    /// Skips blanks, comments, and lines that begin with the escape character `%`, up to the next game.
     fn skip_between_games(&mut self) {
         while let Some(&byte) = self.text.get(self.at) {
             match byte {
@@ -181,8 +183,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips the comment, or the escaped line that begins with `%`, at the current offset. Returns `true` if something
-    /// was skipped, and `false` if neither begins at the offset.
+    /// Skips the comment, or the line that begins with the escape character `%`, at the current offset. Returns
+    /// `false` if neither is at this offset.
     ///
     /// # Errors
     ///
@@ -205,7 +207,7 @@ impl<'a> GameReader<'a> {
         self.at == 0 || matches!(self.text[self.at - 1], b'\n' | b'\r')
     }
 
-    /// Returns `true` if the tags of a new game begin with the bracket at the current offset.
+    /// Returns `true` if the bracket at the current offset begins the tags of a new game.
     pub(super) fn tags_begin_here(&self) -> bool {
         is_tag_start(self.text, self.at)
             || (self.is_line_start() && is_bad_tag_line(self.text, self.at))
@@ -213,8 +215,8 @@ impl<'a> GameReader<'a> {
 
     /// Skips a bracket that does not begin a tag pair, and the rest of its line.
     ///
-    /// If the bracket begins a damaged `FEN` or `Variant` tag, the tag is kept, because without it the moves of the
-    /// game would be played from a wrong position. If its value turns out to be unreadable, the game is rejected.
+    /// A damaged `FEN` or `Variant` tag is kept, because without the tag the moves would be played from a wrong
+    /// position. If its value turns out to be unreadable, the game is rejected.
     #[cold]
     fn pass_bad_tag(&mut self) {
         self.bad_tag.get_or_insert(self.at);
@@ -227,15 +229,15 @@ impl<'a> GameReader<'a> {
         self.at = end;
     }
 
-    /// Examines the bracket at the current offset, which does not begin a tag pair. Returns the offset at which to
-    /// continue reading, and the damaged tag if its name is `FEN` or `Variant`.
+    /// Examines a bracket at the current offset that does not begin a tag pair. Returns the offset at which to
+    /// continue reading, and the tag if it is a damaged `FEN` or `Variant` tag.
     fn damaged_start_tag(&self) -> (usize, Option<Tag<'a>>) {
         let end = end_of_bad_tag(self.text, self.at);
         (end, damaged_start_tag(&self.text[self.at..end]))
     }
 
-    /// Returns `true` if only blanks and comments stand between the offset `at` and the end of the current game. A
-    /// blank line, the tags of the next game or the end of the text end a game.
+    /// Returns `true` if nothing but blanks and comments follows between the offset `at` and the end of the current
+    /// game. The game ends at a blank line, at the tags of the next game, or at the end of the text.
     pub(super) fn is_last(&self, at: usize) -> bool {
         let mut rest = &self.text[at..];
         let mut breaks = 0;
@@ -265,28 +267,29 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if only ASCII blanks are between `at` and the tags of the next game or the end of the text.
+    /// Returns `true` if the tags of the next game or the end of the text follow the offset `at`, after any ASCII
+    /// blanks.
     pub(super) fn tags_or_end_follow(&self, at: usize) -> bool {
         let rest = self.text[at..].trim_ascii_start();
         rest.is_empty() || is_tag_start(self.text, self.text.len() - rest.len())
     }
 
-    /// Returns `true` if neither the `Result` tag nor the text after the moves is a readable result of the current game,
-    /// although one of them is written. The moves must have been read.
+    /// Returns `true` if the result of the current game is written but cannot be read: in the `Result` tag or, if the
+    /// tag states no result, after the moves. The moves must already have been read.
     pub(crate) fn has_unreadable_result(&self) -> bool {
         let tag = self.tags.result();
         self.tags.has_unreadable_result() || (tag.is_none() && self.has_unreadable_marker)
     }
 
-    /// Returns `true` if `text`, which has just been read as a castling move, is really a result: `0-0` as the last
-    /// word of a game means that both sides lost.
+    /// Returns `true` if `text`, which was just read as a castling move, is really the result of the game. As the
+    /// last word of a game, `0-0` means that both sides lost.
     pub(crate) fn is_double_loss(&self, text: &[u8]) -> bool {
         GameResult::is_double_loss(text) && self.is_last(self.at)
     }
 
-    /// Reads the tag pairs of a game. A line may contain several tag pairs. Skips blank lines, comments and escaped
-    /// lines among them, and damaged lines: lines that begin with a bracket but are not tag pairs, and [stray
-    /// text](GameReader::is_stray_text).
+    /// Reads the tag pairs of a game, of which a line may contain several. Between them, skips blank lines, comments,
+    /// and lines that begin with the escape character `%`. Also skips lines that begin with a bracket but are not tag
+    /// pairs, and [stray text](GameReader::is_stray_text).
     fn read_tags(&mut self) {
         let mut blank_line = false;
         loop {
@@ -346,9 +349,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the text at the current offset, up to the end of its line, is stray text: text among tags that
-    /// is neither a tag nor a comment. `is_line` is `true` if the text begins its line, and `false` if it follows a
-    /// tag.
+    /// Returns `true` if the rest of the current line is stray text: text between tags that is neither a tag nor a
+    /// comment. `is_line` is `true` if the text begins its line, and `false` if it follows a tag.
     ///
     /// | text | is stray text if |
     /// |---|---|
@@ -384,11 +386,11 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// The maximum distance in bytes between a line in a comment that looks like the start of a game and the closing brace
-/// of the comment. If the brace is farther away, the comment counts as unclosed.
+/// The maximum distance in bytes between a line in a comment that looks like the start of a game, and the brace
+/// that closes the comment. If no closing brace is within this distance, the comment counts as unclosed.
 pub(super) const REACH: usize = 1 << 20;
 
-/// The place where a comment ends, and whether it is closed.
+/// The end of a comment, which is either closed or unclosed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum CommentEnd {
     /// The comment is closed. Contains the offset of the byte after its closing brace.
@@ -397,10 +399,8 @@ pub(super) enum CommentEnd {
     Unclosed(usize),
 }
 
-/// A finder of the ends of comments in one text.
-///
-/// The offset of the last closing brace that was found is cached. Without this cache, reading a file in which every
-/// game opens a comment and none closes it would take quadratic time.
+/// A search for the ends of comments in one text, which caches the last closing brace that was found. Without the
+/// cache, reading a file in which every game opens a comment and none closes it would take quadratic time.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Comments {
     /// The offset from which the last search for a closing brace started.
@@ -411,12 +411,12 @@ pub(super) struct Comments {
 }
 
 impl Comments {
-    /// Finds the end of the comment whose opening brace is at `open`.
+    /// Finds the end of the comment whose opening brace is at the offset `open`. All calls must pass the same text,
+    /// because the last search is cached.
     ///
-    /// All calls must pass the same text, because the last search is cached. If the text is only a part of a
-    /// file, more text can change a result of [`CommentEnd::Unclosed`]. The result is final if the text ends at
-    /// the end of the file or at the beginning of a later game, or if at least [`REACH`] bytes follow the offset
-    /// in the result.
+    /// If `text` is only a part of a file, a result of [`CommentEnd::Unclosed`] may change when more text is read. It
+    /// is final if the text ends at the end of the file or at the beginning of a later game, or if at least [`REACH`]
+    /// bytes follow the offset in the result.
     #[inline]
     pub(super) fn end_of(&mut self, text: &[u8], open: usize) -> CommentEnd {
         let close = self.closing_brace(text, open);
@@ -429,7 +429,7 @@ impl Comments {
         }
     }
 
-    /// Returns the offset of the first closing brace after the offset `open`, or `None` if there is none.
+    /// Returns the offset of the first closing brace after the offset `open`, or `None` if there is no closing brace.
     #[inline]
     fn closing_brace(&mut self, text: &[u8], open: usize) -> Option<usize> {
         match self.close {
@@ -444,10 +444,10 @@ impl Comments {
     }
 }
 
-/// Checks whether a comment has no closing brace, so that the next game begins inside it. The comment consists of the
-/// bytes `start..end` of `text`. `close` is the offset of the next closing brace, if there is one.
+/// Checks whether a game begins inside a comment, which is then unclosed. The comment consists of the bytes
+/// `start..end` of `text`, and `close` is the offset of the next closing brace, if there is one.
 ///
-/// Returns the offset of the line at which the next game begins, or `None` if no game begins in the comment.
+/// Returns the offset of the line at which the game begins, or `None` if no game begins in the comment.
 #[inline]
 fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> Option<usize> {
     let mut at = start;
@@ -464,8 +464,9 @@ fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> O
     None
 }
 
-/// Returns `true` if the line at the offset `line` may be the first line of a game: if it starts with a tag, or if it
-/// starts with `1.` and the text from the offset `comment` up to the line ends with a termination marker such as `1-0`.
+/// Returns `true` if a game may begin at the offset `line`, which is the start of a line in a comment. This is the
+/// case if the line starts with a tag. It is also the case if the line starts with `1.`, and the text of the
+/// comment before it, from the offset `comment` on, ends with a termination marker such as `1-0`.
 fn may_begin_game(text: &[u8], comment: usize, line: usize) -> bool {
     match text.get(line) {
         Some(b'[') => is_tag_start(text, line),

@@ -1,13 +1,13 @@
-//! Reading PGN.
+//! Reads PGN, the text format for chess games.
 //!
-//! An [`Input`] opens a file or standard input, and decompresses it. A [`Cutter`] cuts the stream of bytes into batches
-//! of whole games, which threads can read in parallel. A [`GameReader`] reads the games of one batch: their tags and
-//! moves, either token by token or [for a visitor](GameReader::visit_game) of the crate `pgn-reader`. A [`GameFilter`]
-//! selects games by their tags.
+//! An [`Input`] opens a file or standard input, and decompresses it. A [`Cutter`] cuts the stream of bytes into
+//! batches of whole games, which threads can read in parallel. A [`GameReader`] reads the tags and moves of the
+//! games in a batch, either token by token or [for a visitor](GameReader::visit_game) of the crate `pgn-reader`. A
+//! [`GameFilter`] selects games by their tags.
 //!
-//! The reader accepts PGN as it occurs in practice. A game begins with its tags or, if it has none, with its first move
-//! or move number. The game ends with its termination marker, or where the next tags begin. An unclosed comment or
-//! variation damages only the game that contains it; the next game is read normally.
+//! The reader accepts PGN as it occurs in practice. A game begins with its tags or, if it has none, with its first
+//! move or move number. It ends with its termination marker, such as `1-0`, or where the tags of the next game
+//! begin. An unclosed comment or variation damages only the game that contains it; the next game is read normally.
 //!
 //! ```
 //! use polybook::pgn::{GameEnd, GameReader, GameResult, Token};

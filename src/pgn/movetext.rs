@@ -1,4 +1,5 @@
-//! Reading movetext: moves, and the move numbers, marks, comments, variations and termination markers among them.
+//! Reads movetext: the moves of a game, with the move numbers, marks, comments, variations and termination markers
+//! between them.
 
 use super::{
     game::{CommentEnd, GameReader},
@@ -40,7 +41,7 @@ pub enum Token<'a> {
     End(GameEnd),
 }
 
-/// The way in which the text of a game ended: it was read completely, or is damaged.
+/// The way in which the text of a game ended: it was read completely, or it is damaged.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum GameEnd {
     /// The game was read to its end. Contains the result of its termination marker, or `None` if it has no marker.
@@ -52,7 +53,7 @@ pub enum GameEnd {
 /// The maximum length in bytes of a word that is examined as a termination marker, such as `1-0`.
 pub(super) const LONGEST_MARKER: usize = 64;
 
-/// A fault in the text of a game, such as a comment that is not closed, after which the moves cannot be read.
+/// Damage in the text of a game, such as an unclosed comment, after which the moves cannot be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Flaw {
     /// The kind of damage, such as "comment is not closed".
@@ -63,8 +64,8 @@ pub struct Flaw {
 }
 
 impl<'a> GameReader<'a> {
-    /// Returns the next move of the main line, or the end of the game after the last move. Also returns the moves of
-    /// variations if [`with_variations`](GameReader::with_variations) is on.
+    /// Returns the next token of the current game: usually a move of the main line, or [`Token::End`] after the last
+    /// move. Also returns the moves of variations if [`with_variations`](GameReader::with_variations) is on.
     #[inline]
     pub fn next_token(&mut self) -> Token<'a> {
         loop {
@@ -74,8 +75,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns the next token like [`next_token`](GameReader::next_token). Calls `comment` with the text of each
-    /// comment before the token, except comments in skipped variations.
+    /// Returns the next token, like [`next_token`](GameReader::next_token). Calls `comment` with the text of each
+    /// comment that precedes the token, except comments in skipped variations.
     pub(crate) fn next_token_after(&mut self, mut comment: impl FnMut(&'a [u8])) -> Token<'a> {
         loop {
             let start = self.at;
@@ -90,8 +91,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns the next token like [`next_token`](GameReader::next_token), and the offset at which its text begins. The
-    /// text of a move begins at the move number before it, if there is one.
+    /// Returns the next token, like [`next_token`](GameReader::next_token), and the offset at which its text begins.
+    /// If a move number precedes a move, the text begins at the number.
     pub(crate) fn next_token_with_begin(&mut self) -> (usize, Token<'a>) {
         let mut number = None;
         loop {
@@ -111,13 +112,14 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Moves the reader back to the first comment between the tags and the moves of the current game, if there is one.
+    /// Moves the reader back to the first comment between the tags and the moves of the current game. Does nothing if
+    /// there is no such comment.
     pub(crate) fn return_to_comments(&mut self) {
         self.at = self.first_comment.unwrap_or(self.at);
     }
 
     /// Reads the element at the current offset: a blank, a word, a mark, a comment or a variation. Returns its token,
-    /// or `None` if the element was skipped.
+    /// or `None` if the element has no token and was skipped.
     // This is one match over the first byte, because it runs for every word of the movetext.
     #[inline(always)]
     pub(super) fn read_element(&mut self) -> Option<Token<'a>> {
@@ -161,12 +163,12 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the next word of the main line if only blanks and a move number precede it and a blank follows it;
-    /// otherwise returns `None`.
+    /// Returns the next word of the main line, without advancing past the word. Returns `None` unless only blanks and
+    /// a move number precede the word and a blank follows it.
     ///
     /// This is a fast path for common moves. If [`read_word`](crate::position::read_word) can read the word, call
-    /// [`take_word`](GameReader::take_word) to go past it. Otherwise call [`next_token`], which reads the same word
-    /// again.
+    /// [`take_word`](GameReader::take_word) to advance past it. Otherwise call [`next_token`], which reads the same
+    /// word again.
     ///
     /// [`next_token`]: GameReader::next_token
     #[inline(always)]
@@ -179,7 +181,7 @@ impl<'a> GameReader<'a> {
                     let rest = &self.text[self.at..];
                     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit());
                     let digits = digits.count();
-                    // Other digits begin a termination marker, such as `1 - 0`, or castling.
+                    // All other digits begin a termination marker, such as `1 - 0`, or castling.
                     match rest[digits..] {
                         // `1.0-0.0` is a termination marker.
                         [b'.', b'0', ..] => return None,
@@ -201,8 +203,8 @@ impl<'a> GameReader<'a> {
         self.at += word.len();
     }
 
-    /// Reads the word at the current offset, which begins with a letter. Returns its token, or `None` if the word is to
-    /// be skipped.
+    /// Reads the word at the current offset, which begins with a letter. Returns its token, or `None` if the word has
+    /// no token and was skipped.
     #[inline]
     fn read_move(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -218,9 +220,9 @@ impl<'a> GameReader<'a> {
         self.read_odd_move(end)
     }
 
-    /// Reads a word that begins with a letter or figurine and is not a plain move: a move with an unusual ending, or
-    /// another word. `end` is the offset at which its first run of [move bytes](is_move_byte) ends. Returns `None` if
-    /// the word is to be skipped.
+    /// Reads a word that begins with a letter or figurine but is not a plain move, for example a move with an unusual
+    /// ending. `end` is the offset after the [move bytes](is_move_byte) with which the word begins. Returns `None` if
+    /// the word has no token and was skipped.
     #[cold]
     #[inline(never)]
     fn read_odd_move(&mut self, end: usize) -> Option<Token<'a>> {
@@ -249,11 +251,11 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Reads words at the end of a game, which begin at `offset`: a result, such as `White wins`, or an unreadable
-    /// text, such as `remis`.
+    /// Reads the words at `offset` as the end of a game: a result such as `White wins`, or an unreadable text such as
+    /// `remis`.
     ///
-    /// Returns `None` if the words are not the end of the game. Returns `Some(None)` if the words are to be skipped,
-    /// because a termination marker follows them. Otherwise, returns the token for the end of the game.
+    /// Returns the token for the end of the game. Returns `None` if the words are not the end of a game, and
+    /// `Some(None)` if they were skipped because a termination marker follows.
     fn read_last_words(&mut self, offset: usize) -> Option<Option<Token<'a>>> {
         let rest = &self.text[offset..];
         let rest = &rest[..rest.len().min(LONGEST_MARKER)];
@@ -300,15 +302,14 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Records that the current game ends with a result that cannot be read, and returns the token for the end of the
-    /// game.
+    /// Records that the current game ends with an unreadable result, and returns the token for the end of the game.
     fn end_without_result(&mut self) -> Token<'a> {
         self.has_unreadable_marker = true;
         Token::End(GameEnd::Complete(None))
     }
 
-    /// Returns the offset at which the move at `offset` ends. A move may contain parentheses, `e.p.`, dashes and
-    /// multiplication signs. `end` is the offset at which its first run of [move bytes](is_move_byte) ends.
+    /// Returns the offset at which the move at `offset` ends. The move may contain parentheses, `e.p.`, dashes and
+    /// multiplication signs. `end` is the offset after the [move bytes](is_move_byte) with which the move begins.
     fn end_of_move(&self, offset: usize, mut end: usize) -> usize {
         loop {
             let rest = &self.text[end..];
@@ -349,8 +350,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Reads a word that begins with a digit: a move number, a termination marker, or castling that is written with
-    /// zeros. Returns `None` for a move number.
+    /// Reads a word that begins with a digit: a move number, a termination marker, or castling written with zeros.
+    /// Returns `None` if the word was skipped, such as a move number.
     #[inline]
     fn read_number(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -381,14 +382,14 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Reads a termination marker such as `1-0`, or castling that is written with zeros. `end` is the offset at which
-    /// the first digits of the word end. Returns `None` if the word is to be skipped.
+    /// Reads a termination marker such as `1-0`, or castling written with zeros. `end` is the offset after the digits
+    /// with which the word begins. Returns `None` if the word has no token and was skipped.
     #[cold]
     fn read_marker(&mut self, end: usize) -> Option<Token<'a>> {
         let offset = self.at;
         let rest = &self.text[offset..];
-        // No spelling of a result is longer. The limit keeps a long word of many numbers from being read in quadratic
-        // time.
+        // All spellings of a result are shorter. Without the limit, reading a long word that consists of many numbers
+        // would take quadratic time.
         let word = first_word(&rest[..rest.len().min(LONGEST_MARKER)]);
         // Most games end with a marker of the PGN standard.
         if let Some(result) = GameResult::from_token(word) {
@@ -404,7 +405,7 @@ impl<'a> GameReader<'a> {
             return Some(self.end_without_result());
         }
         let marker = GameResult::from_marker(word).or_else(|| {
-            // If the `Result` tag also says so, `0-0` at the end means that both sides lost.
+            // `0-0` at the end of a game means that both sides lost if the `Result` tag is `0-0` too.
             let tag = self.tags().get(b"Result")?;
             let lost = GameResult::is_double_loss(word) && GameResult::is_double_loss(tag);
             (lost && self.is_last(offset + word.len())).then_some(GameResult::Unknown)
@@ -455,9 +456,9 @@ impl<'a> GameReader<'a> {
         Some(Token::Move { text, offset })
     }
 
-    /// Reads a termination marker with blanks between its parts, such as `1 - 0`. Returns `None` if the text at the
-    /// current offset is no such marker. Returns `Some(None)` for a marker in a variation, and otherwise the token for
-    /// the end of the game.
+    /// Reads a termination marker with blanks between its parts, such as `1 - 0`. Returns the token for the end of
+    /// the game. Returns `None` if there is no such marker at the current offset, and `Some(None)` if the marker was
+    /// skipped because it is in a variation.
     fn read_spaced_marker(&mut self) -> Option<Option<Token<'a>>> {
         let (result, length, is_last) = GameResult::spaced_marker(&self.text[self.at..])?;
         let end = self.at + length;
@@ -468,17 +469,17 @@ impl<'a> GameReader<'a> {
         Some(self.end_of_game(result))
     }
 
-    /// Returns the token for the end of the game after the termination marker `result`. Returns `None` if the marker is
-    /// in a variation, where it does not end the game.
+    /// Returns the token for the end of a game whose termination marker is `result`. Returns `None` inside a
+    /// variation, where a marker does not end the game.
     fn end_of_game(&self, result: GameResult) -> Option<Token<'a>> {
         (self.depth == 0).then_some(Token::End(GameEnd::Complete(Some(result))))
     }
 
-    /// Reads a word that begins with neither an ASCII letter nor a digit: a move that begins with a figurine, as in
-    /// `♘f3`, a null move, a termination marker such as `½-½`, or an annotation such as `+-`. Any other word becomes
+    /// Reads a word that begins with neither an ASCII letter nor a digit: a move with a figurine, such as `♘f3`, a
+    /// null move, a termination marker such as `½-½`, or an annotation such as `+-`. Any other word becomes
     /// [`Token::Unreadable`].
     ///
-    /// Returns `None` if the text is to be skipped: a blank, an annotation, or a termination marker inside a variation.
+    /// Returns `None` if the word was skipped: a blank, an annotation, or a termination marker in a variation.
     #[cold]
     fn read_sign(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -527,17 +528,17 @@ impl<'a> GameReader<'a> {
         Some(Token::Unreadable { text, offset })
     }
 
-    /// Returns `true` if the next word after blanks is a move.
+    /// Returns `true` if the first word after the current offset is a move.
     fn move_follows(&self) -> bool {
         let rest = self.text[self.at..].trim_ascii_start();
         looks_like_move(without_marks(first_word(rest)))
     }
 
-    /// Returns `true` if the move at the current offset is certainly a move of the game. An annotation at the offset
-    /// `offset`, such as the sign ∆ for "with the idea", precedes the move, so the move could belong to the annotation.
+    /// Returns `true` if the move at the current offset was certainly played in the game. An annotation precedes the
+    /// move, at `offset`. It may be a sign such as ∆ ("with the idea"), so the move could belong to the annotation.
     ///
-    /// The move certainly belongs to the game if a move number is before the annotation, as in `2. ∆ Nf3`, or if the
-    /// move is needed between two move numbers, as in `1. e4 ∆ e5 2.`.
+    /// The move was certainly played if a move number precedes the annotation, as in `2. ∆ Nf3`, or if a move is
+    /// missing between two move numbers, as in `1. e4 ∆ e5 2.`.
     fn is_next_move(&self, offset: usize) -> bool {
         let (before, word) = last_word(&self.text[self.game..offset]);
         let first = match leading_number(word) {
@@ -557,15 +558,15 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// Splits a text before its last word.
+/// Splits a text into the part before its last word, and the last word.
 fn last_word(text: &[u8]) -> (&[u8], &[u8]) {
     let text = text.trim_ascii_end();
     let blank = text.iter().rposition(u8::is_ascii_whitespace);
     text.split_at(blank.map_or(0, |blank| blank + 1))
 }
 
-/// Returns the number with which a word begins, and the text after it. Returns `None` if the word does not begin with a
-/// digit, or if the number does not fit into 32 bits.
+/// Splits a word into the number with which it begins, and the rest of the word. Returns `None` if the word does
+/// not begin with a digit, or if the number does not fit into 32 bits.
 fn leading_number(word: &[u8]) -> Option<(u32, &[u8])> {
     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let number = str::from_utf8(&word[..digits]).ok()?.parse().ok()?;
@@ -588,23 +589,24 @@ fn signs_before_move(word: &[u8]) -> usize {
     }
 }
 
-/// Returns `true` if an annotation contains a sign such as `∆` ("with the idea"), which means that the moves after it
-/// were not played in the game.
+/// Returns `true` if an annotation contains a sign such as `∆` ("with the idea"). The moves after such a sign were
+/// not played in the game.
 fn text_means_idea(annotation: &[u8]) -> bool {
     let text = str::from_utf8(annotation).unwrap_or_default();
     text.chars()
         .any(|sign| "\u{2206}\u{25b3}\u{394}\u{2207}\u{2313}\u{25b2}\u{25bd}".contains(sign))
 }
 
-/// Returns `true` if a word is certainly a complete move: if it ends with a square or a check sign, and has no
-/// annotation attached. Nearly all moves in PGN files are plain.
+/// Returns `true` if a word is certainly a complete move without annotations, because it ends with a square or a
+/// check sign. Nearly all moves in PGN files are plain.
 #[inline]
 fn is_plain(word: &[u8]) -> bool {
     matches!(word, [.., before, b'1'..=b'8' | b'+' | b'#'] if !matches!(before, b'-' | b'/'))
 }
 
-/// Returns `true` if a letter in parentheses after a move means a promotion: if `pawn_move` is a pawn's move to the
-/// last rank, and `letter` names a piece. The letters of all [languages](crate::position::PieceLetters) are accepted.
+/// Returns `true` if a letter in parentheses after a move means a promotion: `pawn_move` must be a pawn's move to
+/// the last rank, and `letter` must name a piece in one of the supported
+/// [languages](crate::position::PieceLetters).
 fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
     let square = pawn_move.strip_suffix(b"=").unwrap_or(pawn_move);
     matches!(pawn_move, [b'a'..=b'h' | b'P', ..])
@@ -612,8 +614,8 @@ fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
         && b"NBRQSLTDPCFA".contains(&letter)
 }
 
-/// Checks whether a word is a null move: two dashes, optionally followed by marks. Returns the length of the dashes in
-/// bytes, or `None` if the word is not a null move.
+/// Returns the length in bytes of the null move with which a word begins: two dashes, which only marks may follow.
+/// Returns `None` if the word is not a null move.
 fn null_move(word: &[u8]) -> Option<usize> {
     let first = dash(word);
     let second = dash(&word[first..]);
@@ -622,7 +624,7 @@ fn null_move(word: &[u8]) -> Option<usize> {
     is_null_move.then_some(first + second)
 }
 
-/// Returns `true` if a word consists only of annotation signs, such as `+-`, `=`, `±`, `□` or `⇆`.
+/// Returns `true` if a word consists of annotation signs only, such as `+-`, `=`, `±`, `□` or `⇆`.
 fn is_annotation(word: &[u8]) -> bool {
     // The plus-minus sign and the daggers in Windows-1252.
     let is_sign_byte = |byte: &u8| matches!(byte, 0x86 | 0x87 | 0xb1);

@@ -1,4 +1,4 @@
-//! Playing the games of PGN files on all threads, with results in the order of the games.
+//! Reads and plays the games of PGN files on several threads. The results are in the order of the games.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -21,7 +21,7 @@ use crate::{
 pub(crate) const NO_GAME: &str =
     "this file contains no game: name a PGN file, plain or packed with gzip, bzip2, zstd or zip";
 
-/// The approximate size in bytes of a batch of games, which one thread reads at a time.
+/// The approximate size in bytes of a batch of games. Each thread reads one batch at a time.
 const BATCH_SIZE: usize = 1 << 18;
 
 /// A set of PGN inputs whose games are read on several threads.
@@ -33,23 +33,24 @@ pub struct Games<'a> {
     pub memory: Memory,
     /// The number of reading threads, or 0 for one per core.
     pub threads: usize,
-    /// Receives the total and the number of bytes read so far, for progress display.
+    /// The meter for displaying progress. It gets the total number of bytes and the number of bytes read so far.
     pub meter: &'a Meter,
 }
 
-/// The number of games that were read from all inputs, and information about what was skipped.
+/// The number of games that were read from all inputs, and a description of everything that was skipped.
 #[derive(Debug, Default)]
 pub(crate) struct ReadGames {
     /// The number of games.
     pub games: u64,
     /// The games that were not played because their variant is unknown.
     pub unknown_variants: UnknownVariants,
-    /// Warnings about parts of the inputs that were not read, one line each.
+    /// Warnings about parts of the inputs that were skipped, one line each.
     pub skipped: Vec<String>,
 }
 
 impl ReadGames {
-    /// Returns warnings about games and other parts of the inputs that were skipped. Each warning is one line of text.
+    /// Returns warnings about games and other parts of the inputs that were skipped. Each warning is one line of
+    /// text.
     pub fn warnings(mut self) -> Vec<String> {
         self.skipped.extend(self.unknown_variants.warnings());
         self.skipped
@@ -57,17 +58,16 @@ impl ReadGames {
 }
 
 impl Games<'_> {
-    /// Calls `read` for each game, on several threads, and then `take` for each result, on this thread and in the order
-    /// of the games.
+    /// Calls `read` for each game, on several threads, and `take` for each result of `read`, on the calling thread
+    /// and in the order of the games.
     ///
-    /// `read` gets the text of a batch of games, and a reader that has just read the tags of the game. It must read the
-    /// game to its end. `take` gets the number of the game, counted from 1 over all inputs, and the value that `read`
-    /// returned.
+    /// `read` gets the text of a batch of games, and a reader that has just read the tags of one of them. It must
+    /// read this game to its end. `take` gets the number of the game, counted from 1 over all inputs, and the result.
     ///
     /// # Errors
     ///
-    /// Returns an error if an input cannot be read or contains text but no game. Stops at the first error of `read` or
-    /// `take` and returns it.
+    /// Returns the first error of `read` or `take`, or an error if an input cannot be read or contains text but no
+    /// game.
     pub(crate) fn for_each<T: Send>(
         &self,
         read: impl Fn(&[u8], &mut GameReader<'_>) -> Result<T> + Sync,
@@ -141,7 +141,7 @@ impl Games<'_> {
 ///
 /// # Errors
 ///
-/// Returns the reason if the variant is unknown or the position is invalid.
+/// Returns a description of the problem if the variant is unknown or the position is invalid.
 pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), String> {
     let variant = tags.variant().map_err(|err| err.to_string())?;
     match tags.fen() {
@@ -154,34 +154,34 @@ pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
     }
 }
 
-/// The result at the end of a game's moves and, if not all moves could be played, the reason.
+/// The way in which a game ended when its moves were played: its result and, if not all moves could be played, the
+/// reason.
 #[derive(Default)]
 pub(crate) struct Ending {
-    /// The result that the termination marker gives, or `None` if the game has no marker or is broken.
+    /// The result that the termination marker states, or `None` if the game has no marker or its text is damaged.
     pub marker: Option<GameResult>,
-    /// The first move that cannot be played, with the reason, or `None` if all moves can be played.
+    /// The first move that cannot be played, and the reason. `None` if there is no such move.
     pub illegal: Option<String>,
-    /// The reason why the rest of the game's text is unreadable, or `None` if it is readable.
+    /// The reason why the rest of the game's text cannot be read, or `None` if all of it was read.
     pub flaw: Option<String>,
 }
 
 impl Ending {
-    /// Returns the reason why the moves of the game could not be played to the end, or `None` if all were played.
+    /// Returns the reason why not all moves of the game could be played, or `None` if all moves were played.
     pub fn problem(self) -> Option<String> {
         self.illegal.or(self.flaw)
     }
 }
 
-/// Plays the moves of the current game of `games` on the board `pos`. Stops at the end of the game, at a null move, at
-/// a move that cannot be played, or when `step` returns `false`, and skips the rest of the game.
+/// Plays the remaining moves of the current game of `games` on the board `pos`. Stops at the end of the game, at a
+/// null move, at a move that cannot be played, or when `step` returns `false`. The rest of the game is skipped.
 ///
-/// `step` is called before each move is played, with the position, the move, and the offset in the text at which the
-/// move ends.
+/// `step` is called before each move is played. It gets the position, the move, and the offset in the text at which
+/// the move ends.
 ///
 /// # Errors
 ///
-/// Returns the first error of `step`. A move that cannot be played is not an error; it is reported in
-/// [`Ending::illegal`].
+/// Returns the first error of `step`. An unplayable move is not an error; it is reported in [`Ending::illegal`].
 pub(crate) fn play(
     games: &mut GameReader<'_>,
     pos: &mut Keyed<VariantPosition>,
@@ -224,7 +224,7 @@ pub(crate) fn play(
     }
 }
 
-/// The starting position, the final position and the ending of a game whose moves were played.
+/// A game whose moves were played: its starting position, its final position, and the way in which it ended.
 pub(crate) struct ReplayedGame {
     pub variant: Variant,
     pub start: VariantPosition,
@@ -233,9 +233,9 @@ pub(crate) struct ReplayedGame {
     pub ending: Ending,
 }
 
-/// Plays the moves of the current game of `games` from its starting position. Calls `step` before each move, with the
-/// variant of the game, the position, the move, and the offset at which the move's text ends. Stops if `step` returns
-/// `false`.
+/// Plays the moves of the current game of `games` from its starting position. Calls `step` before each move with
+/// the variant of the game, the position, the move, and the offset at which the text of the move ends. Stops when
+/// `step` returns `false`.
 ///
 /// If the starting position cannot be read, no move is played, and [`Ending::illegal`] contains the reason.
 pub(crate) fn play_from_start(
@@ -262,8 +262,8 @@ pub(crate) fn play_from_start(
     })
 }
 
-/// Converts the end of a game, as the reader reports it, to an [`Ending`]. Its field `illegal` is `None`; the caller
-/// sets it if a move could not be played.
+/// Converts the end of a game that the reader returned to an [`Ending`]. The field `illegal` is `None`; the caller
+/// sets it if a move cannot be played.
 fn ending(end: GameEnd) -> Ending {
     let (marker, flaw) = match end {
         GameEnd::Complete(marker) => (marker, None),
@@ -276,9 +276,9 @@ fn ending(end: GameEnd) -> Ending {
     }
 }
 
-/// Returns a copy of `text`, the PGN of a game, with comments inserted. Each item of `comments` is a byte offset in
-/// `text` and the text of a comment, which is written in braces. The items may be in any order. If marks such as `!` or
-/// `+` follow at the offset, the comment is inserted after them.
+/// Returns a copy of `text`, the PGN of a game, with comments inserted in braces. Each item of `comments` is a byte
+/// offset in `text` and the text of a comment; the items may be in any order. If marks such as `!` or `+` are at
+/// the offset, the comment is inserted after them.
 pub(crate) fn commented(
     text: &[u8],
     comments: impl IntoIterator<Item = (usize, String)>,

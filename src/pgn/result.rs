@@ -5,7 +5,7 @@ use shakmaty::Color;
 
 use super::word::{blank, dash, first_word};
 
-/// The result of a game, according to its `Result` tag or its termination marker.
+/// The result of a game, as stated by its `Result` tag or its termination marker.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum GameResult {
     // Indexes store results by these discriminants, so their order must not change.
@@ -20,12 +20,12 @@ pub enum GameResult {
     Unknown,
 }
 
-/// The maximum length in bytes of a text that is examined as a result, after its blanks have been removed and its
+/// The maximum length in bytes of a text that can be a result, after its blanks have been removed and its
 /// characters have been converted to ASCII.
 const LONGEST_TEXT: usize = 15;
 
 impl GameResult {
-    /// All results of a game, in the order of their discriminants.
+    /// All results, in the order of their discriminants.
     pub const ALL: [GameResult; 4] = [
         GameResult::Draw,
         GameResult::WhiteWins,
@@ -34,7 +34,7 @@ impl GameResult {
     ];
 
     /// Parses one of the four result tokens of the PGN standard: `1-0`, `0-1`, `1/2-1/2` or `*`. Returns `None` for
-    /// every other text.
+    /// any other text.
     ///
     /// ```
     /// use polybook::pgn::GameResult;
@@ -51,10 +51,10 @@ impl GameResult {
         }
     }
 
-    /// Parses a result in one of the forms that people and programs use, in a tag or after the moves: `1-0`, `1:0`,
-    /// `1 – 0`, `½-½`, `1/2`, `0,5-0,5`, `1-0 (forfeit)`, `+:-`, `White wins`, `draw agreed`. Returns `None` for other
-    /// texts, such as the score of a match (`2-0`, `1-1`). If both sides lost, as in `0-0`, the result is
-    /// [`GameResult::Unknown`], because nobody won and the game is not a draw.
+    /// Parses a result in any form that people and programs use in a tag or after the moves: `1-0`, `1:0`, `1 – 0`,
+    /// `½-½`, `1/2`, `0,5-0,5`, `1-0 (forfeit)`, `+:-`, `White wins`, `draw agreed`. If both sides lost, as in `0-0`,
+    /// the result is [`GameResult::Unknown`]. Returns `None` for any other text, such as the score of a match (`2-0`,
+    /// `1-1`).
     ///
     /// ```
     /// use polybook::pgn::GameResult;
@@ -69,8 +69,8 @@ impl GameResult {
             .or_else(|| GameResult::from_words(text))
     }
 
-    /// Parses a result in English words: `draw`, `Draw agreed`, `White wins`, `Black won on time.`, `White resigns`. Returns
-    /// `None` for other texts.
+    /// Parses a result in English words, such as `draw`, `Draw agreed`, `White wins`, `Black won on time.` or `White
+    /// resigns`. Returns `None` for any other text.
     pub(super) fn from_words(text: &[u8]) -> Option<GameResult> {
         let text = str::from_utf8(text).ok()?.to_ascii_lowercase();
         let mut words = text.trim().trim_end_matches(['.', '!']).split_whitespace();
@@ -102,8 +102,8 @@ impl GameResult {
         matches!(words.next(), None | Some("by" | "on")).then_some(result)
     }
 
-    /// Returns the length of the score of a match, such as `2-0` or `1 : 1`, at the start of `text`. Returns 0 if there is none.
-    /// A game cannot have such a result.
+    /// Returns the length in bytes of the score of a match, such as `2-0` or `1 : 1`, at the start of `text`. Returns
+    /// 0 if there is no such score. A single game cannot have such a result.
     pub(super) fn match_score_length(text: &[u8]) -> usize {
         let is_digit = |at: usize| text.get(at).is_some_and(u8::is_ascii_digit);
         let dash_at = 1 + blanks_length(text.get(1..).unwrap_or_default());
@@ -117,8 +117,8 @@ impl GameResult {
         if is_score { second + 1 } else { 0 }
     }
 
-    /// Parses a termination marker, the result at the end of a game's moves. Returns `None` for any other word, and for
-    /// a text that could be castling (`0-0`) or an annotation (`+--`).
+    /// Parses a termination marker, which states the result after the moves of a game. Returns `None` for any other
+    /// word, and for a word that could also be castling (`0-0`) or an annotation (`+--`).
     pub(super) fn from_marker(word: &[u8]) -> Option<GameResult> {
         GameResult::from_token(word).or_else(|| {
             let (result, certainty) = spelled(word)?;
@@ -127,23 +127,23 @@ impl GameResult {
     }
 
     /// Parses the last word of a game as a termination marker. Accepts a forfeit such as `+--`, which would be an
-    /// annotation before further moves. Returns `None` for any other word, and for a text that could be castling
+    /// annotation if moves followed. Returns `None` for any other word, and for a word that could also be castling
     /// (`0-0`).
     pub(super) fn from_last_word(word: &[u8]) -> Option<GameResult> {
         let (result, certainty) = spelled(word)?;
         (certainty != Certainty::MayBeCastling).then_some(result)
     }
 
-    /// Returns `true` if a text such as `0-0` can be read both as castling and as the result that both sides lost.
+    /// Returns `true` if a text such as `0-0` means either castling or that both sides lost.
     pub(super) fn is_double_loss(text: &[u8]) -> bool {
         spelled(text).is_some_and(|(_, certainty)| certainty == Certainty::MayBeCastling)
     }
 
-    /// Parses a termination marker with blanks between its parts, such as `1 - 0`, `0 : 1` or `1/2 - 1/2`, at the start
-    /// of `text`.
+    /// Parses a termination marker with blanks between its parts, such as `1 - 0`, `0 : 1` or `1/2 - 1/2`, at the
+    /// start of `text`. Returns `None` if there is no such marker.
     ///
-    /// Returns the result, the length of the marker in bytes, and `true` if the text has another meaning except at the
-    /// end of a game, such as castling. Returns `None` if `text` does not start with such a marker.
+    /// Returns the result, the length of the marker in bytes, and whether the text is a marker only at the end of a
+    /// game because it could otherwise be castling or an annotation.
     pub(super) fn spaced_marker(text: &[u8]) -> Option<(GameResult, usize, bool)> {
         let first = half_length(text)?;
         let dash_at = first + blanks_length(&text[first..]);
@@ -160,8 +160,8 @@ impl GameResult {
         Some((result, end, certainty != Certainty::Marker))
     }
 
-    /// Returns the length in bytes of the termination marker at the end of a word that begins with a move, as in
-    /// `Qg20-1`. Returns 0 if the word does not end with a marker.
+    /// Returns the length in bytes of the termination marker at the end of a word such as `Qg20-1`, which begins with
+    /// a move. Returns 0 if the word does not end with a marker.
     pub(super) fn glued_length(word: &[u8]) -> usize {
         let before = without_last(word, b"1/2")
             .map(|rest| {
@@ -193,7 +193,7 @@ impl GameResult {
         }
     }
 
-    /// Returns the token that the PGN standard uses for the result.
+    /// Returns the result as the PGN standard writes it, such as `1-0`.
     pub fn token(self) -> &'static str {
         match self {
             GameResult::WhiteWins => "1-0",
@@ -204,11 +204,11 @@ impl GameResult {
     }
 }
 
-/// The certainty that a text among the moves of a game, such as `0-0`, is the result of the game. Some texts can also
-/// be read as castling or as an annotation.
+/// The certainty that a text among the moves, such as `0-0`, is the result of the game. Some texts can also be
+/// castling or an annotation.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Certainty {
-    /// The text is always a termination marker.
+    /// The text can only be a termination marker.
     Marker,
     /// The text is an annotation, unless it is the last word of the game.
     MayBeAnnotation,
@@ -216,8 +216,9 @@ enum Certainty {
     MayBeCastling,
 }
 
-/// Parses a result at the start of a text. Returns the result, and a [`Certainty`] that says what else the text may
-/// mean. Words, letters and dots after the result are ignored. Returns `None` if the text does not begin with a result.
+/// Parses a result at the start of a text. Ignores words, letters and dots after the result. Returns the result,
+/// and a [`Certainty`] that says what else the text can mean. Returns `None` if the text does not begin with a
+/// result.
 #[cold]
 fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
     spelled_exactly(text).or_else(|| {
@@ -232,8 +233,8 @@ fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
     })
 }
 
-/// Parses a text that consists of nothing but a result. Returns the result, and a [`Certainty`] that says what else the
-/// text may mean. Returns `None` for any other text.
+/// Parses a text that consists only of a result. Returns the result, and a [`Certainty`] that says what else the
+/// text can mean. Returns `None` for any other text.
 fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
     let mut plain = [0; LONGEST_TEXT];
     let mut length = 0;
@@ -263,7 +264,7 @@ fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
         // Some people write the letter O for the digit.
         b"1-0" | b"1-O" | b"1-o" | b"1.0-0.0" => GameResult::WhiteWins,
         b"0-1" | b"O-1" | b"o-1" | b"0.0-1.0" => GameResult::BlackWins,
-        // The reader skips the first dot of `.5-.5`, so the text may lack it.
+        // The reader skips the first dot of `.5-.5`, so the dot may be missing.
         b"1/2-1/2" | b"1/2" | b"0.5-0.5" | b".5-.5" | b"5-.5" => GameResult::Draw,
         b"*" | b"1/2-0" | b"0-1/2" | b"0.5-0" | b"0-0.5" => GameResult::Unknown,
         b"0-0" => return Some((GameResult::Unknown, Certainty::MayBeCastling)),
@@ -276,8 +277,8 @@ fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
     Some((result, Certainty::Marker))
 }
 
-/// Returns the length in bytes of the points of one side, such as `1`, `0`, `½`, `1/2` or `0.5`, at the start of
-/// `text`. Returns `None` if `text` does not start with points.
+/// Returns the length in bytes of the points of one side at the start of `text`, such as `1`, `0`, `½`, `1/2` or
+/// `0.5`. Returns `None` if `text` does not start with points.
 fn half_length(text: &[u8]) -> Option<usize> {
     const HALVES: [&[u8]; 9] = [
         b"1/2",
@@ -302,8 +303,8 @@ fn sign_length(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the length in bytes of the blanks and line breaks at the start of `text`. Blanks after the first 8 bytes are
-/// not counted.
+/// Returns the length in bytes of the blanks and line breaks at the start of `text`. Does not count blanks after
+/// the first 8 bytes.
 fn blanks_length(text: &[u8]) -> usize {
     let mut length = 0;
     while length < 8 && length < text.len() {

@@ -1,4 +1,4 @@
-//! Skipping variations, and the moves of games that are not needed.
+//! Skips variations, and the moves of games that are not needed.
 
 use memchr::memrchr2;
 
@@ -11,13 +11,13 @@ use super::{
 
 impl<'a> GameReader<'a> {
     /// Skips the rest of the current game without reading its moves. Returns the end of the game, as
-    /// [`next_token`](GameReader::next_token) would report it.
+    /// [`next_token`](GameReader::next_token) would return it.
     pub fn skip_moves(&mut self) -> GameEnd {
         self.without_variations(GameReader::skip_main_line)
     }
 
-    /// Skips the rest of the current game. Counts the half-moves from the current offset to the end of the main line,
-    /// or to its first null move. Returns their number and the end of the game.
+    /// Counts the half-moves from the current offset to the end of the main line, or to its first null move. Skips
+    /// the rest of the game. Returns the number of half-moves and the end of the game.
     pub fn count_moves(&mut self) -> (usize, GameEnd) {
         self.without_variations(|reader| {
             let mut plies = 0;
@@ -31,8 +31,8 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Reads the rest of the main line of the current game. Calls `f` with the text of each move, and with an empty
-    /// text for each null move. Returns the end of the game.
+    /// Reads the rest of the main line of the current game. Calls `f` with the text of each move, or with an empty
+    /// text for a null move. Returns the end of the game.
     pub fn rest_of_moves(&mut self, mut f: impl FnMut(&[u8])) -> GameEnd {
         self.without_variations(|reader| {
             loop {
@@ -45,8 +45,8 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Calls `read` while variations are switched off. If the reader is inside a variation, first advances to the end
-    /// of the outermost one.
+    /// Calls `read` with variations switched off. If the reader is in a variation, first skips the outermost
+    /// variation that contains the current offset.
     fn without_variations<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         if self.depth > 0 {
             self.depth = 0;
@@ -60,10 +60,10 @@ impl<'a> GameReader<'a> {
 
     /// Skips the rest of the main line, and returns the end of the game. The reader must not be inside a variation.
     fn skip_main_line(&mut self) -> GameEnd {
-        // The last offset that is certainly the start of a token.
+        // The last offset at which a token certainly begins.
         let mut token = self.at;
         loop {
-            // Only these bytes can end a game, or make something else look like the end of a game.
+            // Only these bytes can end a game, or begin a text that only looks like the end of a game.
             while let Some(&byte) = self.text.get(self.at) {
                 if ENDS_OR_HIDES[usize::from(byte)] {
                     break;
@@ -100,14 +100,15 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the parenthesis at the current offset may belong to a move, as in `e8(Q)` and `N(b)d2`: if it
-    /// contains one letter or digit.
+    /// Returns `true` if the parenthesis at the current offset contains a single letter or digit, so that it may
+    /// belong to a move, as in `e8(Q)` and `N(b)d2`.
     fn may_belong_to_move(&self) -> bool {
         matches!(self.text[self.at..], [b'(', letter, b')', ..] if letter.is_ascii_alphanumeric())
     }
 
-    /// Returns how the game ended whose text ends at the current offset without a termination marker. Reads the last words
-    /// again, because they may be the result, as in `White wins`. `token` is the start of a token.
+    /// Returns the end of a game whose text ends at the current offset without a termination marker. First reads its
+    /// last words again, because they may state the result, as in `White wins`. `token` is an offset before them at
+    /// which a token begins.
     #[cold]
     fn end_after_words(&mut self, token: usize) -> GameEnd {
         let before = &self.text[token.min(self.at)..self.at];
@@ -125,7 +126,7 @@ impl<'a> GameReader<'a> {
             .take(LONGEST_MARKER)
             .take_while(may_follow);
         let start = text.len() - words.count();
-        // A blank certainly precedes a token.
+        // A token certainly begins after a blank.
         let blank = text[..start].iter().rposition(u8::is_ascii_whitespace);
         self.at -= before.len() - blank.map_or(0, |blank| blank + 1);
         loop {
@@ -135,8 +136,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips the comment, the variation or the termination marker `*` at the current offset. Returns the end of the
-    /// game if the game ends there, otherwise `None`. Does not advance if none of them begins there.
+    /// Skips the comment, the variation or the termination marker `*` at the current offset. Does not advance if
+    /// there is none of them. Returns the end of the game if the game ends there, otherwise `None`.
     fn skip_one(&mut self) -> Option<GameEnd> {
         match self.pass_comment() {
             Ok(true) => return None,
@@ -155,9 +156,9 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the offset at which the word at the current offset begins. If the part of the word before the
-    /// current offset has no letters or digits, returns the start of the nearest earlier word that has some,
-    /// because the words may form one termination marker, such as `1 - 0`. Returns no offset less than `first`.
+    /// Returns the offset at which the word at the current offset begins. If no letter or digit of the word precedes
+    /// the current offset, returns the beginning of an earlier word, because several words may form one termination
+    /// marker, such as `1 - 0`. The result is at least `first`.
     fn word_start(&self, first: usize) -> usize {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"{}()[];*".contains(byte);
         let mut start = self.at;
@@ -173,8 +174,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Reads the parenthesis at the current offset, which opens a variation. Enters the variation if the caller wants
-    /// variations, and otherwise skips it. Returns the token for the caller, or `None` if the variation was skipped.
+    /// Reads the parenthesis at the current offset, which opens a variation. If the caller wants variations, enters
+    /// the variation and returns its token. Otherwise skips the variation and returns `None`.
     pub(super) fn enter_variation(&mut self) -> Option<Token<'a>> {
         let open = self.at;
         if self.depth == 0 {
@@ -184,7 +185,7 @@ impl<'a> GameReader<'a> {
             if !self.with_variations {
                 return None;
             }
-            // The variation is known to be closed, so an error inside it cannot affect the rest of the game.
+            // The variation is certainly closed, so damage inside it cannot affect the rest of the game.
             self.variation_end = self.at;
         }
         self.depth += 1;
@@ -192,24 +193,24 @@ impl<'a> GameReader<'a> {
         Some(Token::BeginVariation)
     }
 
-    /// Skips the rest of the variation that the reader has just entered. Must be called directly after
-    /// [`Token::BeginVariation`] has been returned.
+    /// Skips the rest of the variation that the reader has just entered. Must be called immediately after
+    /// [`Token::BeginVariation`] was returned.
     pub(super) fn leave_variation(&mut self) {
         self.depth -= 1;
         if self.depth == 0 {
             self.at = self.variation_end;
         } else {
             self.at -= 1;
-            // The variation is closed, because the variation that contains it is.
+            // The variation is closed, because the variation around it is closed.
             let _ = self.skip_variation();
         }
     }
 
-    /// Skips the variation at the current offset with all variations inside it.
+    /// Skips the variation at the current offset, including all variations inside it.
     ///
     /// # Errors
     ///
-    /// Returns the end of the game if the variation is not closed, because then the game ends inside it.
+    /// Returns the end of the game if the variation is not closed, because the game then ends inside it.
     fn skip_variation(&mut self) -> Result<(), GameEnd> {
         let open = self.at;
         let unclosed = |at| {
@@ -243,8 +244,8 @@ impl<'a> GameReader<'a> {
         Err(unclosed(open))
     }
 
-    /// Returns `true` if the line that ends at the current offset ends with a termination marker, and a blank line
-    /// follows. Inside a variation, this means that the variation is not closed.
+    /// Returns `true` if the current line, which ends at the current offset, ends with a termination marker and a
+    /// blank line follows. A variation that contains such a line is not closed.
     fn is_end_of_game_line(&self) -> bool {
         let rest = &self.text[self.at..];
         let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
@@ -255,8 +256,8 @@ impl<'a> GameReader<'a> {
         next_is_blank && ends_game(&before[line..])
     }
 
-    /// Ends the current game at the current offset, where a comment begins that is not closed, and advances the reader
-    /// to the next game at the offset `next`. Returns the [`GameEnd`] that reports the comment.
+    /// Ends the current game at an unclosed comment that begins at the current offset. Advances the reader to `next`,
+    /// the offset of the next game. Returns a [`GameEnd`] that reports the comment.
     pub(super) fn comment_not_closed(&mut self, next: usize) -> GameEnd {
         let offset = self.at;
         self.at = next;
@@ -267,8 +268,8 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// A table of the bytes that must be examined when moves are skipped: bytes that can end a game, and bytes that begin a
-/// comment or a variation. The text of a comment may look like the end of a game, so it must be skipped as a whole.
+/// A table of the bytes that must be examined when moves are skipped. They can end a game, or begin a comment or
+/// variation, which must be skipped as a whole because its text may look like the end of a game.
 const ENDS_OR_HIDES: [bool; 256] = {
     let mut table = [false; 256];
     let bytes = b"{(;%*[-/:\xef\xe2\xc2\xbd\x96\x97";

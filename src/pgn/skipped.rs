@@ -1,39 +1,38 @@
-//! Warnings about parts of an input that are not read, such as the games of unknown variants.
+//! Warnings about parts of an input that were skipped, such as games of unknown variants.
 
 use std::{collections::BTreeMap, path::Path};
 
 use super::{GameReader, Tags};
 use crate::error::counted;
 
-/// The parts of an input that were skipped because they are not games.
+/// The parts of an input that were skipped because they do not belong to any game.
 #[derive(Clone, Default)]
 pub(crate) struct SkippedParts {
-    /// A description of the files of a zip archive that are not read.
+    /// A description of the files in a zip archive that were not read.
     pub files: Option<String>,
-    /// The offset of the first text that does not belong to any game, in the unpacked input, in bytes.
+    /// The byte offset, in the decompressed input, of the first text that does not belong to any game.
     pub stray_text: Option<u64>,
-    /// The offset of the first line among tags that is not a tag pair, in the unpacked input, in bytes.
+    /// The byte offset, in the decompressed input, of the first line between tags that is not a tag pair.
     pub bad_tag: Option<u64>,
 }
 
 impl SkippedParts {
-    /// Adds the parts that a reader of games skipped. `offset` is the offset of the reader's text in the decompressed
-    /// input.
+    /// Adds the parts that `reader` skipped. `offset` is the offset of the reader's text in the decompressed input.
     pub fn add_reader(&mut self, reader: &GameReader<'_>, offset: u64) {
         let place = |at: usize| offset + at as u64;
         self.stray_text = self.stray_text.or(reader.stray_text().map(place));
         self.bad_tag = self.bad_tag.or(reader.bad_tag().map(place));
     }
 
-    /// Adds the parts that were skipped in a later section of the same input. Only the first offset of each kind is
-    /// kept.
+    /// Adds the parts that were skipped in a later section of the same input. Keeps only the first offset of each
+    /// kind.
     pub fn join(&mut self, later: SkippedParts) {
         self.files = self.files.take().or(later.files);
         self.stray_text = self.stray_text.or(later.stray_text);
         self.bad_tag = self.bad_tag.or(later.bad_tag);
     }
 
-    /// Returns a warning for each kind of part that was skipped. Each warning names the file.
+    /// Returns a warning for each kind of part that was skipped. The warnings name `file`.
     pub fn warnings(&self, file: &Path) -> Vec<String> {
         let file = file.display();
         let at = |what, offset: Option<u64>| {
@@ -51,21 +50,22 @@ impl SkippedParts {
     }
 }
 
-/// The maximum number of unknown variants that warnings name individually. An input may have a different one in every
-/// game.
+/// The maximum number of unknown variants that warnings name individually. It is limited because every game of an
+/// input may name a different variant.
 pub(crate) const NAMED_VARIANTS: usize = 20;
 
-/// The numbers of games that were skipped because of an unknown name in their `Variant` tag, one number for each name.
+/// The numbers of games that were skipped because their `Variant` tag names an unknown variant, by the name of the
+/// variant.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct UnknownVariants {
     games: BTreeMap<String, u64>,
-    /// The number of games of further variants.
+    /// The number of games whose variants are not listed by name.
     more: u64,
 }
 
 impl UnknownVariants {
-    /// Returns the name in the `Variant` tag of a game, shortened to 40 characters, if it is not the name of a
-    /// supported variant. Otherwise returns `None`.
+    /// Returns the name in the `Variant` tag of a game, shortened to 40 characters, if the variant is unknown.
+    /// Returns `None` if the variant is supported.
     pub fn name(tags: &Tags<'_>) -> Option<String> {
         let is_unknown = tags.named_variant().is_err();
         is_unknown.then(|| {
@@ -74,7 +74,7 @@ impl UnknownVariants {
         })
     }
 
-    /// Adds a number of games of the unknown variant `name`.
+    /// Adds `games` games of the unknown variant `name`.
     pub fn add(&mut self, name: String, games: u64) {
         let is_full = self.games.len() >= NAMED_VARIANTS;
         match is_full && !self.games.contains_key(&name) {
@@ -83,7 +83,7 @@ impl UnknownVariants {
         }
     }
 
-    /// Adds the numbers of games in `other` to those of `self`, variant by variant.
+    /// Adds the numbers of games in `other` to the numbers in `self`, variant by variant.
     pub fn join(&mut self, other: UnknownVariants) {
         for (name, games) in other.games {
             self.add(name, games);
@@ -91,7 +91,7 @@ impl UnknownVariants {
         self.more += other.more;
     }
 
-    /// Returns a warning for each unknown variant, with its number of games.
+    /// Returns a warning for each unknown variant, with the number of its games.
     pub fn warnings(&self) -> Vec<String> {
         let named = self.games.iter();
         let named = named.map(|(name, games)| unknown_variant(Some(name), *games));
@@ -99,15 +99,15 @@ impl UnknownVariants {
         named.chain(more).collect()
     }
 
-    /// Returns all warnings as one text to append to an error message, with a semicolon before each warning.
+    /// Returns all warnings as one text that can be appended to an error message. A semicolon precedes each warning.
     pub fn in_error(&self) -> String {
         let warnings = self.warnings().into_iter();
         warnings.map(|warning| format!("; {warning}")).collect()
     }
 }
 
-/// Returns a warning that `games` games of the unknown variant `name` were skipped. If `name` is `None`, the warning
-/// says that the games are of several further variants.
+/// Returns a warning that `games` games of the unknown variant `name` were skipped. If `name` is `None`, the games
+/// belong to several variants that are not named.
 pub(crate) fn unknown_variant(name: Option<&str>, games: u64) -> String {
     let filtered = format!("{} filtered", counted(games, "game"));
     match name {

@@ -1,8 +1,8 @@
-//! Tag pairs: `[White "Morphy, Paul"]`.
+//! Reads tag pairs, such as `[White "Morphy, Paul"]`.
 //!
-//! A tag ends with its line, so an unclosed tag damages at most itself. A value may continue on the next lines only if
-//! it is closed there, before a blank line, another tag or the end of a game. Quotes inside a value need no backslash:
-//! the value ends at the quote before a `]` or before the end of the line.
+//! A tag ends with its line, so an unclosed tag damages at most itself. A value may continue on the next lines only
+//! if it is closed there, before a blank line, another tag or the end of a game. Quotes inside a value need no
+//! backslash, because the value ends at the quote before a `]` or before the end of the line.
 
 use std::borrow::Cow;
 
@@ -14,17 +14,19 @@ use super::{
 };
 use crate::position::{LineError, UnknownVariant, Variant, game_start, looks_like_move};
 
-/// The maximum length in bytes of a tag's value after its first line, if the value spans several lines: 1 MiB.
+/// The maximum length in bytes of the continuation of a tag's value, if the value spans several lines: 1 MiB. The
+/// continuation begins after the first line.
 pub(super) const LONGEST_CONTINUATION: usize = 1 << 20;
 
-/// The maximum length in bytes of a damaged line that is skipped among the tags of a game.
+/// The maximum length in bytes of a damaged line that can be skipped between the tags of a game.
 const LONGEST_BAD_TAG: usize = 4096;
 
-/// The number of tags of a game after which only tags that polybook uses are kept, to bound the memory.
+/// The maximum number of tags of a game that are kept, to bound the memory. After that, only tags that polybook
+/// itself uses are kept.
 const KEPT: usize = 256;
 
-/// The names of the tags that are kept however many tags a game has, because they are used to filter, replay or index
-/// games.
+/// The names of the tags that are always kept, even if a game has very many tags. These tags are needed to filter,
+/// replay or index games.
 const ALWAYS_KEPT: [&[u8]; 18] = [
     b"Event",
     b"Site",
@@ -46,11 +48,11 @@ const ALWAYS_KEPT: [&[u8]; 18] = [
     b"EventType",
 ];
 
-/// A tag pair of PGN, such as `[White "Tal"]`, with the bytes of the file.
+/// A tag pair of PGN, such as `[White "Tal"]`. Its name and value are the bytes in the file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Tag<'a> {
-    /// The name. It usually consists of letters and digits. Names that polybook uses are spelled as in the PGN
-    /// standard, also if the file has `[fen "..."]` or `[FEN: "..."]`.
+    /// The name, which usually consists of letters and digits. Names of tags that polybook uses have the spelling of
+    /// the PGN standard, even if the file contains `[fen "..."]` or `[FEN: "..."]`.
     pub name: &'a [u8],
     /// The text between the quotes, including escapes and line breaks.
     pub value: &'a [u8],
@@ -58,7 +60,8 @@ pub struct Tag<'a> {
 
 /// The tags of one game, in the order of the file.
 ///
-/// To bound the memory, only tags that polybook itself uses are kept after the first 256 tags.
+/// To bound the memory, a game with more than 256 tags keeps only the first 256 and the tags that polybook itself
+/// uses.
 #[derive(Clone, Default, Debug)]
 pub struct Tags<'a> {
     pairs: Vec<Tag<'a>>,
@@ -67,8 +70,8 @@ pub struct Tags<'a> {
 }
 
 impl<'a> Tags<'a> {
-    /// Returns the value of a tag, or `None` if the game has no tag with this name. If several tags have the name,
-    /// returns the last value. Names are case-sensitive.
+    /// Returns the value of the tag with the name `name`, or `None` if the game has no such tag. If several tags have
+    /// this name, returns the last value. Names are case-sensitive.
     #[inline]
     pub fn get(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.pairs
@@ -78,13 +81,13 @@ impl<'a> Tags<'a> {
             .map(|tag| tag.value)
     }
 
-    /// Returns the variant that the game's `Variant` tag names. If the game has no such tag, returns the variant set by
-    /// [`GameReader::with_untagged_variant`](super::GameReader::with_untagged_variant). In both cases, returns Chess960
-    /// instead of standard chess if the `FEN` tag has castling rights that are possible only in Chess960.
+    /// Returns the variant in the `Variant` tag of the game. If the game has no such tag, returns the variant that
+    /// [`GameReader::with_untagged_variant`](super::GameReader::with_untagged_variant) set. Returns Chess960 instead
+    /// of standard chess if the `FEN` tag has castling rights that are possible only in Chess960.
     ///
     /// # Errors
     ///
-    /// Returns [`UnknownVariant`] if the tag has a name that is not the name of a supported variant.
+    /// Returns [`UnknownVariant`] if the tag does not name a supported variant.
     ///
     /// ```
     /// use polybook::{pgn::GameReader, position::Variant};
@@ -112,12 +115,12 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns the variant in the `Variant` tag of the game. If the game has no such tag, or if its value is empty, `?`
-    /// or `-`, returns the reader's default variant.
+    /// Returns the variant in the `Variant` tag of the game. If the tag is missing, or if its value is empty, `?` or
+    /// `-`, returns the default variant of the reader.
     ///
     /// # Errors
     ///
-    /// Returns an error if the tag names no supported variant.
+    /// Returns an error if the tag does not name a supported variant.
     pub(crate) fn named_variant(&self) -> Result<Variant, UnknownVariant> {
         match self.get(b"Variant").map(<[u8]>::trim_ascii) {
             None | Some(b"" | b"?" | b"-") => Ok(self.untagged),
@@ -125,13 +128,14 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns the value of the `FEN` tag, or `None` if the game has no such tag, or if its value is empty, `?` or `-`.
+    /// Returns the value of the `FEN` tag. Returns `None` if the tag is missing, or if its value is empty, `?` or
+    /// `-`.
     pub(crate) fn fen(&self) -> Option<&'a [u8]> {
         let fen = self.get(b"FEN").map(<[u8]>::trim_ascii);
         fen.filter(|fen| !matches!(*fen, b"" | b"?" | b"-"))
     }
 
-    /// Returns an iterator over all tags in the order of the file.
+    /// Returns an iterator over the tags in the order of the file.
     pub fn iter(&self) -> std::slice::Iter<'_, Tag<'a>> {
         self.pairs.iter()
     }
@@ -145,8 +149,8 @@ impl<'a> Tags<'a> {
         self.pairs.clear();
     }
 
-    /// Adds a tag. Once there are [`KEPT`] tags, ignores the tag unless its name is in [`ALWAYS_KEPT`]. A tag with such
-    /// a name then replaces an earlier tag of the same name, if there is one.
+    /// Adds a tag. If there are already [`KEPT`] tags, the tag is ignored unless its name is in [`ALWAYS_KEPT`]; in
+    /// that case, it replaces an earlier tag of the same name, if there is one.
     pub(super) fn push(&mut self, tag: Tag<'a>) {
         if self.pairs.len() < KEPT {
             self.pairs.push(tag);
@@ -159,16 +163,17 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns `true` if a tag named `name` that follows these tags certainly belongs to the same game. This is the
-    /// case if none of these tags has the name, because all games in a file begin with a tag of the same name. The name
-    /// `Event` is an exception, because most games begin with it.
+    /// Returns `true` if a later tag with the name `name` certainly belongs to the same game as these tags. This is
+    /// the case if these tags do not contain the name, because the tags of every game in a file usually begin with
+    /// the same name. `Event` is an exception: most games begin with it.
     pub(super) fn lack(&self, name: &[u8]) -> bool {
         name != b"Event" && self.get(name).is_none()
     }
 
     /// Returns `true` if `tag`, which follows these tags of a game, is the first tag of the next game. A game rarely
-    /// has two tags of one name, so one of the first tags must have the name of `tag`. In addition, `tag` must follow a
-    /// blank line (`blank_line`), be named `Event`, or have a new value for a tag of the seven-tag roster.
+    /// has two tags of the same name, so one of the first tags must have the name of `tag`. In addition, a blank line
+    /// must precede `tag` (`blank_line`), its name must be `Event`, or it must have a new value for a tag of the
+    /// seven-tag roster.
     pub(super) fn end_before(&self, tag: Tag<'_>, blank_line: bool) -> bool {
         let in_roster = matches!(
             tag.name,
@@ -189,8 +194,8 @@ impl<'a> Tags<'a> {
         self.get(b"Result").and_then(GameResult::from_text)
     }
 
-    /// Returns `true` if the `Result` tag contains a text that cannot be read. An empty text and `?` mean an
-    /// unknown result, so they do not count as unreadable.
+    /// Returns `true` if the text in the `Result` tag cannot be read as a result. An empty text or `?` is not
+    /// unreadable, because it means that the result is unknown.
     pub(crate) fn has_unreadable_result(&self) -> bool {
         self.get(b"Result").is_some_and(|text| {
             !matches!(text.trim_ascii(), b"" | b"?") && GameResult::from_text(text).is_none()
@@ -198,11 +203,12 @@ impl<'a> Tags<'a> {
     }
 }
 
-/// Returns the offset at which to continue reading after the bracket at the offset `bracket`, which does not begin a
-/// tag pair. It is the offset of the next tag pair on the line if one follows a closing bracket, and otherwise the end
-/// of the line.
+/// Returns the offset at which to continue reading after the bracket at the offset `bracket`, which does not begin
+/// a tag pair. If a tag pair follows the closing bracket on the same line, this is the offset of the tag pair.
+/// Otherwise it is the end of the line.
 pub(super) fn end_of_bad_tag(text: &[u8], bracket: usize) -> usize {
-    // The line's end is not looked for at each bracket, so that a line of many brackets is read in linear time.
+    // The end of the line is not searched for at each bracket, so that a line of many brackets is read in linear
+    // time.
     let stop = memchr3(b']', b'\n', b'\r', &text[bracket..]).map(|length| bracket + length);
     let Some(close) = stop.filter(|stop| text[*stop] == b']') else {
         return stop.unwrap_or(text.len());
@@ -218,8 +224,8 @@ pub(super) fn end_of_bad_tag(text: &[u8], bracket: usize) -> usize {
     }
 }
 
-/// Reads a line as a damaged `FEN` or `Variant` tag, for example one with typographic quotation marks. Returns `None`
-/// for other lines. The value lacks the quotation marks and the closing bracket.
+/// Reads a line as a damaged `FEN` or `Variant` tag, such as a tag with typographic quotation marks. Returns the
+/// tag; its value does not contain the quotation marks and the closing bracket. Returns `None` for any other line.
 pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
     let line = line.strip_prefix(b"[")?.trim_ascii_start();
     let name = [&b"FEN"[..], b"Variant"].into_iter().find(|name| {
@@ -245,9 +251,9 @@ pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
     Some(Tag { name, value })
 }
 
-/// A classification of the lines that follow a damaged line among the tags of a game.
+/// The kind of lines that follow a damaged line between the tags of a game.
 pub(super) enum NextLines<'a> {
-    /// A tag pair follows, perhaps after other lines, none of which is blank.
+    /// A tag pair follows, perhaps after other lines that are not blank.
     Tag {
         /// The name of the tag.
         name: &'a [u8],
@@ -256,15 +262,15 @@ pub(super) enum NextLines<'a> {
     },
     /// The next line is blank. Contains the offset of the first line after it that is not blank.
     BlankLine(usize),
-    /// Too many lines or a too long line without a tag pair.
+    /// No tag pair follows within the limits on the number and the length of lines.
     Other,
 }
 
-/// Examines the lines after the one that contains the offset `at`. The result says whether the tags of a game continue
-/// there.
+/// Examines the lines after the line that contains the offset `at`. The result says whether the tags of a game
+/// continue there.
 pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
     let (mut line, mut may_end_tags) = (at, false);
-    // The limit keeps a text of many stray lines from being read in quadratic time.
+    // Without the limit, reading a text of many stray lines would take quadratic time.
     for number in 0..MOST_BAD_LINES {
         let Some(next) = next_if_short(text, line) else {
             return NextLines::Other;
@@ -287,15 +293,15 @@ pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
     NextLines::Other
 }
 
-/// Returns `true` if the bracket at the offset `at` begins a damaged line among the tags of a game: a tag pair follows
-/// on one of the next lines, and all lines before it begin with a bracket. Brackets among moves are not followed by a
-/// tag pair.
+/// Returns `true` if the bracket at the offset `at` begins a damaged line between the tags of a game. This is the
+/// case if a tag pair follows on one of the next lines, and all lines before the tag pair begin with a bracket. No
+/// tag pair follows a bracket between moves.
 pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
     if text.get(at) != Some(&b'[') || text.get(at + 1) == Some(&b'%') {
         return false;
     }
     let mut line = at;
-    // The limit keeps a text of nothing but brackets from being read in quadratic time.
+    // Without the limit, reading a text that consists of brackets only would take quadratic time.
     for _ in 0..MOST_BAD_LINES {
         match next_if_short(text, line) {
             Some(next) if is_tag_start(text, next) => return true,
@@ -306,11 +312,11 @@ pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
     false
 }
 
-/// The maximum number of consecutive damaged lines that are examined to find a tag pair after them.
+/// The maximum number of consecutive damaged lines after which a tag pair is still found.
 const MOST_BAD_LINES: usize = 16;
 
-/// Returns the offset of the line after the one that contains the offset `at`, or `None` if the rest of that line is
-/// too long for a tag.
+/// Returns the offset of the line after the line that contains the offset `at`. Returns `None` if the rest of that
+/// line is longer than [`LONGEST_BAD_TAG`].
 fn next_if_short(text: &[u8], at: usize) -> Option<usize> {
     let window = &text[at..text.len().min(at + LONGEST_BAD_TAG)];
     let length = memchr2(b'\n', b'\r', window)?;
@@ -323,8 +329,8 @@ pub(super) fn is_tag_start(text: &[u8], at: usize) -> bool {
     name_and_quote(text, at).is_some()
 }
 
-/// Returns the standard spelling of a tag's name if the name is in [`ALWAYS_KEPT`] except for its case, colons or
-/// equals signs. Returns other names unchanged.
+/// Returns the standard spelling of the name of a tag. A name in [`ALWAYS_KEPT`] is recognized in upper and lower
+/// case, and with colons or equals signs at its end. Returns any other name unchanged.
 fn standard_name(name: &[u8]) -> &[u8] {
     let end = name.iter().rposition(|byte| !b":=".contains(byte));
     let plain = &name[..end.map_or(0, |last| last + 1)];
@@ -332,8 +338,8 @@ fn standard_name(name: &[u8]) -> &[u8] {
     ALWAYS_KEPT.iter().find(is_same).map_or(name, |known| known)
 }
 
-/// Returns the name of the tag that begins at the offset `bracket`, and the offset of its opening quote. Returns `None`
-/// if no tag begins there.
+/// Returns the name of the tag whose opening bracket is at the offset `bracket`, and the offset of its opening
+/// quote. Returns `None` if no tag begins there.
 fn name_and_quote(text: &[u8], bracket: usize) -> Option<(&[u8], usize)> {
     if text.get(bracket) != Some(&b'[') {
         return None;
@@ -357,8 +363,8 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_+#=:-/".contains(&byte)
 }
 
-/// Reads the tag pair whose opening bracket is at the offset `at`. Returns the tag and the offset after it, or `None`
-/// if no tag pair begins there.
+/// Reads the tag pair whose opening bracket is at the offset `at`. Returns the tag and the offset after it. Returns
+/// `None` if no tag pair begins there.
 pub(super) fn read_tag(text: &[u8], at: usize) -> Option<(Tag<'_>, usize)> {
     let (name, quote) = name_and_quote(text, at)?;
     let name = standard_name(name);
@@ -389,8 +395,8 @@ pub(super) fn read_tag(text: &[u8], at: usize) -> Option<(Tag<'_>, usize)> {
     }
 }
 
-/// Returns `true` if the quote at the offset `quote` is escaped: an odd number of backslashes precedes it. Bytes before
-/// `start` are ignored.
+/// Returns `true` if the quote at the offset `quote` is escaped, because an odd number of backslashes precedes it.
+/// Ignores bytes before the offset `start`.
 fn is_escaped(text: &[u8], start: usize, quote: usize) -> bool {
     text[start..quote]
         .iter()
@@ -401,9 +407,9 @@ fn is_escaped(text: &[u8], start: usize, quote: usize) -> bool {
         == 1
 }
 
-/// Reads a tag whose value spans several lines. `start` is the offset at which the value begins, and `first_end` is the
-/// offset at which its first line ends. Returns the tag and the offset after it, or `None` if the value is not closed
-/// on one of the next lines.
+/// Reads a tag whose value spans several lines. `start` is the offset at which the value begins, and `first_end` is
+/// the offset at which its first line ends. Returns the tag and the offset after it. Returns `None` if the value is
+/// not closed on one of the next lines.
 #[cold]
 fn value_over_lines<'a>(
     text: &'a [u8],
@@ -436,7 +442,7 @@ fn value_over_lines<'a>(
     None
 }
 
-/// Returns the offset of the line after the line break at the offset `end`.
+/// Returns the offset of the line that follows the line break at the offset `end`.
 fn next_line(text: &[u8], end: usize) -> usize {
     match text[end..] {
         [b'\r', b'\n', ..] => end + 2,
@@ -445,8 +451,8 @@ fn next_line(text: &[u8], end: usize) -> usize {
     }
 }
 
-/// Finds the quote that closes the value of a tag and is followed by a bracket. Returns its offset in `line` and the
-/// offset after the bracket, or `None` if there is no such quote.
+/// Finds the quote that closes the value of a tag, which is the first one before a closing bracket. Returns the
+/// offset of the quote in `line` and the offset after the bracket. Returns `None` if there is no such quote.
 pub(super) fn closing_quote(line: &[u8]) -> Option<(usize, usize)> {
     memchr_iter(b'"', line)
         .filter(|quote| !is_escaped(line, 0, *quote))
@@ -458,12 +464,12 @@ pub(super) fn closing_quote(line: &[u8]) -> Option<(usize, usize)> {
         })
 }
 
-/// Returns `true` if a line contains the beginning of a tag.
+/// Returns `true` if a tag begins anywhere in a line.
 pub(super) fn has_tag(line: &[u8]) -> bool {
     first_tag(line).is_some()
 }
 
-/// Returns the offset at which the first tag in a line begins, or `None` if the line contains no tag.
+/// Returns the offset at which the first tag in a line begins, or `None` if no tag begins in the line.
 pub(super) fn first_tag(line: &[u8]) -> Option<usize> {
     memchr_iter(b'[', line).find(|at| is_tag_start(line, *at))
 }
@@ -474,8 +480,8 @@ pub(super) fn ends_game(line: &[u8]) -> bool {
     words.next().and_then(GameResult::from_marker).is_some()
 }
 
-/// Reads a tag whose value is not closed. The value is the rest of its line, from the offset `start` to the offset
-/// `end`, without a final bracket. Returns the tag and the offset after it.
+/// Reads a tag whose value is not closed. The value begins at the offset `start`, and ends at `end`, the end of its
+/// line, or before a bracket at the end of the line. Returns the tag and the offset after it.
 fn unclosed<'a>(text: &'a [u8], name: &'a [u8], start: usize, end: usize) -> (Tag<'a>, usize) {
     let value = text[start..end].trim_ascii_end();
     let value = value.strip_suffix(b"]").unwrap_or(value);
@@ -488,7 +494,8 @@ pub(super) fn line_end(text: &[u8], at: usize) -> usize {
     memchr2(b'\n', b'\r', &text[at..]).map_or(text.len(), |i| at + i)
 }
 
-/// Decodes the value of a tag as UTF-8 or, if it is not valid UTF-8, as Latin-1. Replaces line breaks with blanks.
+/// Decodes the value of a tag as UTF-8 or, if it is not valid UTF-8, as Latin-1. Replaces each line break with a
+/// blank.
 pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
     let text = match std::str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),
@@ -500,11 +507,11 @@ pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
     text
 }
 
-/// The maximum number of bytes that are examined between a move number and its move.
+/// The maximum number of bytes between a move number and its move.
 const LONGEST_START: usize = 256;
 
-/// Returns `true` if a text starts with moves of a game: with a move, a termination marker such as `1-0`, or a move
-/// number followed by one of the two.
+/// Returns `true` if a text starts like the moves of a game: with a move, with a termination marker such as `1-0`,
+/// or with a move number.
 pub(super) fn moves_begin(text: &[u8]) -> bool {
     let is_between = |at: usize| match text.get(at) {
         Some(b'.' | b' ' | b'\n' | b'\r') => 1,
@@ -514,7 +521,7 @@ pub(super) fn moves_begin(text: &[u8]) -> bool {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let is_number = digits > 0 && is_between(digits) > 0;
     let mut at = if is_number { digits } else { 0 };
-    // The limit keeps a text of many lines of dots from being read in quadratic time.
+    // Without the limit, reading a text of many lines of dots would take quadratic time.
     while at < LONGEST_START && is_between(at) > 0 {
         at += is_between(at);
     }

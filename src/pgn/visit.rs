@@ -1,4 +1,4 @@
-//! Calling visitors of the crate `pgn-reader`.
+//! Reads games for visitors of the crate `pgn-reader`.
 
 use std::ops::ControlFlow;
 
@@ -23,15 +23,15 @@ impl GameReader<'_> {
     ///
     /// - Games begin and end where this reader finds their boundaries.
     /// - Spellings such as `0-0`, `Ng1-f3` and `exd6e.p.` are also passed as SAN.
-    /// - A move that is written only as squares is passed as a pawn move, even if another piece moves, because SAN
-    ///   cannot express it: `San::to_move` fails for `g1f3`. If your files contain such moves, read them with
-    ///   [`next_token`](GameReader::next_token) and [`read_move`](crate::position::read_move).
     /// - A word that is not a move ends the game with a [`Flaw`]; `pgn_reader::Reader` skips such words.
     /// - Each comment is passed as a whole.
     /// - A null move is passed as the SAN `--`.
+    /// - A move that consists only of squares, such as `g1f3`, is passed as a pawn move, even if another piece moves.
+    ///   SAN cannot express such a move, so `San::to_move` fails. If your files contain such moves, read them with
+    ///   [`next_token`](GameReader::next_token) and [`read_move`](crate::position::read_move).
     ///
-    /// The visitor decides for each variation whether to skip it; [`with_variations`](GameReader::with_variations) has
-    /// no effect.
+    /// The visitor decides for each variation whether to skip it; [`with_variations`](GameReader::with_variations)
+    /// has no effect.
     ///
     /// To run a visitor on several threads, let each thread take [batches](super::Cutter) of the file:
     ///
@@ -113,9 +113,9 @@ impl GameReader<'_> {
         Some(visited)
     }
 
-    /// Passes the tags and the moves of the current game to the visitor until the game ends. Returns `Continue` with
-    /// the visitor's state and the end of the game. Returns `Break` with the visitor's output if the visitor stops
-    /// early, or with a flaw if a word is not a move.
+    /// Passes the tags and the moves of the current game to the visitor. Returns `Continue` with the visitor's state
+    /// and the end of the game when the game ends. Returns `Break` with the visitor's output if the visitor stops
+    /// early, or with a [`Flaw`] if a word is not a move.
     fn visit_moves<V: Visitor>(
         &mut self,
         visitor: &mut V,
@@ -157,9 +157,9 @@ impl GameReader<'_> {
         }
     }
 
-    /// Passes the text that begins at `start` to the visitor if it is a comment, a mark such as `!?`, or a numeric
-    /// annotation such as `$1`. Ignores any other text. Call this after [`step`](GameReader::step) has skipped the
-    /// text.
+    /// Passes a text that has just been skipped to the visitor if it is a comment, a mark such as `!?`, or a numeric
+    /// annotation such as `$1`. Ignores any other text. The text begins at `start`, and
+    /// [`read_element`](GameReader::read_element) must have skipped it.
     fn visit_annotation<V: Visitor>(
         &mut self,
         start: usize,

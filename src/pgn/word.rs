@@ -1,25 +1,26 @@
-//! Classification of the bytes in movetext: which bytes belong to moves, and how Unicode blanks, dashes, crosses and
-//! chess pieces are encoded.
+//! Classifies the bytes in movetext: bytes that belong to moves, and the encodings of Unicode blanks, dashes,
+//! crosses and chess pieces.
 
-/// Returns `true` if the byte may occur in a move after its first byte.
+/// Returns `true` if `byte` can occur in a move after the first byte of the move.
 #[inline]
 pub(super) fn is_move_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'+' | b'#' | b'=' | b'-' | b':' | b'@' | b'/' | b'_')
 }
 
-/// Returns `true` if a move may continue with this byte after a run of [move bytes](is_move_byte), as in `e8(Q)`,
+/// Returns `true` if `byte` can continue a move after several [move bytes](is_move_byte), as in `e8(Q)`,
 /// `exd6e.p.`, `O–O` and `e×d5`.
 #[inline]
 pub(super) fn may_go_on(byte: u8) -> bool {
     matches!(byte, b'(' | b'.' | 0x80..)
 }
 
-/// Returns the length in bytes of the non-ASCII blank at the start of `text`, or 0 if `text` does not start with one.
+/// Returns the length in bytes of the non-ASCII blank at the start of `text`, or 0 if `text` does not start with
+/// one.
 ///
-/// The blanks are the spaces of Unicode, the characters without width, and the ellipsis, which may replace the dots of
-/// a move number. A no-break space and an ellipsis may also be single bytes of Windows-1252. Therefore `text` must not
-/// start inside a character of UTF-8.
+/// Blanks are the spaces of Unicode, characters without width, and the ellipsis, which can replace the dots of a
+/// move number. A no-break space or an ellipsis may also be a single byte of Windows-1252. Therefore `text` must
+/// not start inside a UTF-8 character.
 pub(super) fn blank(text: &[u8]) -> usize {
     match text {
         [0x85 | 0xa0, ..] => 1,
@@ -36,10 +37,10 @@ pub(super) fn blank(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the length in bytes of the dash at the start of `text`, or 0 if `text` does not start with one.
+/// Returns the length in bytes of the dash at the start of `text`, or 0 if `text` does not start with a dash.
 ///
-/// Dashes are the hyphens, the figure dash, the en and em dash and the minus of Unicode, and the dashes of
-/// Windows-1252.
+/// Dashes are the hyphens, the figure dash, the en dash, the em dash and the minus sign of Unicode, and the dashes
+/// of Windows-1252.
 pub(super) fn dash(text: &[u8]) -> usize {
     match text {
         [b'-' | 0x96 | 0x97, ..] => 1,
@@ -48,8 +49,8 @@ pub(super) fn dash(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the length in bytes of the multiplication sign at the start of `text`, in UTF-8 or Latin-1, or 0 if `text`
-/// does not start with one.
+/// Returns the length in bytes of the multiplication sign at the start of `text`, or 0 if `text` does not start
+/// with one. The sign may be encoded in UTF-8 or Latin-1.
 pub(super) fn cross(text: &[u8]) -> usize {
     match text {
         [0xc3, 0x97, ..] => 2,
@@ -58,8 +59,8 @@ pub(super) fn cross(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the length in bytes of the figurine (a Unicode chess piece) at the start of `text`, including a variation
-/// selector after it, or 0 if `text` does not start with one.
+/// Returns the length in bytes of the figurine (a Unicode chess piece) at the start of `text`, including a
+/// variation selector after it. Returns 0 if `text` does not start with a figurine.
 pub(super) fn figurine(text: &[u8]) -> usize {
     match text {
         [0xe2, 0x99, 0x94..=0x9f, 0xef, 0xb8, 0x8e | 0x8f, ..] => 6,
@@ -69,7 +70,7 @@ pub(super) fn figurine(text: &[u8]) -> usize {
 }
 
 /// Returns the first word of `text`: all bytes before a blank, an asterisk, a bracket, a brace, a parenthesis or a
-/// semicolon. An asterisk is always a termination marker outside comments, so no other word contains one.
+/// semicolon. An asterisk outside comments is always a termination marker, so it does not belong to a word.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     let is_end = |at: usize| {
         let byte = text[at];
@@ -86,7 +87,7 @@ pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Removes the marks `!` and `?` from the end of a word.
+/// Returns `word` without the marks `!` and `?` at its end.
 pub(super) fn without_marks(word: &[u8]) -> &[u8] {
     let end = word.iter().rposition(|byte| !b"!?".contains(byte));
     &word[..end.map_or(0, |last| last + 1)]

@@ -1,5 +1,5 @@
-//! The values of the conditions on tags: texts, dates, and ranges of ECO codes and of time controls. A value that cannot
-//! be parsed is a [`GameFilterError`].
+//! The values of the conditions in a game filter: texts of tags, dates, ranges of ECO codes, and ranges of time
+//! controls. A value that cannot be parsed results in a [`GameFilterError`].
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -8,8 +8,8 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::pgn::{Tags, tag_text};
 
-/// The error for a condition of a [`GameFilter`](super::GameFilter) that cannot be parsed, or for conditions that no game
-/// can meet.
+/// The error for a [`GameFilter`](super::GameFilter) that has a condition which cannot be parsed, or conditions
+/// that no game can meet.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum GameFilterError {
@@ -18,10 +18,10 @@ pub enum GameFilterError {
     Malformed {
         /// The text of the condition.
         text: String,
-        /// A description of a correct text, and how to write it.
+        /// An instruction for writing such a condition.
         what: &'static str,
     },
-    /// The first day is after the last day, so no game would be admitted.
+    /// The first day is after the last day, so no game could be admitted.
     #[error("no game can be played since {since} and until {until}: exchange the two dates")]
     Dates {
         /// The first day.
@@ -29,7 +29,7 @@ pub enum GameFilterError {
         /// The last day.
         until: Date,
     },
-    /// The lowest rating is above the highest rating, so no game would be admitted.
+    /// The lowest rating is above the highest rating, so no game could be admitted.
     #[error("no rating can be at least {min} and at most {max}: exchange the two ratings")]
     Ratings {
         /// The lowest rating.
@@ -37,17 +37,18 @@ pub enum GameFilterError {
         /// The highest rating.
         max: u32,
     },
-    /// A filter of the explorer has too many names of players.
+    /// A filter of the explorer contains too many names of players.
     #[error("{names} names are too many: write at most {most}")]
     TooManyNames {
         /// The number of names.
         names: usize,
-        /// The greatest number of names that are accepted.
+        /// The maximum number of names.
         most: usize,
     },
 }
 
-/// A range of ECO codes, such as `B20-B99`. A prefix such as `C` or `A4` means all codes that begin with it.
+/// A range of ECO codes, which classify chess openings, such as `B20-B99`. A prefix such as `C` or `A4` is the
+/// range of all codes that begin with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EcoRange {
     first: [u8; 3],
@@ -55,8 +56,8 @@ pub struct EcoRange {
 }
 
 impl EcoRange {
-    /// Returns `true` if the value of an `ECO` tag is a code in the range. Blanks around the code, and text after its
-    /// three characters, are ignored.
+    /// Returns `true` if `eco`, the value of an `ECO` tag, is a code in the range. Ignores blanks around the code and
+    /// any text after its first three characters.
     pub fn contains(&self, eco: &[u8]) -> bool {
         let Some(code) = eco.trim_ascii().first_chunk::<3>() else {
             return false;
@@ -105,8 +106,8 @@ impl FromStr for EcoRange {
 
 // Time controls.
 
-/// A range of time controls, such as `180-480`, `600-` or `-60`. The bounds are the numbers of seconds that a player
-/// can expect to use for 40 moves.
+/// A range of time controls, such as `180-480`, `600-` or `-60`. The bounds are numbers of seconds that a player
+/// has for 40 moves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TimeControlRange {
     min: u64,
@@ -114,8 +115,8 @@ pub struct TimeControlRange {
 }
 
 impl TimeControlRange {
-    /// Returns `true` if the range contains a time control in which a player has `seconds` seconds for 40 moves: the
-    /// base time plus 40 increments. Both bounds belong to the range.
+    /// Returns `true` if `seconds` is in the range, including its bounds. `seconds` is the time that a player has for
+    /// 40 moves: the base time plus 40 increments.
     pub fn contains(&self, seconds: u64) -> bool {
         (self.min..=self.max).contains(&seconds)
     }
@@ -155,20 +156,20 @@ impl FromStr for TimeControlRange {
     }
 }
 
-/// The maximum length of a `TimeControl` tag in bytes. Real values have about 40 bytes at most; the limit bounds the
-/// memory for parsing longer values.
+/// The maximum length in bytes of a `TimeControl` tag that is parsed, which bounds the memory. Real values have at
+/// most about 40 bytes.
 const LONGEST_CONTROL: usize = 1024;
 
-/// The number of moves for which [`estimated_seconds`] calculates the time of a player. Lichess assigns speeds by the
-/// time for 40 moves.
+/// The number of moves for which [`estimated_seconds`] adds up the time of a player. Lichess also classifies games
+/// by the time for 40 moves.
 const MOVES: u64 = 40;
 
-/// Returns the number of seconds that a `TimeControl` tag gives a player for 40 moves: the base times of all periods up
-/// to move 40, and an increment for each move. The last period repeats. Times may have decimals, as in `8+0.08`; the
-/// sum is rounded down.
+/// Returns how many seconds a player has for 40 moves, according to the value of a `TimeControl` tag. Adds up the
+/// base times of all periods up to move 40, and an increment for each move. The last period is repeated. Times may
+/// have decimals, as in `8+0.08`; the sum is rounded down.
 ///
-/// Returns `None` for `-`, for `?`, for values longer than [`LONGEST_CONTROL`], and for values that do not follow the
-/// PGN standard, such as `G/60` and `1:30:00`.
+/// Returns `None` for `-`, for `?`, for values longer than [`LONGEST_CONTROL`], and for values that do not follow
+/// the PGN standard, such as `G/60` and `1:30:00`.
 pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     let text = str::from_utf8(value)
         .ok()
@@ -193,7 +194,8 @@ pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     Some(millis / 1000)
 }
 
-/// A period of a time control: `40/7200`, `300+5` or `*180`.
+/// A period of a time control, such as `40/7200` (7200 seconds for 40 moves), `300+5` (an increment of 5 seconds)
+/// or `*180` (a sandclock).
 struct TimeControlPeriod {
     /// The number of moves after which the period ends, or `None` if it ends with the game.
     moves: Option<u64>,
@@ -217,9 +219,8 @@ impl TimeControlPeriod {
         })
     }
 
-    /// Returns the time in milliseconds that a player gets in one period of a time control: the base time, and an
-    /// increment for each of `moves` moves. If the period has fewer moves than `moves`, returns the time for the whole
-    /// period.
+    /// Returns the time in milliseconds that a player has for `moves` moves in this period: the base time plus an
+    /// increment for each move. If the period has fewer moves, returns the time for the whole period.
     fn millis(&self, moves: u64) -> u64 {
         let moves = self.moves.map_or(moves, |own| own.min(moves));
         self.base
@@ -227,7 +228,8 @@ impl TimeControlPeriod {
     }
 }
 
-/// Parses a number of seconds, such as `8` or `0.08`, to milliseconds. Returns `None` for other texts.
+/// Parses a number of seconds, such as `8` or `0.08`, and returns it in milliseconds. Returns `None` for other
+/// texts.
 pub(in crate::pgn) fn millis(text: &str) -> Option<u64> {
     let (whole, decimals) = text.trim().split_once('.').unwrap_or((text, "0"));
     let decimals = decimals.trim();
@@ -236,16 +238,17 @@ pub(in crate::pgn) fn millis(text: &str) -> Option<u64> {
     Some(number(whole)?.saturating_mul(1000).saturating_add(part))
 }
 
-/// Parses an unsigned number in decimal digits, which white space may surround. Returns `None` for texts in
-/// another form, such as `+1`, for empty texts, and for numbers that exceed [`u64::MAX`].
+/// Parses an unsigned decimal number, which may be surrounded by white space. Returns `None` for other texts, such
+/// as `+1` or an empty text, and for numbers that exceed [`u64::MAX`].
 fn number(text: &str) -> Option<u64> {
     let digits = text.trim();
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| is_number)
 }
 
-/// A condition on the text of a tag, such as `Event=blitz`: the value of a tag with this name must contain the text.
-/// Case is ignored. Every value contains the empty text, so `Annotator=` only requires that the tag exists.
+/// A condition on the value of a tag, such as `Event=blitz`: the game must have a tag with this name whose value
+/// contains this text, in upper or lower case. A condition without a text, such as `Annotator=`, only requires that
+/// the tag exists.
 ///
 /// ```
 /// use polybook::pgn::{GameReader, TagText};
@@ -264,8 +267,8 @@ pub struct TagText {
 }
 
 impl TagText {
-    /// Returns `true` if one of `tags` has the name of the condition, and its value contains the text of the condition.
-    /// Case is ignored in names and in values.
+    /// Returns `true` if `tags` contains a tag with the required name whose value contains the required text. Upper
+    /// and lower case are not distinguished.
     pub fn is_in(&self, tags: &Tags<'_>) -> bool {
         tags.iter()
             .filter(|tag| tag.name.eq_ignore_ascii_case(self.name.as_bytes()))
@@ -309,17 +312,16 @@ fn lowercase(text: &str) -> String {
     }
 }
 
-/// Converts letters to a form in which texts that differ only in case are equal. Converts to upper case and
-/// then to lower case, so that letters with the same upper case become equal, such as `ß` and `ss`, or `ς`
-/// and `σ`.
+/// Converts letters to a form in which upper and lower case are equal: first to upper case, and then to lower case.
+/// Letters with the same upper case, such as `ß` and `ss`, or `ς` and `σ`, therefore become equal too.
 fn caseless(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
     letters
         .flat_map(char::to_uppercase)
         .flat_map(char::to_lowercase)
 }
 
-/// Returns whether a game is rated, according to words in its `Event` tag, as in "Rated Blitz game", "FICS unrated
-/// blitz game" or "Casual Rapid game". Returns `None` if the tag contains no such word.
+/// Returns whether a game is rated, according to its `Event` tag, such as "Rated Blitz game", "FICS unrated blitz
+/// game" or "Casual Rapid game". Returns `None` if the tag is missing or contains no such word.
 pub(in crate::pgn) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
     let event = tags.get(b"Event")?.to_ascii_lowercase();
     let words = event.split(|byte| !byte.is_ascii_alphanumeric());
@@ -337,20 +339,20 @@ pub(in crate::pgn) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
     is_rated
 }
 
-/// The way in which names of players and events are compared. Both names are first normalized to Unicode's form NFC, to
-/// lower case, and to single blanks between words.
+/// The way in which the name of a player or event is compared with a wanted name. Both names are first normalized:
+/// to Unicode's form NFC, to lower case, and to single blanks between words.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum NameMatch {
     /// The names must be equal.
     #[default]
     Whole,
-    /// The wanted name must be a part of the other name.
+    /// The name must contain the wanted name.
     Part,
 }
 
 impl NameMatch {
-    /// Returns `true` if `name` is equal to `wanted` ([`NameMatch::Whole`]) or contains it ([`NameMatch::Part`]). Both
-    /// texts must have been normalized by [`folded`].
+    /// Returns `true` if `name` is equal to `wanted` ([`NameMatch::Whole`]), or contains it ([`NameMatch::Part`]).
+    /// Both names must already be normalized by [`folded`].
     pub(crate) fn matches(self, name: &str, wanted: &str) -> bool {
         match self {
             NameMatch::Whole => name == wanted,
@@ -358,15 +360,15 @@ impl NameMatch {
         }
     }
 
-    /// Returns `true` if the value of a tag matches one of `names`. Normalizes the value and the names before the
-    /// comparison.
+    /// Returns `true` if `value`, the value of a tag, matches at least one of `names`. Normalizes the value and the
+    /// names before comparing them.
     pub(crate) fn matches_any(self, value: &[u8], names: &[String]) -> bool {
         let value = folded(&tag_text(value));
         names.iter().any(|name| self.matches(&value, &folded(name)))
     }
 }
 
-/// Returns the text without the escapes of PGN: removes each backslash before a quote or another backslash.
+/// Removes the escapes of PGN from a text: each backslash that precedes a quote or another backslash.
 fn without_escapes(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -381,8 +383,8 @@ fn without_escapes(text: &str) -> Cow<'_, str> {
     plain.into()
 }
 
-/// Normalizes a name for comparisons: converts it to Unicode's form NFC and [to lower case](caseless), removes the escapes
-/// of PGN, and reduces blanks to one between two words.
+/// Normalizes a name for comparisons. Removes the escapes of PGN, converts the name to Unicode's form NFC and [to
+/// lower case](caseless), and leaves a single blank between words.
 pub(crate) fn folded(name: &str) -> String {
     let name = &*without_escapes(name);
     let lower: Cow<'_, str> = match name.is_ascii() {
@@ -400,7 +402,7 @@ pub(crate) fn folded(name: &str) -> String {
     folded
 }
 
-/// The date of a game as a year, a month and a day, each of which may be unknown.
+/// The date of a game. The year, the month and the day may each be unknown.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Date {
     pub(super) year: Option<u16>,
@@ -409,11 +411,13 @@ pub struct Date {
 }
 
 impl Date {
-    /// Parses the value of a `Date` tag, with `?` for unknown digits. The accepted forms are `2017.07.09`,
-    /// `2017-07-09`, `2017/07/09` and `2017-Jul-09`, with or without a time after them; `20170709`; a date with the
-    /// English name of the month, such as `Sun Jul 09 2017` or `July 2017`; and a date that ends in its year, such as
-    /// `29.07.2017` or `07/2017`. If both orders of day and month are possible, as in `10.03.2024`, only the year is
-    /// known. For other texts, the year, month and day are unknown. A day that does not exist in its month is unknown.
+    /// Parses the value of a `Date` tag, in which `?` represents an unknown digit. A day that does not exist in its
+    /// month is unknown in the result. For a text in another form, the year, month and day are all unknown.
+    ///
+    /// The accepted forms are `2017.07.09`, `2017-07-09`, `2017/07/09` and `2017-Jul-09`, with or without a time
+    /// after them; `20170709`; a date with the English name of the month, such as `Sun Jul 09 2017` or `July 2017`;
+    /// and a date that ends with its year, such as `29.07.2017` or `07/2017`. If the order of day and month is
+    /// unclear, as in `10.03.2024`, only the year is known.
     ///
     /// ```
     /// use polybook::pgn::Date;
@@ -447,22 +451,22 @@ impl Date {
     /// The names of the tags that may contain the date of a game, in order of preference.
     pub(crate) const TAGS: [&[u8]; 3] = [b"Date", b"UTCDate", b"EventDate"];
 
-    /// Returns the date of a game: the first date with a year among its tags [`TAGS`](Date::TAGS). If no tag has a date
-    /// with a year, all parts of the result are unknown.
+    /// Returns the date of a game: the first date with a known year in the tags that [`TAGS`](Date::TAGS) lists. If
+    /// there is none, the year, month and day of the result are all unknown.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Date {
         Date::with_tag(tags).unwrap_or_default().1
     }
 
-    /// Returns the name of the tag that contains the date of a game, and the date. Returns `None` if no tag has a date
-    /// with a year.
+    /// Finds the date of a game. Returns the name of the tag that contains the date, and the date. Returns `None` if
+    /// no tag contains a date with a known year.
     pub(crate) fn with_tag(tags: &Tags<'_>) -> Option<(&'static [u8], Date)> {
         let dates = Date::TAGS.into_iter();
         let mut dates = dates.filter_map(|name| Some((name, Date::of_tag(tags.get(name)?))));
         dates.find(|(_, date)| date.year.is_some())
     }
 
-    /// Creates a date from a year, a month and a day, where 0 means unknown. A month that does not exist, or a day that
-    /// does not exist in its month, becomes unknown.
+    /// Creates a date from a year, a month and a day, where 0 means unknown. A month that does not exist is also
+    /// unknown, and so is a day that does not exist in its month.
     ///
     /// ```
     /// use polybook::pgn::Date;
@@ -494,8 +498,8 @@ impl Date {
         self.day
     }
 
-    /// Returns the number of days in the month of the date. An unknown month has 31 days, and February of an unknown
-    /// year 29.
+    /// Returns the number of days in the month of the date. Returns 31 for an unknown month, and 29 for February of
+    /// an unknown year.
     fn longest_month(self) -> u8 {
         let is_leap = |year: u16| {
             year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
@@ -507,8 +511,8 @@ impl Date {
         }
     }
 
-    /// Returns `true` if this date is certainly before `other`. Compares year, month and day in this order, and returns
-    /// `false` if one of the dates lacks a component that is needed to decide.
+    /// Returns `true` if this date is certainly before `other`. Returns `false` if a year, month or day that is
+    /// needed for the comparison is unknown.
     pub(crate) fn is_before(self, other: Date) -> bool {
         let pairs = [
             (self.year, other.year),
@@ -574,8 +578,8 @@ impl FromStr for Date {
     }
 }
 
-/// Parses a date of eight digits: year, month and day, such as `20170709`. Returns `None` if the text has another form
-/// or the day does not exist.
+/// Parses a date of eight digits, such as `20170709`. Returns `None` for other texts, and for a date that does not
+/// exist.
 #[cold]
 fn in_digits(value: &[u8]) -> Option<Date> {
     let value = value.trim_ascii();
@@ -591,8 +595,8 @@ fn in_digits(value: &[u8]) -> Option<Date> {
 }
 
 /// Parses a date that ends with its year, such as `29.07.2017`, `7/29/2017` or `07/2017`. A time may follow. If the
-/// first two numbers could be a day and a month in either order, or if one of them is unknown, only the year is known.
-/// Returns `None` for other texts.
+/// order of day and month is unclear, or if one of them is unknown, only the year of the result is known. Returns
+/// `None` for other texts.
 #[cold]
 fn year_last(value: &[u8]) -> Option<Date> {
     let mut parts = value.splitn(3, |byte| b".-/".contains(byte));
@@ -618,8 +622,8 @@ fn year_last(value: &[u8]) -> Option<Date> {
     Some(Date::new(long(third)?, month, day))
 }
 
-/// Returns the number, from 1 to 12, of the month whose English name has the same first three letters as `word`, or
-/// `None` if there is no such month.
+/// Returns the number of an English month, from 1 to 12, or `None` if `word` is not the name of a month. Only the
+/// first three letters are compared, so `Jul` and `July` are both accepted.
 fn month_named(word: &[u8]) -> Option<u8> {
     const MONTHS: [&str; 12] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
@@ -630,9 +634,9 @@ fn month_named(word: &[u8]) -> Option<u8> {
     Some(index as u8 + 1)
 }
 
-/// Parses a date with the English name of its month and a year of four digits, such as `July 2017` or
-/// `Sun Jul 09 2017`. The parts may have any order. If a day is given, other words without digits are ignored. Returns
-/// `None` for other texts.
+/// Parses a date with the English name of its month and a year of four digits, in any order, such as `July 2017` or
+/// `Sun Jul 09 2017`. If the date has a day, other words without digits are ignored. Returns `None` for other
+/// texts.
 #[cold]
 fn with_month(value: &[u8]) -> Option<Date> {
     let text = str::from_utf8(value).ok()?;
@@ -657,8 +661,8 @@ fn with_month(value: &[u8]) -> Option<Date> {
     (date.day.is_some() || is_month && day.is_none()).then_some(date)
 }
 
-/// Parses an unsigned number in decimal digits. Returns `None` for texts in another form, such as `+1`, for
-/// empty texts, and for numbers that exceed 65535.
+/// Parses an unsigned decimal number. Returns `None` for other texts, such as `+1` or an empty text, and for
+/// numbers that exceed 65,535.
 fn parse_digits(text: &[u8]) -> Option<u16> {
     let is_number = text.iter().all(u8::is_ascii_digit);
     let text = str::from_utf8(text).ok().filter(|_| is_number)?;

@@ -1,6 +1,7 @@
-//! Selecting games by their tags.
+//! Selects games by their tags.
 //!
-//! A [`Condition`] names one of the kinds of conditions in a filter, for the report.
+//! A [`Condition`] names the kind of condition that a game does not meet, so that a report can count the rejected
+//! games.
 
 mod conditions;
 
@@ -18,11 +19,10 @@ pub(crate) use self::conditions::folded;
 pub use self::conditions::{Date, EcoRange, GameFilterError, NameMatch, TagText, TimeControlRange};
 pub(super) use self::conditions::{estimated_seconds, is_rated, millis};
 
-/// A filter for games. The default filter admits all games.
+/// A filter that selects games by their tags. The default filter admits all games.
 ///
-/// Games often lack information. A game with a missing rating, or with an unknown year, month or day, passes the
-/// filters on ratings and dates. A game without a player, ECO code, time control or other tag does not pass a filter on
-/// it.
+/// Games often lack information. A condition on ratings or dates is met by games whose rating or date is unknown.
+/// Other conditions, such as an ECO code or a time control, are not met by games without the tag.
 ///
 /// ```
 /// use polybook::pgn::{GameReader, GameFilter};
@@ -53,8 +53,9 @@ pub struct GameFilter {
     pub since: Option<Date>,
     /// The last day on which a game may have been played.
     pub until: Option<Date>,
-    /// The admitted results; if empty, all results are admitted. [`admits`](GameFilter::admits) does not check the
-    /// result, because a game may state it only after its moves: call [`admits_result`](GameFilter::admits_result).
+    /// The admitted results. If empty, all results are admitted. [`admits`](GameFilter::admits) does not check the
+    /// result, because it may be known only after the moves have been read: call
+    /// [`admits_result`](GameFilter::admits_result) for that.
     pub results: Vec<GameResult>,
     /// Parts of names, in any case. The name of White or of Black must contain one of them. If empty, all names are
     /// admitted.
@@ -65,7 +66,7 @@ pub struct GameFilter {
     pub black: Vec<String>,
     /// If `true`, the names must match completely instead of in part.
     pub exact: bool,
-    /// The admitted ranges of ECO codes; if empty, all games are admitted.
+    /// The admitted ranges of ECO codes. If empty, all games are admitted.
     pub eco: Vec<EcoRange>,
     /// Conditions on the text of tags, which must all be met.
     pub tags: Vec<TagText>,
@@ -78,7 +79,7 @@ pub struct GameFilter {
 }
 
 impl GameFilter {
-    /// Checks that the conditions do not exclude all games.
+    /// Checks that games can meet the conditions of the filter.
     ///
     /// # Errors
     ///
@@ -116,14 +117,14 @@ impl GameFilter {
         }
     }
 
-    /// Returns `true` if the tags of a game meet all conditions of the filter. Conditions on the length and the result
-    /// of the game are not checked.
+    /// Returns `true` if the tags of a game meet all conditions of the filter. Does not check the conditions on the
+    /// length and the result of the game.
     pub fn admits(&self, tags: &Tags<'_>) -> bool {
         self.unmet(tags).is_none()
     }
 
-    /// Returns the first condition of the filter that the tags of a game do not meet, or `None` if they meet all.
-    /// Conditions on the length and the result of the game are not checked.
+    /// Returns the first condition of the filter that the tags of a game do not meet, or `None` if they meet all
+    /// conditions. Does not check the conditions on the length and the result of the game.
     pub fn unmet(&self, tags: &Tags<'_>) -> Option<Condition> {
         if !self.admits_ratings(tags) {
             return Some(Condition::Rating);
@@ -164,12 +165,12 @@ impl GameFilter {
         })
     }
 
-    /// Returns `true` if the filter admits games with the given result.
+    /// Returns `true` if the filter admits games with the result `result`.
     pub fn admits_result(&self, result: GameResult) -> bool {
         self.results.is_empty() || self.results.contains(&result)
     }
 
-    /// Returns the conditions of the filter as command-line options, such as `--min-elo 2000`.
+    /// Returns the command-line options that set the conditions of the filter, such as `--min-elo 2000`.
     pub(crate) fn option_text(&self) -> String {
         let plies = self.min_plies;
         let mut options = vec![
@@ -209,14 +210,13 @@ impl GameFilter {
         self.since.is_some() || self.until.is_some()
     }
 
-    /// Returns `true` if the filter has a condition on the date, but the game has no readable date and therefore passes
-    /// it.
+    /// Returns `true` if the filter has a condition on the date that the game meets only because its year is unknown.
     pub(crate) fn passes_undated(&self, tags: &Tags<'_>) -> bool {
         self.filters_dates() && Date::of_tags(tags).year.is_none()
     }
 
-    /// Returns `true` if the filter has a condition on ratings, but the game lacks a readable rating of a player and
-    /// therefore passes it.
+    /// Returns `true` if the filter has a condition on ratings, but the rating of a player is missing or unreadable.
+    /// Such a rating meets the condition.
     pub(crate) fn passes_unrated(&self, tags: &Tags<'_>) -> bool {
         let is_unrated = |name: &[u8]| tags.get(name).and_then(rating).is_none();
         (self.min_elo.is_some() || self.max_elo.is_some())
@@ -268,13 +268,12 @@ impl GameFilter {
     }
 }
 
-/// The highest number that is accepted as a rating. A greater number, such as 27000 for 2700, is regarded as a typing
-/// error.
+/// The highest number that is accepted as a rating. Greater numbers are typing errors, such as 27000 for 2700.
 pub(crate) const HIGHEST_RATING: u16 = 4000;
 
-/// Parses a rating: the only number in a text such as `2400`, `1200?`, `1400 (club)` or `DWZ=1500`. In a provisional
-/// rating of the US Chess Federation, such as `1500P23`, the number of games after the `P` is ignored. Returns `None`
-/// if the text contains no number or several numbers, or if the number is not in the range 1 to 4,000.
+/// Parses the value of a rating tag, such as `2400`, `1200?`, `1400 (club)` or `DWZ=1500`. In a provisional rating
+/// of the US Chess Federation, such as `1500P23`, the number of games after the `P` is ignored. Returns `None`
+/// unless the text contains exactly one number, which must be from 1 to 4,000.
 pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     let is_digit = u8::is_ascii_digit;
     let start = value.iter().position(is_digit)?;
@@ -291,7 +290,7 @@ pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     elo.filter(|elo| (1..=HIGHEST_RATING).contains(elo))
 }
 
-/// The kind of a condition that a game did not meet, so that it was filtered out.
+/// The kind of filter condition that a game did not meet, so that the game was rejected.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -318,14 +317,14 @@ pub enum Condition {
     Variant,
     /// The text of a tag.
     Tag,
-    /// Whether the game is rated.
+    /// The rating status: whether the game is rated.
     Rated,
-    /// The game has the same moves, players and result as an earlier game.
+    /// A condition that rejects duplicates: games with the same moves, players and result as an earlier game.
     Duplicate,
 }
 
 impl Condition {
-    /// Returns the condition with this name, or `None` if no condition has the name.
+    /// Returns the condition with the name `name`, or `None` if no condition has this name.
     ///
     /// ```
     /// use polybook::pgn::Condition;
@@ -338,7 +337,7 @@ impl Condition {
     }
 }
 
-/// Writes the condition as people call it, such as `ECO code`. Its name in JSON is `eco`.
+/// Writes the name of the condition for people, such as `ECO code`. The name in JSON is `eco`.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,8 +1,9 @@
-//! Inputs: files and standard input, compressed or not. Files that are certainly not PGN are refused.
+//! Opens inputs: files and standard input, compressed or not. Rejects files that are certainly not PGN.
 //!
-//! A [`Stream`] has the unpacked bytes of an input, which a separate thread reads and unpacks. The thread sends chunks
-//! through a bounded queue, so unpacking and parsing overlap. A caller that waits for a silent pipe can be cancelled:
-//! the thread stays blocked until the pipe provides data or the process ends.
+//! A [`Stream`] provides the decompressed bytes of an input. A separate thread reads and decompresses the input,
+//! and sends the bytes in chunks through a bounded queue, so that decompression and parsing overlap. A caller that
+//! waits for a silent pipe can be cancelled; the thread itself stays blocked until the pipe provides data or the
+//! process ends.
 
 #[cfg(all(test, feature = "compression"))]
 mod tests;
@@ -34,9 +35,9 @@ use crate::{
 /// A source of PGN: a file or standard input. [`MakeBook`](crate::MakeBook) also accepts a directory of
 /// [counts](crate::counts).
 ///
-/// If the crate's feature `compression` is enabled, gzip, bzip2, zstd and zip are decompressed. The compression is
-/// recognized by the first bytes of the file, not by its name. All members of a gzip file, all streams of a bzip2 file,
-/// all frames of a zstd file and all `.pgn` members of a zip archive are read.
+/// If the crate's feature `compression` is enabled, files in the formats gzip, bzip2, zstd and zip are
+/// decompressed. The format is recognized by the first bytes of a file, not by its name. All members of a gzip
+/// file, all streams of a bzip2 file, all frames of a zstd file and all `.pgn` files in a zip archive are read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Input {
     /// The path of the file, or `None` for standard input.
@@ -51,8 +52,8 @@ pub struct StreamOptions {
     /// A flag that cancels reading. After it is set, reading fails with [`Error::Interrupted`] within a tenth of a
     /// second, even if it waits for a silent pipe.
     pub stop: Arc<AtomicBool>,
-    /// The memory budget for unpacking, in bytes. 8 MiB are always allowed. A zstd file states how much memory it
-    /// needs, and is refused if that is more. Default: 128 MiB.
+    /// The memory budget for decompression, in bytes. A zstd file states how much memory it needs, and is rejected if
+    /// it needs more than the budget and more than 8 MiB. Default: 128 MiB.
     pub memory: usize,
 }
 
@@ -65,12 +66,12 @@ impl Default for StreamOptions {
     }
 }
 
-/// The maximum size in bytes of a zstd window that is allowed with any memory budget. Files that were compressed
-/// without long-range matching do not need a larger window.
+/// The size in bytes of a zstd window that is allowed even if the memory budget is smaller. Files that were
+/// compressed without long-range matching need no larger window.
 const SMALL_WINDOW: usize = 8 << 20;
 
 impl Input {
-    /// Creates an input that reads a file.
+    /// Creates an input that reads the file at `path`.
     pub fn file(path: impl Into<PathBuf>) -> Input {
         Input {
             path: Some(path.into()),
@@ -86,7 +87,7 @@ impl Input {
         }
     }
 
-    /// Creates an input for a path from the command line, where `-` means standard input.
+    /// Creates an input for a path from the command line. The path `-` means standard input.
     pub fn from_argument(path: impl Into<PathBuf>) -> Input {
         let path = path.into();
         if path == Path::new("-") {
@@ -107,7 +108,8 @@ impl Input {
         self.untagged
     }
 
-    /// Creates a reader of the games in `text`, a part of the input's decompressed text that begins at a game boundary.
+    /// Creates a reader of the games in `text`, which is a part of the decompressed input. `text` must not begin in
+    /// the middle of a game.
     pub(crate) fn reader<'a>(&self, text: &'a [u8]) -> GameReader<'a> {
         GameReader::new(text).with_untagged_variant(self.untagged)
     }
@@ -122,8 +124,8 @@ impl Input {
         self.path.is_none()
     }
 
-    /// Returns the name of the file without directories and without an extension such as `.gz`. A file therefore has
-    /// the same name whether it is compressed or not.
+    /// Returns the name of the file without directories and without a compression extension such as `.gz`. The name
+    /// is therefore the same whether the file is compressed or not. Returns `standard input` if the input is no file.
     pub fn name(&self) -> String {
         let Some(path) = &self.path else {
             return "standard input".to_owned();
@@ -143,14 +145,14 @@ impl Input {
         name.into_owned()
     }
 
-    /// Returns the size of the file on disk in bytes, before decompression, or `None` if the input is not a regular
-    /// file.
+    /// Returns the size of the file on disk in bytes, before decompression. Returns `None` if the input is not a
+    /// regular file.
     pub fn size(&self) -> Option<u64> {
         let metadata = self.path.as_ref()?.metadata().ok()?;
         metadata.is_file().then_some(metadata.len())
     }
 
-    /// Returns the type of the file, such as PGN or book, or [`FileKind::Other`] for standard input.
+    /// Returns the type of the file, such as PGN or Polyglot book. Returns [`FileKind::Other`] for standard input.
     ///
     /// # Errors
     ///
@@ -159,8 +161,8 @@ impl Input {
         self.path.as_ref().map_or(Ok(FileKind::Other), FileKind::of)
     }
 
-    /// Returns `true` if the input is compressed. To read a game of a compressed file, all bytes before the game must
-    /// be decompressed.
+    /// Returns `true` if the input is compressed. A game in a compressed file can be read only by decompressing all
+    /// bytes before it.
     ///
     /// # Errors
     ///
@@ -169,7 +171,7 @@ impl Input {
         Ok(self.kind()?.is_unpacked())
     }
 
-    /// Checks that the input exists and can be read. A named pipe is not opened, because that would block until a
+    /// Checks that the input exists and can be read. Does not open a named pipe, because that would block until a
     /// program writes to it.
     ///
     /// # Errors
@@ -184,9 +186,11 @@ impl Input {
         }
     }
 
-    /// Returns how many bytes of a memory budget of `memory` bytes must be reserved to decompress the input. A zstd
-    /// file declares its need in its first bytes, and gets at most half of the budget. Other files, and zstd files that
-    /// need at most 8 MiB, need no reservation. A pipe, whose need is unknown, gets an eighth.
+    /// Returns the number of bytes that decompressing the input may take. `memory` is the memory budget in bytes.
+    ///
+    /// A zstd file that needs more than 8 MiB may take as much as it states in its first bytes, but at most half of
+    /// the budget. For all other files, the result is 0, because they need little memory. A pipe, whose need is
+    /// unknown, may take an eighth of the budget.
     pub fn unpacking_memory(&self, memory: usize) -> usize {
         let (Some(path), Some(_)) = (&self.path, self.size()) else {
             return memory / 8;
@@ -205,22 +209,22 @@ impl Input {
         }
     }
 
-    /// Opens the input, and returns a stream of its unpacked bytes. A separate thread opens, reads and unpacks the
-    /// input. The input is opened once, so it may be a pipe.
+    /// Opens the input, and returns a stream of its decompressed bytes. A separate thread opens, reads and
+    /// decompresses the input. The input is opened only once, so it may be a pipe.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file does not exist, cannot be read or is a directory, and [`Error::Interrupted`] if the
-    /// stop flag is set.
+    /// Returns an error if the file does not exist, cannot be read or is a directory, and [`Error::Interrupted`] if
+    /// the stop flag is set.
     ///
-    /// Reading the stream fails if the file's first bytes show that it is not PGN, if the file changes while it is
-    /// read, or if unpacking needs more memory than [`StreamOptions::memory`]. For a zip archive, it also fails if the
-    /// archive is damaged or encrypted, contains no `.pgn` file, or contains several files with the same name.
+    /// Reading the stream fails if the file is not PGN, if it changes meanwhile, or if it needs too much memory
+    /// ([`StreamOptions::memory`]). It also fails for a zip archive that is damaged or encrypted, that contains no
+    /// `.pgn` file, or that contains several files with the same name.
     pub fn open(&self, options: &StreamOptions) -> Result<Stream> {
         self.open_until(options, Arc::default())
     }
 
-    /// Opens the input like [`open`](Input::open), with `failed` as a second flag that cancels reading.
+    /// Opens the input like [`open`](Input::open). Setting the flag `failed` also cancels reading.
     pub(crate) fn open_until(
         &self,
         options: &StreamOptions,
@@ -229,7 +233,7 @@ impl Input {
         Stream::open(self.clone(), options, failed)
     }
 
-    /// Converts an error that occurred while reading the [`Stream`] of this input to an error that names the input.
+    /// Converts an error of reading the [`Stream`] of this input to an error that names the input.
     pub fn error(&self, err: io::Error) -> Error {
         match err.downcast::<Error>() {
             Ok(err) => err,
@@ -250,11 +254,11 @@ impl Input {
     }
 }
 
-/// The number of bytes at the start of a file from which its compression and the size of its zstd window are
-/// determined.
+/// The number of bytes at the start of a file that are needed to recognize its compression and to determine the
+/// size of its zstd window.
 const START: usize = 18;
 
-/// Opens a file for reading. If `path` is a directory, returns an error with advice for the user.
+/// Opens a file for reading. If `path` is a directory, returns an error that advises the user to name files.
 fn open(path: &Path) -> Result<File> {
     // Windows cannot open directories. The metadata of the file is not used because a Windows console has none.
     if path.is_dir() {
@@ -266,32 +270,32 @@ fn open(path: &Path) -> Result<File> {
     File::open(path).at(path, "open")
 }
 
-/// Reads the first [`START`] bytes of a file, from which its compression is determined.
+/// Reads the first [`START`] bytes of a file, which are needed to recognize its compression.
 fn file_start(path: &Path) -> io::Result<Vec<u8>> {
     read_start(&mut File::open(path)?)
 }
 
-/// Reads the first [`START`] bytes of a source, or all of its bytes if there are fewer.
+/// Reads the first [`START`] bytes of `source`, or all of its bytes if it has fewer.
 fn read_start(source: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut start = Vec::with_capacity(START);
     source.take(START as u64).read_to_end(&mut start)?;
     Ok(start)
 }
 
-/// The size in bytes of a chunk of decompressed data, which is passed from the reading thread to the consumer.
+/// The size in bytes of the chunks of decompressed data that the reading thread sends to the consumer.
 const CHUNK: usize = 1 << 18;
 
-/// The maximum number of chunks of decompressed data that wait in the queue for the consumer.
+/// The maximum number of chunks of decompressed data in the queue between the reading thread and the consumer.
 const AHEAD: usize = 4;
 
 /// A reader of the decompressed bytes of an [`Input`].
 ///
-/// Convert errors of [`read`](Read::read) with [`Input::error`].
+/// Use [`Input::error`] to convert the errors that [`read`](Read::read) returns.
 pub struct Stream {
     chunks: Feed<Vec<u8>>,
     chunk: Cursor<Vec<u8>>,
     stop: [Arc<AtomicBool>; 2],
-    /// The number of bytes that have been read from the input, before unpacking.
+    /// The number of bytes that have been read from the input so far, before decompression.
     pub taken: Arc<AtomicU64>,
     /// A description of the files of a zip archive that are not read, if there are any.
     pub(crate) left_out: Arc<OnceLock<String>>,
@@ -306,8 +310,8 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// Starts a thread that reads and decompresses the input, and waits until the input is open. Either the flag in
-    /// `options` or `failed` cancels reading.
+    /// Starts a thread that reads and decompresses the input, and waits until the input is open. Setting the flag in
+    /// `options` or the flag `failed` cancels reading.
     pub(super) fn open(
         input: Input,
         options: &StreamOptions,
@@ -351,8 +355,8 @@ impl Read for Stream {
     }
 }
 
-/// The size and the modification time of a regular file, by which changes during reading are detected. The value is
-/// `None` for a pipe or device.
+/// The size and the modification time of a file, or `None` for a pipe or device. If either value differs after
+/// reading, the file was changed while it was read.
 #[derive(PartialEq, Eq)]
 struct SizeAndTime(Option<(u64, Option<SystemTime>)>);
 
@@ -370,7 +374,8 @@ impl SizeAndTime {
     }
 }
 
-/// The thread's side of a [`Stream`]: it reads and decompresses an input, and sends the bytes in chunks.
+/// The side of a [`Stream`] that runs on a separate thread: it reads and decompresses an input, and sends the bytes
+/// in chunks.
 pub(super) struct Sender {
     pub(super) input: Input,
     pub(super) taken: Arc<AtomicU64>,
@@ -379,7 +384,7 @@ pub(super) struct Sender {
     pub(super) memory: usize,
 }
 
-/// The sending half of a queue of chunks, which contain decompressed data.
+/// The sending half of a queue. It sends chunks of decompressed data.
 pub(super) type Chunks = Feeder<Vec<u8>>;
 
 impl Sender {
@@ -401,8 +406,9 @@ impl Sender {
         sent
     }
 
-    /// Sends the decompressed bytes of `source` to `chunks`. `file` is the file that `source` reads, or `None` for
-    /// standard input. It is used to seek in a zip archive.
+    /// Decompresses `source` if necessary, and sends its bytes to `chunks`. `file` is the file from which `source`
+    /// reads, or `None` for standard input. A zip archive can be read without a temporary copy only if there is such
+    /// a file.
     fn send_source(&self, chunks: &Chunks, source: impl Read, file: Option<&File>) -> Result<()> {
         let mut source = CountingReader::new(source, &self.taken);
         let start = read_start(&mut source).at(self.input.path(), "read")?;
@@ -427,8 +433,8 @@ impl Sender {
         Err(Error::file(self.input.path(), problem))
     }
 
-    /// Sends all bytes of `reader`, which are decompressed, to `chunks`. If `is_start` is `true`, returns an error if
-    /// the first bytes are certainly not PGN.
+    /// Sends all bytes of `reader`, which are already decompressed, to `chunks`. If `is_start` is `true`, first
+    /// checks the beginning of the text, and returns an error if it is certainly not PGN.
     pub(super) fn send_text(
         &self,
         chunks: &Chunks,
@@ -457,8 +463,8 @@ impl Sender {
         }
     }
 
-    /// Adds advice for the user to the zstd decoder's error about a window that is too large. Returns
-    /// all other errors unchanged.
+    /// Adds advice for the user to an error of the zstd decoder about a window that is too large. Returns all other
+    /// errors unchanged.
     fn named(&self, err: io::Error) -> io::Error {
         if !err.to_string().contains("requires too much memory") {
             return err;
@@ -474,7 +480,7 @@ impl Sender {
     }
 }
 
-/// A reader that counts the bytes that are read from it.
+/// A reader that counts the bytes that are read through it.
 pub(super) struct CountingReader<R> {
     pub(super) inner: R,
     taken: Arc<AtomicU64>,
@@ -497,11 +503,11 @@ impl<R: Read> Read for CountingReader<R> {
     }
 }
 
-/// The maximum number of bytes at the start of a file that are examined to detect files that are not PGN.
+/// The maximum number of bytes at the start of a file that are examined to decide whether it is PGN.
 pub(super) const LOOKED_AT: usize = 1 << 16;
 
-/// Checks whether `text`, the start of the file at `path`, is certainly not PGN. Returns a description of its format
-/// with advice for the user, or `None` if the file may be PGN.
+/// Returns a description of the format of a file that is certainly not PGN, with advice for the user. Returns
+/// `None` if the file may be PGN. `text` is the start of the file at `path`.
 pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     let start = &text[..text.len().min(LOOKED_AT)];
     let described = |name: &str, advice: &str| Some(format!("this is {name}: {advice}"));
@@ -540,8 +546,8 @@ pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     )
 }
 
-/// Returns `true` if nearly all bytes at even offsets, or nearly all at odd offsets, are 0, as in English text in
-/// UTF-16.
+/// Returns `true` if the start of a file looks like UTF-16: nearly all bytes at even offsets, or nearly all at odd
+/// offsets, are 0, as in English text.
 fn is_utf_16(start: &[u8]) -> bool {
     let zeros = |first: usize| {
         let bytes = start.iter().skip(first).step_by(2);
@@ -552,8 +558,8 @@ fn is_utf_16(start: &[u8]) -> bool {
     start.len() >= 4 && (even.max(odd) > 90 && even.min(odd) < 10)
 }
 
-/// Returns `true` if the start of a file looks like a Polyglot book: it begins with the header of a book, or with
-/// records of 16 bytes in ascending order of their keys. A file of fewer than eight records must also contain only
+/// Returns `true` if the start of a file looks like a Polyglot book. A book begins with a header, or with records
+/// of 16 bytes in ascending order of their keys. If there are fewer than eight records, they must also contain only
 /// possible moves.
 fn is_polyglot_book(start: &[u8]) -> bool {
     if start.get(..8) == Some(&[0; 8]) && start.get(8..12) == Some(b"@PG@") {
@@ -573,7 +579,7 @@ fn is_polyglot_book(start: &[u8]) -> bool {
     keys.is_sorted() && (keys.len() >= 8 && keys.first() < keys.last() || are_moves())
 }
 
-/// Returns `true` if any line in the start of a file looks like a tag pair of PGN.
+/// Returns `true` if a line in the start of a file looks like a tag pair of PGN.
 fn has_tags(start: &[u8]) -> bool {
     start.split(|byte| *byte == b'\n').any(|line| {
         matches!(line, [b'[', letter, ..] if letter.is_ascii_alphabetic()) && line.contains(&b'"')

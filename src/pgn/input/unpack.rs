@@ -1,4 +1,4 @@
-//! Decompression of gzip, bzip2, zstd and zip.
+//! Decompresses gzip, bzip2, zstd and zip.
 
 use std::{
     fs::File,
@@ -18,9 +18,9 @@ use crate::{
 };
 
 impl Sender {
-    /// Sends the decompressed bytes of `source`, which is compressed in the format `kind`, to `chunks`. `start`
-    /// contains the first bytes, which have already been read from `source`. `file` is the file that `source` reads, or
-    /// `None` for standard input.
+    /// Decompresses `source` and sends its bytes to `chunks`. `kind` is the compression, and `start` contains the
+    /// bytes that have already been read from `source`. `file` is the file from which `source` reads, or `None` for
+    /// standard input.
     pub(super) fn send_packed(
         &self,
         chunks: &Chunks,
@@ -39,9 +39,11 @@ impl Sender {
         self.send_text(chunks, reader, true)
     }
 
-    /// Sends the PGN files in a zip archive to `chunks`. The table of contents is at the end of an archive. Therefore a
-    /// source that cannot seek, such as a pipe, is first copied to a temporary file. `file` is the file that `source`
-    /// reads, or `None` for standard input. `start` contains the bytes that have already been read from `source`.
+    /// Sends the PGN files in a zip archive to `chunks`. `start` contains the bytes that have already been read from
+    /// `source`. `file` is the file from which `source` reads, or `None` for standard input.
+    ///
+    /// The table of contents is at the end of a zip archive. If the source cannot seek, such as a pipe, it is
+    /// therefore first copied to a temporary file.
     fn send_zip(
         &self,
         chunks: &Chunks,
@@ -62,12 +64,12 @@ impl Sender {
         self.send_members(chunks, path, spool)
     }
 
-    /// Sends the PGN files in a zip archive to `chunks`, in the order of the archive, with a line break after each
-    /// except the last.
+    /// Sends the PGN files in a zip archive to `chunks`, in the order of the archive. Sends a line break between two
+    /// files.
     fn send_members(&self, chunks: &Chunks, path: &Path, archive: impl Read + Seek) -> Result<()> {
         let (mut archive, members, others) = open_zip(path, archive)?;
         if let Some(description) = described(&others) {
-            // The stream is opened once, so nothing has been stored before.
+            // The stream is opened only once, so `left_out` cannot have a value yet.
             let _ = self.left_out.set(format!(
                 "polybook did not read {description}: unpack the archive and name the files of games"
             ));
@@ -93,12 +95,12 @@ impl<R: Seek> Seek for CountingReader<R> {
     }
 }
 
-/// Returns a reader of the decompressed bytes of `source`, which is compressed with gzip, bzip2 or zstd. `memory`
-/// limits the size of a zstd window in bytes, and must not be 0.
+/// Returns a reader of the decompressed bytes of `source`. `kind` is the compression: gzip, bzip2 or zstd. `memory`
+/// is the maximum size of a zstd window in bytes, and must not be 0.
 ///
 /// # Panics
 ///
-/// Panics for any other `kind`.
+/// Panics if `kind` is anything else.
 fn unpacked<'a>(
     kind: FileKind,
     source: impl Read + 'a,
@@ -119,15 +121,16 @@ fn unpacked<'a>(
     })
 }
 
-/// A zip archive, the indices of its `.pgn` members, and the names of the other files in the archive.
+/// A zip archive, the indices of the `.pgn` files in it, and the names of the other files in it.
 type Opened<R> = (ZipArchive<R>, Vec<usize>, Vec<String>);
 
-/// Opens a zip archive for reading. Ignores directories, and the files in which macOS keeps attributes of other files.
+/// Opens a zip archive for reading. Ignores directories, and files in which macOS stores the attributes of other
+/// files.
 ///
 /// # Errors
 ///
-/// Returns an error if the archive is damaged or encrypted, contains no PGN file, or contains too many members or
-/// several with the same name.
+/// Returns an error if the archive is damaged or encrypted, if it contains no PGN file or too many files, or if
+/// several files in it have the same name.
 fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
     let listed = listed_members(&mut archive).at(path, "read")?;
     if listed.iter().any(|listed| *listed > MOST_MEMBERS) {
@@ -178,8 +181,8 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
     Ok((archive, members, others))
 }
 
-/// Describes the files of an archive that are not PGN: their number and the name of the first one. Returns `None` if
-/// `others` is empty.
+/// Returns a phrase that describes the files of an archive that are not PGN: their number and the name of the first
+/// one. Returns `None` if `others`, which contains their names, is empty.
 fn described(others: &[String]) -> Option<String> {
     let first = others.first()?.escape_debug();
     Some(match others.len() {
@@ -188,15 +191,15 @@ fn described(others: &[String]) -> Option<String> {
     })
 }
 
-/// The maximum number of members in a zip archive. The table of contents takes about 200 bytes of memory per member.
+/// The maximum number of files in a zip archive. Its table of contents takes about 200 bytes of memory per file.
 const MOST_MEMBERS: u64 = 1 << 16;
 
-/// Returns the possible numbers of members in a zip archive. The record that ends the archive's table of contents says
-/// the number (APPNOTE.TXT, 4.3.14 and 4.3.16). The comment of the archive may contain bytes that look like such a
-/// record, so the result has an item for each possible record in the last 64 KiB.
+/// Returns the number of files that a zip archive states in the last record of its table of contents (APPNOTE.TXT,
+/// 4.3.14 and 4.3.16). The comment of the archive may contain bytes that look like this record. Therefore the
+/// result contains a number for each possible record in the last 64 KiB.
 fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
-    /// The size in bytes of the record that ends the table of contents. `LOCATOR` and `END_64` are the sizes of the two
-    /// records before it in archives with many members (ZIP64).
+    /// The size in bytes of the last record of the table of contents ("end of central directory record"). In archives
+    /// with many files (ZIP64), two more records precede it; `LOCATOR` and `END_64` are their sizes.
     const END: usize = 22;
     const LOCATOR: usize = 20;
     const END_64: usize = 56;
@@ -223,8 +226,8 @@ fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
     Ok(members.collect())
 }
 
-/// Converts an error of the crate `zip` to one that names the file `path`. Any error that does not come from the
-/// operating system is reported as a damaged archive.
+/// Converts an error of the crate `zip` to an error that names the file `path`. Errors that do not come from the
+/// operating system are reported as damage to the archive.
 fn zip_error(path: &Path, err: ZipError) -> Error {
     match err {
         ZipError::Io(source) if source.raw_os_error().is_some() => Error::Io {

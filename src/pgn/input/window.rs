@@ -1,11 +1,12 @@
-//! The window of zstd: the memory that a decoder needs.
+//! Determines the window size of zstd files, which is the memory that a decoder needs.
 
 use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Checks that the window of a zstd file's first frame fits in `memory` bytes. `start` contains the first bytes of the
-/// file. The decoder allocates the size of the window, rounded up to a power of two.
+/// Checks that decompressing a zstd file takes at most `memory` bytes. `start` contains the first bytes of the
+/// file, which state the window size of its first frame. The decoder allocates the window size, rounded up to a
+/// power of two.
 ///
 /// # Errors
 ///
@@ -30,8 +31,8 @@ pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> R
     ))
 }
 
-/// Returns the size in bytes of the window that the first frame of a zstd file declares (RFC 8878, 3.1.1.1). Returns
-/// `None` if `start` is not the start of a zstd file.
+/// Returns the window size that the first frame of a zstd file states, in bytes (RFC 8878, 3.1.1.1). `start`
+/// contains the first bytes of the file. Returns `None` if they are not the start of a zstd file.
 pub(super) fn zstd_window(start: &[u8]) -> Option<u64> {
     let [0x28, 0xb5, 0x2f, 0xfd, descriptor, rest @ ..] = start else {
         return None;
