@@ -28,7 +28,8 @@ use crate::{
     position::{BookMove, Variant, identity, read_move, standard_identities},
 };
 
-/// The text of the tree of named openings. Each line contains the depth of a move and the move.
+/// The text of the tree of named openings. Each line contains the depth of a move, the move, and, if the position
+/// after the move has a name, its ECO code and name.
 const TREE: &str = include_str!("../data/opening_names.txt");
 
 /// The ECO code and the name of an opening.
@@ -132,6 +133,8 @@ fn shares_names(variant: Variant) -> bool {
 
 /// A condition on the openings of games, parsed from a text:
 ///
+/// - ECO codes, such as `B20-B99`, `B2` or `B`: openings with these codes;
+/// - the name of a family, such as `Sicilian Defense`: all openings of the family;
 /// - the whole name of an opening: only this opening. If the name is also the name of a family, write a colon
 ///   after it to select the opening without its variations;
 /// - a part of a name, such as `najdorf`: all openings whose names contain it.
@@ -362,7 +365,7 @@ mod tests {
     fn the_table_is_whole() {
         let names = names();
         assert!(names.openings.len() > 3_500, "{}", names.openings.len());
-        // No two rows name one position.
+        // Each position is named by only one row.
         assert_eq!(names.numbers.len(), names.openings.len());
         for opening in &names.openings {
             let eco = opening.eco.as_bytes();
@@ -406,7 +409,7 @@ mod tests {
         assert_eq!(hash, 0x25e4_2c33_b8e6_7ffe);
     }
 
-    /// Returns the opening of the game with these moves.
+    /// Returns the name of the opening of a game with the moves `moves`.
     fn opening(variant: Variant, moves: &str) -> Option<&'static str> {
         let mut pos = Keyed::new(variant.start());
         let mut identities = vec![pos.identity()];

@@ -90,7 +90,7 @@ pub(crate) struct Portions<'a> {
 }
 
 impl<'a> Portions<'a> {
-    /// Creates the progress of an operation that has not begun yet. `meter` displays the progress.
+    /// Creates the progress of an operation that has not begun yet. The progress is reported to `meter`.
     pub(crate) fn new(meter: &'a Meter) -> Portions<'a> {
         meter.add_total(WHOLE);
         Portions {

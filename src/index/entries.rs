@@ -88,16 +88,16 @@ impl Entries {
         self.end(key.len());
     }
 
-    /// Begins an entry with the key `key`, and returns the buffer. The caller appends the value to the buffer and
-    /// then calls [`end`](Entries::end).
+    /// Begins an entry with the key `key`, and returns the buffer to which the caller appends the value. The caller
+    /// must then call [`end`](Entries::end).
     #[inline]
     pub(super) fn begin(&mut self, key: &[u8]) -> &mut Vec<u8> {
         self.bytes.extend_from_slice(key);
         &mut self.bytes
     }
 
-    /// Returns the buffer, so that the caller can append further bytes to the value of the open entry, which
-    /// [`begin`](Entries::begin) began.
+    /// Returns the buffer to which the caller can append further bytes of the open entry's value. An entry is open
+    /// after a call of [`begin`](Entries::begin).
     #[inline]
     pub(super) fn open_bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
@@ -147,7 +147,8 @@ impl Entries {
         Ok(())
     }
 
-    /// Returns the offset in the buffer at which the value of the last complete entry ends.
+    /// Returns the offset in the buffer at which the value of the last complete entry ends, or 0 if there is no such
+    /// entry.
     fn value_end(&self) -> usize {
         self.ends.last().map_or(0, |ends| ends.1)
     }

@@ -95,8 +95,8 @@ pub(super) fn filled_batches(
     })
 }
 
-/// Creates a group of one batch from entries that belong to no position, such as game records. Each entry counts
-/// as one unit of progress.
+/// Creates a vector with one batch from entries that belong to no position, such as game records. Each entry
+/// counts as one unit of progress.
 fn other_entries(entries: Entries) -> Vec<EntryBatch> {
     vec![EntryBatch {
         steps: entries.len() as u64,
@@ -105,8 +105,8 @@ fn other_entries(entries: Entries) -> Vec<EntryBatch> {
     }]
 }
 
-/// Returns the key and the value of the entry that describes an explorer's index and is the last one in it.
-/// `contents` is the description, and `positions` the number of positions in the index.
+/// Creates the last entry of an explorer's index, which describes the index, and returns its key and value.
+/// `contents` is the description, in which the number of positions is replaced by `positions`.
 pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], Vec<u8>) {
     let contents = Contents {
         positions,

@@ -74,7 +74,7 @@ pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
     Ok(matches!(content(path.as_ref())?, TargetContent::Index(_)))
 }
 
-/// What exists at a path at which a new index is to be written.
+/// The content of a path at which a new index is to be written.
 enum TargetContent {
     /// An index, which consists of these files.
     Index(Vec<OsString>),
@@ -101,8 +101,8 @@ pub(super) fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
     is_file_of_database(name)
 }
 
-/// Removes unfinished indexes: the temporary directories in which processes that were to write an index to
-/// `target` were killed.
+/// Removes unfinished indexes. A process that is killed while it writes an index to `target` leaves an unfinished
+/// index in a temporary directory.
 ///
 /// # Errors
 ///

@@ -30,12 +30,12 @@ const OPEN_TABLES: usize = 74;
 pub(super) struct SystemError(Rc<RefCell<Option<io::Error>>>);
 
 impl SystemError {
-    /// Returns the error, or `None` if there was none. Later calls return `None`.
+    /// Returns the stored error and clears it. Returns `None` if no error is stored.
     pub(super) fn take(&self) -> Option<io::Error> {
         self.0.take()
     }
 
-    /// Returns `result` unchanged. If it is the first error, stores a copy of the error.
+    /// Returns `result` unchanged. If it is an error and no earlier error is stored, stores a copy of it.
     fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
         if let Err(err) = &result {
             let copy = match err.raw_os_error() {

@@ -38,8 +38,8 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`text`](Index::text). Returns [`Error::Interrupted`] if `goes_on` returns
-    /// `false`.
+    /// Returns an error in the same cases as [`text`](Index::text). Returns [`Error::Interrupted`] if `goes_on`
+    /// returns `false`.
     pub fn text_while(&self, id: u32, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
         let (path, first) = self.file_of(id)?;
         if path == Path::new(STDIN) {
@@ -96,8 +96,8 @@ impl Index {
         Input::file(path).is_packed()
     }
 
-    /// Returns the range of a PGN file in which game `id` can be found. `first` is the id of the first game in this
-    /// file. The search is cancelled if `goes_on` returns `false`.
+    /// Returns a range of a PGN file that contains game `id`. `first` is the id of the first game in this file. The
+    /// search is cancelled if `goes_on` returns `false`.
     fn range_of_game(
         &self,
         id: u32,
@@ -130,8 +130,9 @@ impl Index {
     }
 }
 
-/// A range of a PGN file that ends with a certain game: the offsets of its start and its end in bytes, and the
-/// number of games in the range before that game. If `end` is `None`, the range extends to the end of the file.
+/// A range of a PGN file that contains a certain game, and possibly games before and after it. `start` and `end`
+/// are offsets in bytes, and `games_before` is the number of games in the range before that game. If `end` is
+/// `None`, the range extends to the end of the file.
 struct GameStretch {
     start: u64,
     end: Option<u64>,
@@ -295,7 +296,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_game_is_not_read() {
-        /// Games without an end, and how often more of them was asked for.
+        /// A stream of games that never ends, with the number of reads.
         struct Endless(usize);
         impl Read for Endless {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -314,7 +315,7 @@ mod tests {
         assert_eq!(start, 22);
         assert!(games.0 < 100);
 
-        // A game that does not end is refused instead of read to the end of the memory.
+        // A game that does not end is rejected before it fills the memory.
         let endless = io::repeat(b'x');
         let err = nth_game("1. e4 {".as_bytes().chain(endless), 0, READ_SIZE).unwrap_err();
         assert_eq!(err.kind(), io::ErrorKind::InvalidData);

@@ -340,9 +340,9 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// Checks the statistics of each position whose entries have all been read, which is certain if the key of the
-    /// next entry, `next`, is greater than their keys. Records a fault if statistics are missing or impossible, or if
-    /// their number of games differs from the number of games that the position lists.
+    /// Checks the statistics of each position whose entries have all been read. This is certain if the key of the
+    /// next entry, `next`, does not begin with the digits of the position's key. Records a fault if statistics are
+    /// missing or impossible, or if their number of games differs from the number of games that the position lists.
     fn close_positions(&mut self, next: &[u8]) {
         while let Some(open) = self
             .open
@@ -536,8 +536,7 @@ impl IndexCheck<'_> {
     }
 
     /// Checks the chunks of a long list of games, and the results of the games by year and month. `subject` is the
-    /// key of the list, and `chunked` says where its chunks are stored. Returns the number of entries that were
-    /// checked.
+    /// key of the list, and `chunked` is its description. Returns the number of entries that were checked.
     fn chunked_list(
         &mut self,
         subject: ListKey,

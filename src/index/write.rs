@@ -97,7 +97,7 @@ pub(crate) struct CountedSource<'a> {
 pub(crate) type RowsOfCounts<'a> =
     Box<dyn FnOnce(&mut dyn FnMut(ListKey, ResultRow) -> Result<()>) -> Result<()> + Send + 'a>;
 
-/// The size of an index that was written by a merge or by `make-book`.
+/// The numbers of games, positions and postings in an index that was written by a merge or by `make-book`.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct MergedIndex {
     /// The number of games.
@@ -309,7 +309,7 @@ impl IndexWriter {
     }
 }
 
-/// Returns the number of sorted records, added up over all shards.
+/// Returns the total number of records in all shards of `records`.
 fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
     (0..SHARDS).map(|shard| records.shard_len(shard)).sum()
 }
@@ -331,7 +331,8 @@ mod tests {
         storage::sort::{Memory, Shards},
     };
 
-    /// Writes an index of postings, given as key and id, with as many games as there are ids (at most 10).
+    /// Writes an index of postings. `postings` contains the key and the game id of each posting. The index contains
+    /// one game more than the greatest id, at most 10 games.
     fn index_of(
         postings: impl Iterator<Item = (u64, u32)>,
         with_stats: bool,

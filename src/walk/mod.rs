@@ -30,7 +30,7 @@ pub struct TreeMove {
     /// The weight of the move. In a database, it is the weight that a book would assign to the move, before scaling.
     /// In an index, it is the number of games.
     pub weight: u64,
-    /// The results from the view of the side that moves, or `None` if the source stores only weights.
+    /// The results from the perspective of the side that moves, or `None` if the source stores only weights.
     pub stats: Option<Wdl>,
     /// The number of unfinished games, which are not part of `stats`. It is 0 if the source counts them as draws.
     pub unfinished: u64,
@@ -43,7 +43,7 @@ pub struct TreeMove {
 
 impl TreeMove {
     /// Creates a move without an evaluation. `weight` is its weight in the source that contains it. `stats` are its
-    /// results from the view of the side that moves, or `None` if the source stores only weights.
+    /// results from the perspective of the side that moves, or `None` if the source stores only weights.
     pub(crate) fn without_evaluation(mv: Move, weight: u64, stats: Option<Wdl>) -> TreeMove {
         TreeMove {
             mv,
@@ -483,8 +483,8 @@ mod tests {
         }
     }
 
-    /// A walk through the moves of one side asks the source which replies of the other side lead on. Most of them are dropped
-    /// by their key alone.
+    /// A walk through the moves of one side asks the source which replies of the other side lead to further moves.
+    /// Most replies are excluded by the key of the resulting position alone.
     #[test]
     fn replies_that_lead_to_no_move_are_not_played() {
         const LINE: &str = "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6 O-O Be7 Re1 b5 Bb3 d6 c3";

@@ -197,8 +197,8 @@ struct TreeWalk<'a, S> {
 }
 
 impl<S: Source> TreeWalk<'_, S> {
-    /// Performs `task`, and all tasks that result from it, as one game. Tasks that are deferred to a separate game
-    /// are not performed.
+    /// Performs `task` and all tasks that result from it. The moves that they visit form one game. Tasks that are
+    /// deferred to a separate game are not performed.
     fn game(&mut self, task: Task) -> Result<()> {
         let line = match &task {
             Task::Expand(node) => node.line(),
@@ -434,7 +434,7 @@ pub(crate) fn levels(
     Ok(met)
 }
 
-/// The decision how a walk goes on after a move.
+/// The decision of a walk how to continue after a move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum AfterMove {
     /// The tree continues the position after the move.

@@ -238,7 +238,7 @@ struct ListStream<'p> {
     lists: VecDeque<PageList>,
 }
 
-/// The location of a list in the page (an entry that contains several lists) that was read last.
+/// The location of a list in the current page, an entry that contains several lists.
 #[derive(Clone)]
 struct PageList {
     subject: ListKey,

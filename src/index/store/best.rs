@@ -65,7 +65,7 @@ mod tests {
             best.join(&others);
             let found = best.into_sorted();
             values.sort_unstable_by(|a, b| b.cmp(a));
-            // Equal values count each.
+            // Equal values are counted separately.
             values.truncate(wanted);
             let distinct = |values: &[u32]| { let mut v = values.to_vec(); v.dedup(); v };
             prop_assert_eq!(distinct(&found), distinct(&values));

@@ -144,7 +144,7 @@ pub(super) fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }
 
-/// Returns the least number of bits that can represent the indices of `moves` moves.
+/// Returns the smallest number of bits that can represent the index of each of `moves` moves.
 pub(super) fn bits_for(moves: usize) -> u32 {
     bits_of(moves.saturating_sub(1) as u64)
 }

@@ -7,7 +7,7 @@ use crate::index::layout::parse_number;
 
 /// The version of the layout in which this version of polybook writes and reads an explorer's index of games.
 ///
-/// An index contains hashes of folded names, so the version must also be increased if
+/// An index contains hashes of normalized names, so the version must also be increased if the normalization by
 /// [`folded`](crate::pgn::folded) changes.
 const VERSION: u64 = 8;
 
@@ -146,8 +146,9 @@ pub struct AboutCounts {
 }
 
 impl CountedContents {
-    /// Creates the description of an index of counts. `paging` assigns positions to pages, and `about` describes the
-    /// origin of the counts. The numbers of positions and rows are 0 until they are known.
+    /// Creates the description of an index of counts. `paging` assigns positions to pages (entries with several
+    /// positions), and `about` describes the origin of the counts. The numbers of positions and rows are 0 until they
+    /// are known.
     pub fn new(paging: Paging, about: AboutCounts) -> CountedContents {
         let mut inputs = about.inputs;
         let mut bytes = 0;
@@ -199,7 +200,7 @@ impl CountedContents {
         (is_readable && Paging::of_bits(contents.bits).is_some()).then_some(contents)
     }
 
-    /// Returns the rule by which the index assigns positions to pages.
+    /// Returns the rule by which the index assigns positions to pages (entries with several positions).
     ///
     /// # Panics
     ///
@@ -274,8 +275,9 @@ mod tests {
         assert_eq!(inputs_of(vec!["\u{1}".repeat(1 << 20)]), ["and 1 more"]);
     }
 
-    /// Ties the folding of names to the version of the layout, because an index contains hashes of folded names. If this
-    /// test fails because names are folded in another way, increase `VERSION`, and `GENERATION` in `serve::cache`.
+    /// Ties the normalization of names to the version of the layout, because an index contains hashes of normalized
+    /// names. If this test fails because names are normalized in another way, increase `VERSION`, and `GENERATION` in
+    /// `serve::cache`.
     #[test]
     fn names_are_folded_as_the_layout_requires() {
         let names = [

@@ -27,9 +27,9 @@ use super::{
 };
 use crate::{error::Result, index::entry_batches::EntryBatch, position::BookMove};
 
-/// The greatest number of rows of a position that is stored in a page. A row contains the results of one move in
-/// one class and month, and a page is an entry that contains several positions. A position with more rows is
-/// stored in separate entries, one for each period.
+/// The greatest number of rows of a position that is stored in a page, an entry that contains several positions.
+/// A row contains the results of one move in one class (speed and rating group) and month. A position with more
+/// rows is stored in separate entries, one for each period.
 pub const INLINE: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
 /// A special value that a page (an entry with several positions) stores in place of the number of moves of a
@@ -52,8 +52,8 @@ pub enum CountedList {
     Periods(u64),
 }
 
-/// A page that is being assembled. A page is an entry of an index of counts that contains several positions with their
-/// rows, which are the results by move, class and month.
+/// A page that is being built. A page is an entry of an index of counts that contains several positions with
+/// their rows. A row contains the results of one move in one class (speed and rating group) and month.
 #[derive(Default, Debug)]
 pub struct CountedPage {
     /// For each position, its key, the end of its rows in `rows`, and the number of its games if its rows are stored
@@ -63,8 +63,8 @@ pub struct CountedPage {
 }
 
 impl CountedPage {
-    /// Returns the number of rows that the page contains for all its positions. A row contains the results of one
-    /// move in one class and month.
+    /// Returns the number of rows of all positions in the page. Rows of positions that are stored in separate entries
+    /// do not count. A row contains the results of one move.
     pub fn row_count(&self) -> usize {
         self.rows.len()
     }

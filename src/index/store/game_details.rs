@@ -20,7 +20,8 @@ use crate::{
     pgn::Date,
 };
 
-/// The number of games whose details are stored in one entry of the index.
+/// The number of games whose details are stored in one entry of the index. The details are the offset of a game
+/// in its PGN file and some of its header fields.
 pub const DETAILED: u64 = 64;
 
 /// The beginning of the web address of a game on Lichess, before the id of the game.
@@ -118,7 +119,8 @@ pub struct GameDetails<'a> {
 }
 
 impl<'a> GameDetails<'a> {
-    /// Removes the details of a game from the front of `rest` and returns them. Returns `None` if they are malformed.
+    /// Decodes the details of a game at the front of `rest`, and removes them from `rest`. Returns `None` if they are
+    /// malformed.
     pub fn take(rest: &mut &'a [u8]) -> Option<GameDetails<'a>> {
         let number = take_varint(rest)?;
         let place = match number & 1 {

@@ -251,8 +251,8 @@ impl StoredGames {
         self.rows.temp_dir()
     }
 
-    /// Returns the number of stored names. A name that was stored several times has several numbers, and is counted
-    /// as often.
+    /// Returns the number of stored names. A name that was stored several times counts several times, because it has
+    /// several numbers.
     pub(crate) fn name_count(&self) -> u32 {
         self.namer.len()
     }
@@ -357,11 +357,11 @@ impl GameEntries<'_> {
     }
 }
 
-/// The greatest number of names that a [`Namer`] remembers, to limit its memory. At this limit, it forgets all
-/// names and gives them new numbers when they occur again.
+/// The greatest number of player and event names that a [`Namer`] remembers, to limit its memory. At this limit,
+/// the `Namer` forgets all names and gives them new numbers when they occur again.
 const MOST_NAMES: usize = 1 << 17;
-/// The greatest total size in bytes of the names that a [`Namer`] remembers. Above this limit, it forgets all
-/// names and gives them new numbers when they occur again.
+/// The greatest total size in bytes of the player and event names that a [`Namer`] remembers. Above this limit,
+/// the `Namer` forgets all names and gives them new numbers when they occur again.
 const MOST_BYTES: usize = 4 << 20;
 
 /// A table that numbers player and event names in the order in which the names first occur.

@@ -44,8 +44,8 @@ use crate::{
     task,
 };
 
-/// The greatest number of items of a list that shares an entry, called a page, with other lists. A longer list is
-/// divided into chunks.
+/// The greatest number of items of a list that is stored in a page, an entry that contains several lists. A
+/// longer list is divided into chunks, each of which is an entry.
 pub const INLINE: usize = 256;
 
 /// The number of items in a chunk of a long list. An item is a game id with a move. The last chunk may contain
@@ -112,8 +112,8 @@ impl ChunkedList {
         self.items.div_ceil(CHUNK as u64)
     }
 
-    /// Removes an encoded description from the front of `rest` and returns it. Returns `None` if it is malformed, or if
-    /// the list is too short to be stored in chunks.
+    /// Decodes the description of a long list at the front of `rest`, and removes it from `rest`. Returns `None` if
+    /// it is malformed, or if the list is too short to be stored in chunks.
     fn take(rest: &mut &[u8]) -> Option<ChunkedList> {
         let number = take_varint(rest)?;
         let items = number >> 2;

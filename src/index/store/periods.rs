@@ -53,7 +53,7 @@ pub const TOP: usize = 15;
 /// to 8 recent games and 4 top games, and never one game twice, so 12 games are needed.
 pub const RECENT: usize = 12;
 
-/// A game that an answer may show as one of its top games or recent games.
+/// A candidate for the top games or recent games that the explorer shows in an answer.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct CandidateGame {
     /// The class of the game.
@@ -456,7 +456,7 @@ fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
 }
 
 /// Appends entries with the results by period of the position whose list key is `subject`. `rows` are its results
-/// by month, sorted by move, class and month.
+/// by month, sorted by move, class (speed and rating group) and month.
 ///
 /// `of` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
 /// `candidates` returns the games of a period that an answer may show.

@@ -63,7 +63,8 @@ impl Index {
         GameRow::parse(row).ok_or_else(|| self.malformed(&store::rows_key(entry as u32)))
     }
 
-    /// Returns the row of game `id`: its names, ratings, date and other properties that filters use.
+    /// Returns the row of game `id`, which contains the ratings, date and other properties of the game that filters
+    /// use.
     fn row(&self, id: u32) -> Result<GameRow> {
         let (entry, index) = (u64::from(id) / ROWS, (u64::from(id) % ROWS) as usize);
         let row_in = |rows: &[u8]| self.parsed_row(entry, &rows.as_chunks::<ROW>().0[index]);
@@ -221,7 +222,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// Returns an error if the description cannot be read, is damaged, or is of another version.
+    /// Returns an error if the description cannot be read, is damaged, or has another version of the layout.
     pub(crate) fn counted(&self) -> Result<Option<CountedContents>> {
         let Some(value) = self.value(COUNTED)? else {
             return Ok(None);
@@ -290,7 +291,8 @@ impl Index {
         parse(&value).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns the ids of all games in the list with the key `subject`, in ascending order.
+    /// Returns the ids of all games in the list with the key `subject`, in ascending order. `paging` assigns lists to
+    /// pages, which are entries that contain several lists.
     pub(crate) fn listed(&self, paging: Paging, subject: ListKey) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         for part in self.list(subject, self.find_list(paging, subject)?)? {

@@ -11,9 +11,9 @@
 //! | then | a bit that is 1 if all players who moved have a rating, otherwise followed by their number in the bits of the games; g(f) the zigzag code of the sum of the ratings minus their number times 100 more than the lowest rating of their rating group (times 0 if the rating group is unknown) |
 //! | then, only in an index of games, for a row of one game | g(20) the id of the game |
 //!
-//! e is the base-2 logarithm of the number of possible rows (months times classes) divided by the rows of the move, both
-//! rounded down, and 0 if the move has more rows. f is 7 plus half the base-2 logarithm of the number of ratings, rounded
-//! down. A month is 13 times the year plus the month, which is 0 if unknown.
+//! e is the base-2 logarithm of the number of possible rows (months times classes) divided by the rows of the
+//! move, both rounded down, and 0 if the move has more rows. f is 7 plus half the base-2 logarithm of the number
+//! of ratings, rounded down. A month is 13 times the year plus the month, which is 0 if unknown.
 
 use super::bits::{BitReader, BitWriter, bits_of};
 use crate::{
@@ -25,7 +25,8 @@ use crate::{
 pub const MOST_GAMES: u64 = 1 << 48;
 
 /// The greatest number of rows of a position, and of all positions in one page. A row contains the results of one
-/// move in one class and month. The limit bounds the memory for creating and reading an index.
+/// move in one class (speed and rating group) and month. The limit bounds the memory for creating and reading an
+/// index.
 pub const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 
 /// The highest rating that a player can have. A higher mean rating shows that the data are damaged.
@@ -114,8 +115,8 @@ impl YearMonths {
         }
     }
 
-    /// Returns an iterator over the months of the year in which games were played, in ascending order. Games of an
-    /// unknown month come first.
+    /// Returns an iterator over the months of the year in which games were played, in ascending order. The value for
+    /// an unknown month comes first.
     pub fn months(self) -> impl Iterator<Item = Month> {
         let months = (0..=12).filter(move |month| self.months >> month & 1 == 1);
         months.map(move |month| Month(13 * u32::from(self.year) + month))
