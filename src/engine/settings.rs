@@ -139,8 +139,8 @@ trait OptionValue {
     /// the user.
     fn read(&mut self, text: &str) -> Result<(), String>;
 
-    /// Returns the part of the option's declaration that lists its possible values, for example `var best var
-    /// uniform`. Returns an empty text if the values cannot be listed.
+    /// Returns the part of the option's declaration that lists its possible values, for example
+    /// `var best var uniform`. Returns an empty text if the values cannot be listed.
     fn values(&self) -> String {
         String::new()
     }

@@ -1,8 +1,8 @@
-//! The texts of positions: FEN and EPD, and the exact text that temporary files store.
+//! Text forms of positions: FEN and EPD, and the exact form for temporary files.
 //!
-//! An EPD identifies a position in an OOBS database, where positions with equal identities must have equal EPDs. So
-//! [`write_epd`] writes the en passant square only if a legal move captures there, while [`fen_of`] also writes it for
-//! a pinned pawn, because the Polyglot key does.
+//! An EPD identifies a position in an OOBS database, where positions with equal identities must have equal EPDs.
+//! Therefore, [`write_epd`] writes the en passant square only if a capture there is legal. [`fen_of`] also writes it
+//! if the capturing pawn is pinned, because the Polyglot key depends on it in this case.
 
 use shakmaty::{
     Bitboard, CastlingMode, CastlingSide, Color, EnPassantMode, Position, PositionError, Role,
@@ -11,15 +11,15 @@ use shakmaty::{
     variant::VariantPosition,
 };
 
-/// Returns the FEN of a position. The FEN contains the en passant square if a pawn stands next to the pawn that has
-/// just made a double step, even if the capture is illegal. A position that is parsed from the FEN therefore has the
-/// Polyglot key of `pos`.
+/// Returns the FEN of a position. It contains the en passant square if a pawn is next to an enemy pawn that has just
+/// made a double step, even if the capture is illegal. Therefore, parsing the FEN results in a position with the same
+/// Polyglot key.
 pub fn fen_of<P: Position>(pos: &P) -> String {
     Fen::from_position(pos, EnPassantMode::PseudoLegal).to_string()
 }
 
-/// Returns the EPD of a position: board, side to move, castling rights, and the en passant square if a capture is
-/// legal.
+/// Returns the EPD of a position: the board, the side to move, the castling rights, and the en passant square if a
+/// capture there is legal.
 #[expect(clippy::missing_panics_doc, reason = "an EPD is ASCII")]
 pub fn epd_of<P: Position>(pos: &P) -> String {
     let mut epd = Vec::new();
@@ -27,9 +27,9 @@ pub fn epd_of<P: Position>(pos: &P) -> String {
     String::from_utf8(epd).expect("an EPD is ASCII")
 }
 
-/// Appends the EPD of a position to `text`: board, side to move, castling rights and en passant square, without
-/// counters and operations. The en passant square is written only if a pawn may legally capture there, so positions
-/// with equal [identities](super::identity) have equal EPDs.
+/// Appends the EPD of a position to `text`: the board, the side to move, the castling rights and the en passant
+/// square, without counters and operations. The en passant square is written only if a capture there is legal, so
+/// positions with equal [identities](super::identity) have equal EPDs.
 ///
 /// ```
 /// use polybook::position::{from_text, write_epd};
@@ -42,8 +42,8 @@ pub fn write_epd<P: Position>(pos: &P, text: &mut Vec<u8>) {
     write_epd_with(pos, EnPassantMode::Legal, text);
 }
 
-/// Returns an EPD from which the Polyglot key of the position can be restored. It contains the en passant square if a
-/// pawn stands next to the pawn that has just made a double step, even if the capture is illegal.
+/// Returns an EPD that preserves the Polyglot key of the position. It contains the en passant square if a pawn is
+/// next to an enemy pawn that has just made a double step, even if the capture is illegal.
 pub(crate) fn exact_epd_of<P: Position>(pos: &P) -> String {
     let mut epd = Vec::new();
     write_epd_with(pos, EnPassantMode::PseudoLegal, &mut epd);
@@ -51,7 +51,7 @@ pub(crate) fn exact_epd_of<P: Position>(pos: &P) -> String {
 }
 
 fn write_epd_with<P: Position>(pos: &P, mode: EnPassantMode, text: &mut Vec<u8>) {
-    // Nearly all of the millions of positions of a database take the path below, which is faster than shakmaty's.
+    // Nearly all positions of a database take the path below, which is faster than the code in shakmaty.
     let is_plain = pos.castles().mode() == CastlingMode::Standard
         && pos.promoted().is_empty()
         && pos.pockets().is_none()
@@ -62,7 +62,7 @@ fn write_epd_with<P: Position>(pos: &P, mode: EnPassantMode, text: &mut Vec<u8>)
         sort_holdings(&mut text[start..]);
         return;
     }
-    // Reserves enough for every EPD, so that the pushes below do not reallocate.
+    // Reserve enough for any EPD, so that the pushes below do not reallocate.
     text.reserve(96);
     write_board(pos, text);
     text.extend_from_slice(pos.turn().fold_wb(b" w ", b" b "));
@@ -87,8 +87,8 @@ fn write_epd_with<P: Position>(pos: &P, mode: EnPassantMode, text: &mut Vec<u8>)
     }
 }
 
-/// Sorts the pieces in hand in an EPD into the order that most programs write: White's before Black's, and queens
-/// before pawns.
+/// Sorts the pieces in hand in an EPD into the order that most programs use: White's before Black's, and from queens
+/// to pawns.
 fn sort_holdings(epd: &mut [u8]) {
     let bracket = |bracket| epd.iter().position(|byte| *byte == bracket);
     if let (Some(open), Some(close)) = (bracket(b'['), bracket(b']')) {
@@ -99,10 +99,11 @@ fn sort_holdings(epd: &mut [u8]) {
     }
 }
 
-/// Appends the board of a position to `text` as in a FEN: the ranks from the eighth to the first, separated by slashes.
+/// Appends the board of a position to `text` in FEN: the ranks from the eighth to the first, separated by slashes.
 fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
     let board = pos.board();
-    // At most 64 signs and 7 slashes. Each rank writes 8 bytes, however few of them count, and a slash.
+    // At most 64 signs and 7 slashes. Each rank always writes 8 bytes and a slash, of which the unused bytes are
+    // overwritten by the next rank.
     let mut out = [0; 80];
     let mut length = 0;
     for rank in (0..8).rev() {
@@ -125,11 +126,11 @@ fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
     text.extend_from_slice(&out[..length - 1]);
 }
 
-/// An integer whose eight bytes are all 1. Its product with a byte repeats this byte eight times.
+/// An integer whose eight bytes are all 1. Multiplying it by a byte repeats the byte eight times.
 const EACH: u64 = 0x0101_0101_0101_0101;
 
-/// A table that maps a set of files, one bit each, to a mask of eight bytes: `0xff` for each file in the set, and 0 for
-/// the others.
+/// A table that converts a set of files to a byte mask. The index has one bit for each file. The mask has the byte
+/// `0xff` for each file in the set, and 0 for each other file.
 static BYTES: [u64; 256] = {
     let mut bytes = [0; 256];
     let mut files = 0;
@@ -146,15 +147,16 @@ static BYTES: [u64; 256] = {
     bytes
 };
 
-/// The characters by which an EPD represents a rank: one for each piece, and one for each run of empty squares.
+/// The signs that represent a rank of the board in an EPD: one for each piece and each run of empty squares.
 #[derive(Copy, Clone)]
 struct RankSigns {
     length: u8,
-    /// A sign below 8 is the file of a piece. A sign from 8 to 15 is a run of empty squares, its length plus 7.
+    /// The signs. A value below 8 is the file of a piece. A value from 8 to 15 is a run of empty squares, 7 more than
+    /// its length.
     signs: [u8; 8],
 }
 
-/// A table that maps the set of occupied files of a rank to the characters that represent the rank in an EPD.
+/// A table that converts the set of occupied files of a rank to the signs that represent the rank in an EPD.
 static ROWS: [RankSigns; 256] = {
     let empty = RankSigns {
         length: 0,
@@ -186,12 +188,13 @@ static ROWS: [RankSigns; 256] = {
     rows
 };
 
-/// Returns a text from which [`restored`] parses an equal position. The text does not contain the name of the variant.
+/// Returns a text form of a position, from which [`restored`] creates an equal position. It does not contain the
+/// variant.
 pub(crate) fn stored(pos: &VariantPosition) -> String {
     Fen::from_position(pos, EnPassantMode::Always).to_string()
 }
 
-/// Parses a position from a text that was written by [`stored`]. `rules` is any position of the same variant and
+/// Parses a position from the text form that [`stored`] returns. `rules` is any position of the same variant and
 /// castling mode. Returns `None` if the text is malformed or the position is illegal.
 pub(crate) fn restored(text: &str, rules: &VariantPosition) -> Option<VariantPosition> {
     from_setup(Setup::from(text.parse::<Fen>().ok()?), rules)
@@ -199,8 +202,8 @@ pub(crate) fn restored(text: &str, rules: &VariantPosition) -> Option<VariantPos
 
 /// Creates a position from its setup. `rules` is any position of the same variant and castling mode.
 ///
-/// Returns `None` if the position is illegal. Problems that many programs cause are tolerated: too much material, an
-/// impossible check, and castling rights without king and rook.
+/// Returns `None` if the position is illegal. Frequent errors of other programs are tolerated: too much material,
+/// impossible checks, and castling rights without the king and rook on their squares.
 pub(super) fn from_setup(setup: Setup, rules: &VariantPosition) -> Option<VariantPosition> {
     let castling: CastlingMode = rules.castles().mode();
     VariantPosition::from_setup(rules.variant(), setup, castling)
@@ -210,10 +213,10 @@ pub(super) fn from_setup(setup: Setup, rules: &VariantPosition) -> Option<Varian
         .ok()
 }
 
-// Positions that people type or paste: a FEN, or a line of an EPD file.
+// Helpers for positions that users type or paste: a FEN, or a line of an EPD file.
 
-/// Returns the first operand of an opcode in the operations of an EPD, or an empty text if the opcode has no operand.
-/// Returns `None` if the opcode does not occur.
+/// Returns the first operand of the operation `opcode` of an EPD. Returns an empty text if the operation has no
+/// operand, and `None` if `operations` does not contain it.
 pub(crate) fn operand<'a>(operations: &'a str, opcode: &str) -> Option<&'a str> {
     // Quoted strings may contain semicolons and words that look like opcodes.
     let unquoted = operations.split('"').step_by(2);

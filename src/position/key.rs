@@ -1,13 +1,13 @@
 //! The Polyglot key of a position, and its identity.
 //!
-//! The [key](key) is a Zobrist hash: the exclusive or of one random number for each piece on its square, each castling
-//! right, the en passant file and the side to move. The random numbers come from `shakmaty`, whose numbers are
-//! Polyglot's.
+//! The [key](key) is a Zobrist hash: the exclusive or (XOR) of random numbers for each piece on its square, each
+//! castling right, the en passant file and the side to move. The random numbers are those of the Polyglot format,
+//! which `shakmaty` contains.
 //!
-//! The [identity](identity) of a position groups the games of a position in the explorer, in suites, in repertoires and
-//! in databases. Polyglot books and the index of the LevelDB fork store keys. The identity differs from the key in two
-//! ways: it leaves out the en passant file if no legal move captures en passant, and it has the state of a variant that
-//! the key leaves out hashed in.
+//! The [identity](identity) is the hash by which the explorer, suites, repertoires and databases group the games of a
+//! position. Polyglot books and LevelDB indexes use keys instead. The identity differs from the key in two ways: it
+//! omits the en passant file if no legal move captures en passant, and it includes the state of a variant that the
+//! key omits.
 
 use std::{iter::once, ops::BitXor};
 
@@ -19,26 +19,27 @@ use shakmaty::{
 
 use super::{Rules, Variant};
 
-/// Returns the random number that is XORed into the Polyglot key if White is to move.
+/// Returns the random number that is part of a Polyglot key (by XOR) if White is to move.
 #[inline]
 fn turn_key() -> u64 {
     Zobrist64::zobrist_for_white_turn().0
 }
 
-/// Returns the random number that is XORed into the Polyglot key for a piece on a square.
+/// Returns the random number for a piece on a square, which is part of a Polyglot key (by XOR).
 #[inline]
 fn piece_key(piece: Piece, square: Square) -> u64 {
     Zobrist64::zobrist_for_piece(square, piece).0
 }
 
-/// Returns the random number that is XORed into the Polyglot key for a castling right.
+/// Returns the random number for a castling right, which is part of a Polyglot key (by XOR).
 #[inline]
 fn castle_key(color: Color, side: CastlingSide) -> u64 {
     Zobrist64::zobrist_for_castling_right(color, side).0
 }
 
-/// Returns the random number that is XORed into the Polyglot key for the en passant file. Returns 0 if no pawn of the
-/// side to move stands next to the pawn that has just made a double step. The capture need not be legal.
+/// Returns the random number for the en passant file of a position, which is part of a Polyglot key (by XOR). Returns
+/// 0 unless a pawn of the side to move is next to an enemy pawn that has just made a double step. The capture need
+/// not be legal.
 #[inline]
 fn en_passant_key<P: Position>(pos: &P) -> u64 {
     let Some(square) = pos.maybe_ep_square() else {
@@ -54,8 +55,9 @@ fn en_passant_key<P: Position>(pos: &P) -> u64 {
 
 /// Computes the Polyglot key of a position from the whole board.
 ///
-/// The key depends on the en passant file if a pawn of the side to move stands next to the pawn that has just made a
-/// double step. To follow a game, use [`Keyed`], which updates the key after each move and is much faster.
+/// The key depends on the en passant file if a pawn of the side to move is next to an enemy pawn that has just made a
+/// double step. To compute the keys of all positions of a game, use [`Keyed`]. It updates the key after each move,
+/// which is much faster.
 ///
 /// ```
 /// use polybook::position::key;
@@ -67,13 +69,13 @@ pub fn key<P: Rules>(pos: &P) -> u64 {
         .wrapping_add(holdings_key(pos))
 }
 
-/// Returns the random number for the file of an en passant square. In variants without pieces in hand, XORing it into a
-/// Polyglot key adds or removes the right to capture en passant.
+/// Returns the random number for the file of an en passant square. XORing a Polyglot key with it adds or removes the
+/// right to capture en passant. This does not apply to variants with pieces in hand.
 pub(crate) fn en_passant_part(square: Square) -> u64 {
     Zobrist64::zobrist_for_en_passant_file(square.file()).0
 }
 
-/// Computes the part of the Polyglot key that does not depend on the en passant file and the pieces in hand.
+/// Computes the part of the Polyglot key that depends neither on the en passant file nor on pieces in hand.
 fn board_key<P: Rules>(pos: &P) -> u64 {
     let number = pos.rules().number().unwrap_or(0);
     let mut key = number ^ if pos.turn().is_white() { turn_key() } else { 0 };
@@ -90,11 +92,10 @@ fn board_key<P: Rules>(pos: &P) -> u64 {
     key
 }
 
-/// Returns the part of the Polyglot key that represents the pieces in hand: the sum of their numbers. It is added to
-/// the key, not XORed. Returns 0 in variants without pieces in hand.
+/// Returns the part of the Polyglot key that represents the pieces in hand. It is added to the rest of the key, not
+/// XORed. Returns 0 in variants without pieces in hand.
 ///
-/// The number for a piece in hand is the random number for the same piece on a1, rotated left by 8 bits. It is added
-/// once per piece.
+/// Each piece in hand adds the random number for the same piece on a1, rotated left by 8 bits.
 #[inline]
 fn holdings_key<P: Position>(pos: &P) -> u64 {
     let Some(pockets) = pos.pockets() else {
@@ -111,8 +112,8 @@ fn holdings_key<P: Position>(pos: &P) -> u64 {
     key
 }
 
-/// Returns `true` if a castling right belongs to a rook that is not the outermost one of its side. The Polyglot key
-/// does not say which of several rooks may castle, so such positions cannot be stored in a book.
+/// Returns `true` if a castling right belongs to a rook that is not the outermost rook on its side of the king. The
+/// Polyglot key does not specify which of several rooks may castle, so such a position cannot be stored in a book.
 ///
 /// ```
 /// use polybook::position::{Variant, has_inner_castling_rook};
@@ -122,7 +123,7 @@ fn holdings_key<P: Position>(pos: &P) -> u64 {
 /// ```
 pub fn has_inner_castling_rook<P: Position>(pos: &P) -> bool {
     let castles = pos.castles();
-    // In other modes rooks castle from the corners only.
+    // In other modes, only rooks in the corners can castle.
     castles.mode() == CastlingMode::Chess960
         && Color::ALL.into_iter().any(|color| {
             let rooks = pos.board().by_piece(color.rook())
@@ -137,9 +138,8 @@ pub fn has_inner_castling_rook<P: Position>(pos: &P) -> bool {
         })
 }
 
-/// Returns a number that represents the state of a position on which the Polyglot key does not depend: promoted pieces
-/// in crazyhouse, checks given in three-check, and the castling rooks if one is not the outermost rook. Returns 0 if
-/// there is no such state.
+/// Encodes the state of a position that the Polyglot key omits: promoted pieces in crazyhouse, the checks given in
+/// three-check, and the castling rooks if one of them is not the outermost rook. Returns 0 if there is no such state.
 fn hidden_state<P: Position>(pos: &P) -> u64 {
     let mut state = pos.promoted().0;
     if let Some(checks) = pos.remaining_checks() {
@@ -153,10 +153,10 @@ fn hidden_state<P: Position>(pos: &P) -> u64 {
     state
 }
 
-/// Computes the identity of a position from the whole board: a hash by which equal positions are grouped.
+/// Computes the identity of a position: a hash by which equal positions are grouped.
 ///
-/// Two positions have the same identity if they have the same board, side to move, castling rights and variant state,
-/// and the same legal moves. An en passant right that no legal move uses does not count:
+/// Two positions are equal if they have the same board, side to move, castling rights, variant state and legal moves.
+/// An en passant right that no legal move uses is ignored:
 ///
 /// ```
 /// use polybook::position::{from_text, identity, key};
@@ -171,8 +171,8 @@ pub fn identity<P: Rules>(pos: &P) -> u64 {
     Keyed::new(pos.clone()).identity()
 }
 
-/// Returns `key` with the [hidden state](hidden_state) of the position hashed in. If the position has no hidden state,
-/// returns `key`.
+/// Returns `key` combined with the [hidden state](hidden_state) of `pos`. If there is no hidden state, returns `key`
+/// unchanged.
 fn with_hidden_state<P: Position>(pos: &P, key: u64) -> u64 {
     match hidden_state(pos) {
         0 => key,
@@ -180,17 +180,17 @@ fn with_hidden_state<P: Position>(pos: &P, key: u64) -> u64 {
     }
 }
 
-/// Returns the number that is XORed into an identity for a [hidden state](hidden_state). Returns 0 if `state` is 0.
+/// Returns a hash of a [hidden state](hidden_state), which is XORed into an identity. The hash of 0 is 0.
 fn state_key(state: u64) -> u64 {
-    // Spreads the state over all bits, so that identities stay evenly distributed.
+    // Spread the state over all bits, so that identities stay evenly distributed.
     (state.wrapping_mul(0x9e37_79b9_7f4a_7c15))
         .rotate_left(29)
         .wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Converts the [identity](identity) of a position of a variant to the identities that the same position may have in
-/// standard chess. The position must have no pieces in hand and no promoted pieces. Three-check yields one candidate
-/// for each number of checks that both sides may have given; other variants yield a single one.
+/// Converts the [identity](identity) of a position in a variant to the identities that the same board may have in
+/// standard chess. The position must have no pieces in hand and no promoted pieces. Returns one candidate for each
+/// possible number of given checks in three-check, and a single one in other variants.
 pub(crate) fn standard_identities(variant: Variant, identity: u64) -> impl Iterator<Item = u64> {
     let number = variant.number().unwrap_or(0);
     // The hidden state of three-check is the number of checks that each side has given.
@@ -201,43 +201,43 @@ pub(crate) fn standard_identities(variant: Variant, identity: u64) -> impl Itera
     states.map(move |state| identity ^ number ^ state_key(state))
 }
 
-/// Returns `true` if no en passant capture is legal in the position.
+/// Returns `true` if the position has no legal en passant capture.
 fn has_no_en_passant<P: Position>(pos: &P) -> bool {
     pos.ep_square(EnPassantMode::Legal).is_none()
 }
 
-/// Returns the squares of the pawns that may have made a double step in the last move, and now stand next to an
-/// opposing pawn.
+/// Returns the squares of the pawns that may have made a double step in the last move and are now next to an enemy
+/// pawn.
 #[inline]
 fn possible_double_steps<P: Position>(pos: &P) -> Bitboard {
     let (us, board) = (pos.turn(), pos.board());
     let (rank, back) = us.fold_wb((Rank::Fifth, -8), (Rank::Fourth, 8));
     let pawns = board.pawns() & Bitboard::from_rank(rank);
     let steps = pawns & board.by_color(!us) & squares_beside(pawns & board.by_color(us));
-    // Most positions have no such pair of pawns.
+    // Most positions contain no such pair of pawns.
     if steps.is_empty() {
         return steps;
     }
-    // The squares that such a pawn left and passed are empty.
+    // The two squares from which and over which the pawn moved must be empty.
     let empty = !board.occupied();
     steps & empty.shift(back) & empty.shift(2 * back)
 }
 
-/// Returns the squares directly to the left and to the right of the squares in a set.
+/// Returns the squares that are directly to the left or right of a square in `squares`.
 #[inline]
 fn squares_beside(squares: Bitboard) -> Bitboard {
     (squares & !Bitboard::from_file(File::H)).shift(1)
         | (squares & !Bitboard::from_file(File::A)).shift(-1)
 }
 
-/// Returns a copy of a position in which the side to move may also capture the pawn on `step` en passant. `pos` must
-/// have no legal en passant capture. Returns `None` if such a capture would be legal in the copy, because the copy
-/// would then have other legal moves than `pos`.
+/// Returns a copy of `pos` in which the side to move also has the right to capture the pawn on `step` en passant.
+/// Returns `None` if this right would permit a legal capture, because the copy would then have other legal moves than
+/// `pos`. `pos` itself must have no legal en passant capture.
 fn with_idle_right<P: Rules>(pos: &P, step: Square) -> Option<P> {
     let us = pos.turn();
     if pos.rules() == Variant::Standard {
-        // A capture is illegal only if it exposes the king. The pawns next to `step` and the pawn on it leave their
-        // squares.
+        // An en passant capture is illegal only if it exposes the king. Test this quickly without the pawn on `step`
+        // and the pawns next to it.
         let board = pos.board();
         let king = board.king_of(us)?;
         let takers = squares_beside(Bitboard::from_square(step)) & board.by_piece(us.pawn());
@@ -250,17 +250,18 @@ fn with_idle_right<P: Rules>(pos: &P, step: Square) -> Option<P> {
     has_no_en_passant(&stepped).then_some(stepped)
 }
 
-/// A position with its Polyglot key, which is updated incrementally by each move.
+/// A position with its Polyglot key. Each move updates the key incrementally, which is faster than computing it from
+/// the whole board.
 #[derive(Clone, Debug)]
 pub struct Keyed<P> {
     pos: P,
-    /// The part of the key that is XORed together, including that of the en passant file.
+    /// The part of the key that is combined by XOR, including `en_passant`.
     xored: u64,
     en_passant: u64,
 }
 
 impl<P: Rules> Keyed<P> {
-    /// Creates a keyed position. Computes the Polyglot key from the whole board.
+    /// Creates a keyed position, and computes its Polyglot key from the whole board.
     pub fn new(pos: P) -> Keyed<P> {
         let en_passant = en_passant_key(&pos);
         Keyed {
@@ -282,8 +283,8 @@ impl<P: Rules> Keyed<P> {
         with_hidden_state(&self.pos, self.key_without_idle_right())
     }
 
-    /// Returns the Polyglot key of the current position, but without the en passant file if no en passant capture is
-    /// legal.
+    /// Returns the Polyglot key of the current position. Unlike [`key`](Keyed::key), omits the en passant file if no
+    /// en passant capture is legal.
     #[inline]
     pub(crate) fn key_without_idle_right(&self) -> u64 {
         match self.en_passant {
@@ -295,15 +296,17 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Returns a hash of the current position that differs whenever the Polyglot keys differ, and also distinguishes
-    /// positions of a variant that share a key. Unlike [`identity`](Keyed::identity), it depends on en passant rights
-    /// that no legal move uses.
+    /// Returns a hash of the current position that also depends on en passant rights that no legal move uses, unlike
+    /// [`identity`](Keyed::identity). Unlike the Polyglot key, it distinguishes positions of a variant that differ
+    /// only in state that the key omits.
     pub fn exact_identity(&self) -> u64 {
         with_hidden_state(&self.pos, self.key())
     }
 
     /// Returns the positions with the same identity as the current one but another key. There is hardly ever one.
-    // This returns a `Vec`, because an iterator would contain positions, and moving it would take time.
+    // A `Vec` is returned because an iterator would contain positions, which are slow to move.
+    /// Returns the positions that have the same identity as the current one but another Polyglot key. Usually there
+    /// are none.
     #[inline]
     fn equal_positions(&self) -> Vec<P> {
         let steps = possible_double_steps(&self.pos);
@@ -313,9 +316,8 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Computes the result of [`equal_positions`](Keyed::equal_positions). `steps` contains the squares of the
-    /// opponent's pawns whose last move may have been a double step, so that a position can grant the right to capture
-    /// them en passant.
+    /// Computes the result of [`equal_positions`](Keyed::equal_positions). `steps` contains the squares of the enemy
+    /// pawns whose last move may have been a double step, so that a right to capture them en passant is possible.
     #[cold]
     fn equal_positions_after(&self, steps: Bitboard) -> Vec<P> {
         // An en passant right that a legal move uses is part of the identity.
@@ -326,9 +328,9 @@ impl<P: Rules> Keyed<P> {
         steps.into_iter().filter_map(stepped).collect()
     }
 
-    /// Returns the other numbers under which a directory of counts may store the games of the current position. They
-    /// are the [exact identities](Keyed::exact_identity) of positions that differ from it only by an en passant right
-    /// which no legal move uses.
+    /// Returns the additional hashes under which a directory of counts may store the games of the current position.
+    /// They are the [exact identities](Keyed::exact_identity) of positions that differ from it only by an en passant
+    /// right that no legal move uses.
     #[inline]
     pub(crate) fn other_exact_identities(&self) -> Vec<u64> {
         let others = self.equal_positions();
@@ -339,15 +341,15 @@ impl<P: Rules> Keyed<P> {
         others.into_iter().map(exact).collect()
     }
 
-    /// Returns the numbers under which a directory of counts may store the games of the current position. The first one
-    /// is the [identity](Keyed::identity). The others are the [exact identities](Keyed::exact_identity) of positions
-    /// that differ from it only by an en passant right which no legal move uses.
+    /// Returns all hashes under which a directory of counts may store the games of the current position. The first one
+    /// is its [identity](Keyed::identity). The others are the [exact identities](Keyed::exact_identity) of positions
+    /// that differ from it only by an en passant right that no legal move uses.
     pub fn exact_identities(&self) -> impl Iterator<Item = u64> {
         once(self.identity()).chain(self.other_exact_identities())
     }
 
-    /// Returns the Polyglot keys of all positions that have the identity of the current one. A LevelDB index may store
-    /// the games of one position under any of these keys.
+    /// Returns the Polyglot keys of all positions that have the same identity as the current one. A LevelDB index may
+    /// store the games of the position under any of these keys.
     pub fn equal_keys(&self) -> impl Iterator<Item = u64> {
         let others = self.equal_positions().into_iter();
         once(self.key_without_idle_right()).chain(others.map(|pos| key(&pos)))
@@ -359,8 +361,8 @@ impl<P: Rules> Keyed<P> {
         &self.pos
     }
 
-    /// Computes the key of the position after a legal move, without playing the move. Returns `None` if the move may
-    /// change more than the board, such as castling rights, an en passant file or pieces in hand.
+    /// Computes the Polyglot key after a legal move, without playing it. Returns `None` if the move may change more
+    /// than the board, for example castling rights, the en passant file or pieces in hand.
     #[cfg(feature = "games")]
     pub(crate) fn key_after_plain(&self, mv: Move) -> Option<u64> {
         let Move::Normal {
@@ -392,7 +394,8 @@ impl<P: Rules> Keyed<P> {
     }
 
     /// Plays a move, and updates the key. The move must be legal in the current position.
-    // This runs for each half-move of each game, so it matches the kinds of moves only once.
+    // This is called for each half-move of each game, so the kind of the move is matched only once.
+    /// Plays a move and updates the key. The move must be legal in the current position.
     #[inline]
     pub fn play(&mut self, mv: Move) {
         if self.pos.captures_explode() && mv.is_capture() {
@@ -448,8 +451,9 @@ impl<P: Rules> Keyed<P> {
     }
 }
 
-/// Returns the XOR of the random numbers for the castling rights that a move ended. `lost` contains the squares of the
-/// castling rooks. `kings` and `white` contain the squares of the kings and of White's pieces before the move.
+/// Returns the XOR of the random numbers for castling rights that a move has ended. `lost` contains the squares of
+/// the rooks that could castle. `kings` and `white` contain the squares of the kings and of White's pieces before the
+/// move.
 #[cold]
 fn lost_rights_key(lost: Bitboard, kings: Bitboard, white: Bitboard) -> u64 {
     let mut key = 0;
@@ -474,7 +478,7 @@ mod tests {
     use super::*;
     use crate::position::{Variant, read_move};
 
-    /// The test keys of the format's document, with the moves that lead to each position.
+    /// The test keys of the format's specification, with the moves that lead to each position.
     const DOCUMENT: [(&str, &str, u64); 9] = [
         (
             "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
@@ -545,8 +549,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Positions of random games are compared, each also with every en passant right that a double step could have
-        /// left, and without each of its castling rights.
+        /// Compares the positions of random games. Variants of each position are added: with every en passant right
+        /// that a double step could have left, and without each of its castling rights.
         #[test]
         fn positions_are_the_same_if_board_and_legal_moves_are(
             variant in 0..Variant::ALL.len(),
@@ -556,8 +560,7 @@ mod tests {
             let variant = Variant::ALL[variant];
             let start = variant.parse_fen(STARTS[start]).unwrap_or_else(|_| variant.start());
             let mut pos = Keyed::new(start);
-            // The board, side to move, castling rights and legal moves must tell positions apart as their identities
-            // do.
+            // Identities must be equal exactly if board, side to move, castling rights and legal moves are equal.
             let mut known: HashMap<(String, Vec<Move>), u64> = HashMap::new();
             let mut identities = HashMap::new();
             for choice in choices {
@@ -602,8 +605,8 @@ mod tests {
         }
     }
 
-    /// Positions in which a double step goes next to a pawn that is pinned on a file, a rank or a diagonal, and
-    /// positions of Chess960, two of them with castling rooks that are not the outermost ones.
+    /// Positions in which a double step leads next to a pawn that is pinned on a file, a rank or a diagonal. Also
+    /// positions of Chess960, of which two have castling rooks that are not the outermost ones.
     const STARTS: [&str; 8] = [
         "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
         "4k3/3p1p2/8/r3P2K/8/8/8/8 b - - 0 1",

@@ -1,5 +1,5 @@
-//! The letters of the pieces in the languages in which PGN is written, and [advice](with_advice) for moves that cannot
-//! be played because they are in another language or notation.
+//! Piece letters in several languages, and [advice](with_advice) for moves that cannot be read because they are in
+//! another language or notation.
 
 use std::{fmt, str::FromStr};
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::{MoveError, Rules, Variant, read_move};
 
-/// A language whose letters name the pieces in written moves.
+/// A language, whose letters denote the pieces in written moves.
 ///
 /// | | knight | bishop | rook | queen | king |
 /// |---|---|---|---|---|---|
@@ -19,9 +19,9 @@ use super::{MoveError, Rules, Variant, read_move};
 /// | Spanish | C | A | T | D | R |
 /// | Italian | C | A | T | D | R |
 ///
-/// English letters are read in every language, unless the language gives them another meaning: `R` is
-/// never a rook in French, Spanish and Italian, nor `P` a pawn in Dutch. Letters in lower case, as in
-/// `e7e8q`, are always English.
+/// English letters are accepted in every language, unless the language gives them another meaning: `R` never means a
+/// rook in French, Spanish and Italian, and `P` never means a pawn in Dutch. Lowercase letters, as in `e7e8q`, are
+/// always English.
 ///
 /// ```
 /// use polybook::position::{PieceLetters, read_move};
@@ -46,13 +46,13 @@ pub enum PieceLetters {
     Italian,
 }
 
-/// The error for a language code that is not one of [`PieceLetters::ALL`].
+/// The error returned if a text is not the code of a supported language of piece letters.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("this language of piece letters is unknown: write en, de, nl, fr, es or it")]
 pub struct UnknownLetters;
 
 impl PieceLetters {
-    /// All supported languages, with English first.
+    /// All supported languages, starting with English.
     pub const ALL: [PieceLetters; 6] = [
         PieceLetters::English,
         PieceLetters::German,
@@ -89,8 +89,8 @@ impl PieceLetters {
     ///
     /// # Errors
     ///
-    /// Returns [`MoveError::Unreadable`] if the text does not have the form of a move, [`MoveError::Illegal`] if no
-    /// legal move is written like this, and [`MoveError::Ambiguous`] if several are.
+    /// Returns [`MoveError::Unreadable`] if the text does not have the form of a move, [`MoveError::Illegal`] if it
+    /// does not describe a legal move, and [`MoveError::Ambiguous`] if it describes several.
     #[inline(always)]
     pub fn read_move<P: Rules>(self, pos: &P, text: &[u8]) -> Result<Move, MoveError> {
         let english;
@@ -103,8 +103,8 @@ impl PieceLetters {
         read_move(pos, text)
     }
 
-    /// Returns the codes of the languages, except `self`, in which `text` is a legal move, separated by commas, such as
-    /// `de, nl`. Returns `None` if there is no such language.
+    /// Returns the codes of the other languages in which `text` is a legal move, separated by commas, for example
+    /// `de, nl`. Returns `None` if there are none.
     #[cold]
     pub(crate) fn languages_of<P: Rules>(self, pos: &P, text: &[u8]) -> Option<String> {
         let others = PieceLetters::ALL.into_iter().filter(|other| *other != self);
@@ -113,8 +113,8 @@ impl PieceLetters {
         (!codes.is_empty()).then(|| codes.join(", "))
     }
 
-    /// Returns the move with the piece letters of this language replaced by the English ones. The result is padded with
-    /// zeros at the end.
+    /// Replaces the piece letters of this language in a written move with the English ones. The result is padded with
+    /// zeros at its end.
     ///
     /// # Errors
     ///
@@ -135,18 +135,17 @@ impl PieceLetters {
 /// The English letters for knight, bishop, rook, queen and king, in this order.
 const ENGLISH: &[u8; 5] = b"NBRQK";
 
-/// The maximum length in bytes of a word that is read as a move with the piece letters of another language. Longer
-/// words are not translated.
+/// The maximum length in bytes of a word that is parsed with the piece letters of another language than English.
 const LONGEST: usize = 32;
 
-/// Writes the code of the language.
+/// Writes the code of the language, for example `de`.
 impl fmt::Display for PieceLetters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.code())
     }
 }
 
-/// Reads the code of a language, in any case.
+/// Parses the code of a language. Case is ignored.
 impl FromStr for PieceLetters {
     type Err = UnknownLetters;
 
@@ -158,8 +157,8 @@ impl FromStr for PieceLetters {
     }
 }
 
-/// Returns the error message for a move that cannot be played in `pos`, with advice if the cause can be recognized.
-/// `text` is the move as it was written, and `letters` is the language in which it was read.
+/// Returns the error message for a written move that cannot be played in `pos`. The message contains advice if the
+/// cause can be recognized. `letters` is the language in which `text` was parsed.
 #[cold]
 pub(crate) fn with_advice<P: Rules>(
     err: MoveError,
@@ -199,7 +198,7 @@ fn advice<P: Rules>(pos: &P, text: &[u8], letters: PieceLetters) -> Option<Strin
     })
 }
 
-/// Returns `true` if a text is a move in English descriptive notation, such as `P-K4`, `Kt-KB3` or `QPxP`.
+/// Returns `true` if a text is a move in English descriptive notation, for example `P-K4`, `Kt-KB3` or `QPxP`.
 fn is_descriptive(text: &[u8]) -> bool {
     let text = text.strip_suffix(b"ch").unwrap_or(text);
     let is_piece = |byte: &u8| b"PNBRQKt".contains(byte);
@@ -214,13 +213,13 @@ fn is_descriptive(text: &[u8]) -> bool {
     (1..=4).contains(&moved) && (1..=4).contains(&named) && is_target
 }
 
-/// Returns `true` if a text has the form of a move but contains a letter that English notation does not use, such as
+/// Returns `true` if a text has the form of a move, but contains a piece letter that is not English, for example
 /// `Кf3` (Cyrillic) or `Hf3` (Hungarian).
 fn has_foreign_letters(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let word = text.trim_end_matches(['+', '#', '!', '?']);
     let square = word.rsplit_once('=').map_or(word, |(square, _)| square);
-    // Moves have no other small letters in ASCII, but words have.
+    // Moves contain no other lowercase letters in ASCII, unlike ordinary words.
     let is_of_moves = |c: char| !c.is_ascii_lowercase() || matches!(c, 'a'..='h' | 'x');
     let is_foreign = |letter: char| match letter {
         'A'..='Z' => !"KQRBNPO".contains(letter),

@@ -1,5 +1,5 @@
-//! Reads the positions that a user or a `FEN` tag gives: a FEN, an EPD or a board, and a line of moves from there. The
-//! errors say what is wrong with them.
+//! Parses positions from users and `FEN` tags: a FEN, an EPD or a board, optionally followed by a line of moves.
+//! Errors describe what is wrong with the text.
 
 use std::borrow::Cow;
 
@@ -12,46 +12,46 @@ use thiserror::Error;
 
 use super::{MoveError, Rules, Variant, epd::operand, read_move};
 
-/// The error of reading a position from a FEN and a line of moves.
+/// The error returned if a position cannot be parsed from a FEN and a line of moves.
 #[derive(Debug, Error)]
 pub enum LineError {
-    /// The FEN is malformed, or its position is impossible.
+    /// The FEN is malformed, or its position is illegal.
     #[error("FEN \"{}\": {reason}", cut(fen))]
     Fen {
-        /// The FEN as it was given.
+        /// The FEN as the user wrote it.
         fen: String,
-        /// A description of the problem.
+        /// What is wrong with the FEN.
         reason: String,
     },
-    /// The FEN has castling rights that are possible only in Chess960.
+    /// The FEN contains castling rights that are possible only in Chess960.
     #[error(
         "FEN \"{}\": the castling rights are those of Chess960: give --variant {1} (in HTTP and Python: variant={1})",
         cut(fen),
         Variant::Chess960
     )]
     Chess960 {
-        /// The FEN as it was given.
+        /// The FEN as the user wrote it.
         fen: String,
     },
-    /// A move of the line is not a legal move.
+    /// A move of the line is not legal.
     #[error("move {number} of the line, \"{text}\", is not possible: {reason} in {fen}")]
     Move {
-        /// The number of the half-move in the line, from 1.
+        /// The number of the half-move in the line, starting at 1.
         number: usize,
-        /// The move as it was written.
+        /// The move as the user wrote it.
         text: String,
-        /// A description of the problem.
+        /// Why the move cannot be played.
         reason: MoveError,
         /// The FEN of the position before the move.
         fen: String,
     },
 }
 
-/// The maximum length in characters of a FEN that an error message quotes completely. FENs of standard chess have at
-/// most 90 characters.
+/// The maximum number of characters of a FEN that an error message quotes. FENs of standard chess have at most 90
+/// characters.
 const LONGEST_QUOTED: usize = 100;
 
-/// Truncates a FEN to [`LONGEST_QUOTED`] characters, for an error message.
+/// Truncates a FEN to [`LONGEST_QUOTED`] characters for an error message.
 fn cut(fen: &str) -> String {
     let mut cut: String = fen.chars().take(LONGEST_QUOTED).collect();
     if cut.len() < fen.len() {
@@ -60,12 +60,12 @@ fn cut(fen: &str) -> String {
     cut
 }
 
-/// Parses a FEN or EPD of standard chess.
+/// Parses a FEN or an EPD of standard chess.
 ///
 /// # Errors
 ///
-/// Returns [`LineError::Fen`] if the FEN is malformed or its position is impossible, and [`LineError::Chess960`] if it
-/// has castling rights that are possible only in Chess960.
+/// Returns [`LineError::Fen`] if the FEN is malformed or its position is illegal. Returns [`LineError::Chess960`] if
+/// it contains castling rights that are possible only in Chess960.
 pub fn parse_fen(text: &str) -> Result<Chess, LineError> {
     Variant::Standard.parse_fen(text).map(standard)
 }
@@ -83,8 +83,9 @@ fn standard(pos: VariantPosition) -> Chess {
     .expect("a variant makes positions of its own only")
 }
 
-/// Parses the value of a `FEN` tag, the position in which a game of standard chess starts. Returns the position, and
-/// `true` if castling rights without king and rook were dropped. [`Variant::game_start`] does the same for any variant.
+/// Parses the value of a `FEN` tag, the starting position of a game of standard chess. Returns the position, and
+/// `true` if castling rights were dropped because the king or the rook is not on its square. For other variants, use
+/// [`Variant::game_start`].
 ///
 /// # Errors
 ///
@@ -94,14 +95,14 @@ pub fn game_start(fen: &str) -> Result<(Chess, bool), LineError> {
     Ok((standard(start), dropped))
 }
 
-/// Returns the position after the moves of `line` have been played from `fen`, a FEN or an EPD.
+/// Plays the moves of `line` from the position `fen`, which is a FEN or an EPD, and returns the resulting position.
 ///
-/// If `fen` is `None`, the moves are played from the starting position. If `line` is `None`, no moves are played. Move
-/// numbers and marks such as `!?` are allowed between the moves.
+/// If `fen` is `None`, the line starts from the starting position. If `line` is `None`, no moves are played. `line`
+/// may contain move numbers, and annotations such as `!?`.
 ///
 /// # Errors
 ///
-/// Returns a [`LineError`] that quotes the FEN if it cannot be read, or the first move that is not legal.
+/// Returns a [`LineError`] that quotes the FEN if it cannot be parsed, or else the first move that is not legal.
 ///
 /// ```
 /// use polybook::position::{from_text, key};
@@ -113,8 +114,8 @@ pub fn from_text(fen: Option<&str>, line: Option<&str>) -> Result<Chess, LineErr
     Variant::Standard.from_text(fen, line).map(standard)
 }
 
-/// Returns the position after the moves of `line`, which may contain move numbers and marks, have been played from
-/// `pos`.
+/// Plays the moves of `line` from `pos`, and returns the resulting position. `line` may contain move numbers, and
+/// annotations such as `!?`.
 ///
 /// # Errors
 ///
@@ -137,7 +138,7 @@ pub(super) fn play_line<P: Rules>(mut pos: P, line: &str) -> Result<P, LineError
     Ok(pos)
 }
 
-/// Removes a move number from a word: `12.Nf3` and `12...Nf3` become `Nf3`, and `12.` and `12` become empty.
+/// Removes a move number from a word: converts `12.Nf3` and `12...Nf3` to `Nf3`, and `12.` and `12` to an empty text.
 fn without_move_number(word: &str) -> &str {
     let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
     if rest.is_empty() || rest.starts_with('.') {
@@ -147,28 +148,28 @@ fn without_move_number(word: &str) -> &str {
     }
 }
 
-/// The possible numbers of fields of a position, in the order in which they are tried: a FEN with the checks of
-/// three-check chess, a FEN, an EPD with the checks, and an EPD.
+/// The numbers of fields that a position may have, in the order in which they are tried: a FEN with the checks of
+/// three-check, a FEN, an EPD with these checks, and an EPD.
 const FIELDS: [usize; 4] = [7, 6, 5, 4];
 
-/// The maximum length in bytes of a text that is parsed as a position. Longer texts are rejected, so that they do not
-/// take much memory.
+/// The maximum length in bytes of a text that is parsed as a position. Longer texts are rejected to limit the use of
+/// memory.
 const LONGEST_POSITION: usize = 1 << 16;
 
 impl Variant {
-    /// Parses a position: a FEN, an EPD with or without operations, or `startpos` for the starting position of the
-    /// variant. The operations `hmvc` and `fmvn` of an EPD set the half-move clock and the move number. Fields may be
-    /// separated by underscores instead of blanks.
+    /// Parses a position of this variant: a FEN, an EPD with or without operations, or `startpos` for the starting
+    /// position. The EPD operations `hmvc` and `fmvn` set the half-move clock and the move number. Underscores may
+    /// separate the fields instead of spaces.
     ///
-    /// The fields may be spelled as people write them: the side to move as `W`, `white`, `B` or `black`, a hyphen as a dash,
-    /// and an unknown counter as `-1`, `-` or `?`. Fields may be missing, also before others. If the castling rights are
-    /// missing, each side may castle with every rook that, like the king, stands on its initial square. If only the board
-    /// is written, it is White's turn.
+    /// Many spellings that people use are accepted: the side to move as `W`, `white`, `B` or `black`, a dash instead
+    /// of a hyphen, and an unknown counter as `-1`, `-` or `?`. Fields may also be missing. If the castling rights are
+    /// missing, each side may castle with every rook that is on its initial square, like the king. If the text
+    /// contains only a board, White is to move.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`parse_fen`](Variant::parse_fen), and [`LineError::Fen`] if the text after the position is
-    /// neither move counters nor EPD operations, or if the text is longer than 64 KiB.
+    /// Returns the errors of [`parse_fen`](Variant::parse_fen). Also returns [`LineError::Fen`] if the text after the
+    /// position consists neither of move counters nor of EPD operations, or if the text is longer than 64 KiB.
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -187,9 +188,9 @@ impl Variant {
         self.game_start(text).map(|(pos, _)| pos)
     }
 
-    /// Parses the value of a `FEN` tag, the position in which a game of this variant starts. The value may have any form
-    /// that [`parse_position`](Variant::parse_position) accepts. Returns the position, and `true` if castling rights were
-    /// dropped because the king or the rook is not on its square, as many programs write them.
+    /// Parses the value of a `FEN` tag, the starting position of a game of this variant. Accepts every form that
+    /// [`parse_position`](Variant::parse_position) accepts. Returns the position, and `true` if castling rights were
+    /// dropped because the king or the rook is not on its square, an error that many programs make.
     ///
     /// # Errors
     ///
@@ -224,7 +225,7 @@ impl Variant {
             Err(err @ LineError::Chess960 { .. }) if is_whole => return Err(err),
             written => written,
         };
-        // shakmaty reads a board without castling rights too, but such a position has no rights.
+        // shakmaty also parses a board without castling rights, but then assumes that there are none.
         match standard_spelling(&text).map(|text| self.read_start(&text)) {
             Some(start @ (Ok(_) | Err(LineError::Chess960 { .. }))) => start,
             Some(Err(err)) => Err(written.err().unwrap_or(err)),
@@ -232,7 +233,7 @@ impl Variant {
         }
     }
 
-    /// Reads a FEN or an EPD whose fields are written as the standard has them. A semicolon may follow a FEN.
+    /// Parses a FEN or an EPD whose fields are spelled as the standard requires. A FEN may be followed by a semicolon.
     fn read_start(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
         // Nearly every text is a FEN, or an EPD without operations.
         let problem = match self.read_fen(text) {
@@ -276,15 +277,15 @@ impl Variant {
     }
 
     /// Parses a FEN, or an EPD without operations, of this variant. The fields must be spelled as the PGN standard
-    /// requires; [`parse_position`](Variant::parse_position) also reads other spellings.
+    /// requires. [`parse_position`](Variant::parse_position) also accepts other spellings.
     ///
-    /// In Chess960, the castling rights may be `KQkq` for the outermost rooks (X-FEN) or the files of the rooks
-    /// (Shredder-FEN). Castling rights without king and rook on their squares are dropped.
+    /// In Chess960, the castling rights may be written as `KQkq`, for the outermost rooks (X-FEN), or as the files of
+    /// the rooks (Shredder-FEN). Castling rights are dropped if the king or the rook is not on its square.
     ///
     /// # Errors
     ///
-    /// Returns [`LineError::Fen`] if the FEN is malformed or its position is impossible, and [`LineError::Chess960`] if
-    /// it has castling rights that are possible only in Chess960.
+    /// Returns [`LineError::Fen`] if the FEN is malformed or its position is illegal. Returns [`LineError::Chess960`]
+    /// if it contains castling rights that are possible only in Chess960.
     pub fn parse_fen(self, text: &str) -> Result<VariantPosition, LineError> {
         let missing = match text.split_ascii_whitespace().count() {
             1 => {
@@ -303,14 +304,15 @@ impl Variant {
         Ok(pos)
     }
 
-    /// Parses a FEN or an EPD without operations. Returns the position, and `true` if castling rights without king and
-    /// rook were dropped. A board without castling rights has none.
+    /// Parses a FEN, or an EPD without operations. Returns the position, and `true` if castling rights were dropped
+    /// because the king or the rook is not on its square. If the text contains no castling rights, the position has
+    /// none.
     fn read_fen(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
         let error = |reason: String| LineError::Fen {
             fen: text.to_owned(),
             reason,
         };
-        // The value of a tag may be broken over several lines.
+        // The value of a tag may extend over several lines.
         let line = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
         let fen: Fen = line.parse().map_err(|err| error(format!("{err}")))?;
         let setup = Setup::from(fen);
@@ -324,15 +326,15 @@ impl Variant {
                 fen: text.to_owned(),
             });
         }
-        // Many programs write an en passant square that no pawn can reach, and composed positions may have any number
-        // of queens.
+        // Many programs write an en passant square that no pawn can capture on, and composed positions may contain any
+        // number of queens.
         let pos = VariantPosition::from_setup(self.game(), setup, mode)
             .or_else(PositionError::ignore_invalid_ep_square)
             .or_else(PositionError::ignore_too_much_material);
         match pos {
             Ok(pos) => Ok((pos, false)),
             Err(err) => {
-                // Suicide chess has no castling, so dropping the rights is not worth a warning.
+                // Suicide chess has no castling, so no warning is needed.
                 let is_news = self.game() != Game::Antichess;
                 err.ignore_invalid_castling_rights()
                     .map(|pos| (pos, is_news))
@@ -341,14 +343,15 @@ impl Variant {
         }
     }
 
-    /// Returns the position after the moves of `line` have been played from `fen`, a FEN or an EPD.
+    /// Plays the moves of `line` from the position `fen`, which is a FEN or an EPD, and returns the resulting
+    /// position.
     ///
-    /// If `fen` is `None`, the moves are played from the starting position of the variant. If `line` is `None`, no
-    /// moves are played.
+    /// If `fen` is `None`, the line starts from the starting position of the variant. If `line` is `None`, no moves
+    /// are played. `line` may contain move numbers, and annotations such as `!?`.
     ///
     /// # Errors
     ///
-    /// Returns a [`LineError`] that quotes the FEN if it cannot be read, or the first move that is not legal.
+    /// Returns a [`LineError`] that quotes the FEN if it cannot be parsed, or else the first move that is not legal.
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -366,8 +369,8 @@ impl Variant {
     }
 }
 
-/// Replaces the spaces of Unicode, such as no-break spaces, with blanks, and the underscores of a text without blanks.
-/// FENs in the addresses of web sites contain underscores.
+/// Replaces Unicode spaces, such as no-break spaces, with ASCII spaces. Also replaces underscores if the text
+/// contains no spaces, because FENs in the addresses of web pages contain underscores.
 fn with_blanks(text: &str) -> Cow<'_, str> {
     let is_odd =
         |c: char| !c.is_ascii() && (c.is_whitespace() || matches!(c, '\u{200b}' | '\u{feff}'));
@@ -385,9 +388,8 @@ fn with_blanks(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Converts a position that is written as people write it to a FEN of the PGN standard. [`Variant::parse_position`]
-/// describes the accepted spellings. Returns `None` if the text has no board, or if its second field is not a side to
-/// move.
+/// Converts a position in one of the spellings that [`Variant::parse_position`] accepts to a FEN of the PGN standard.
+/// Returns `None` if the text contains no valid board, or if its second field is not a side to move.
 fn standard_spelling(text: &str) -> Option<String> {
     let mut fields = text.split_ascii_whitespace().peekable();
     let board = fields.next()?;
@@ -402,7 +404,7 @@ fn standard_spelling(text: &str) -> Option<String> {
                 .bytes()
                 .all(|right| b"KQkqABCDEFGHabcdefgh".contains(&right))
     };
-    // `ce 35;` is an evaluation, and `ce` could also be the files of two rooks.
+    // `ce 35;` is an evaluation, but `ce` could also be the files of two rooks.
     let mut after = fields.clone();
     let is_evaluation =
         after.next() == Some("ce") && after.next().is_some_and(|score| score.ends_with(';'));
@@ -417,7 +419,7 @@ fn standard_spelling(text: &str) -> Option<String> {
         _ => "-".to_owned(),
     };
     let mut text = format!("{board} {turn} {rights} {en_passant}");
-    // Counters that are unknown get their values in the starting position.
+    // Unknown counters are replaced with their values in the starting position.
     let mut counters = ["0", "1"].into_iter();
     let mut are_counters = true;
     for field in fields {
@@ -434,7 +436,7 @@ fn standard_spelling(text: &str) -> Option<String> {
     Some(text)
 }
 
-/// Returns `true` if a field of a FEN is a hyphen, or a dash of Unicode or Windows-1252 in its place.
+/// Returns `true` if a field of a FEN is a hyphen, or a dash of Unicode or Windows-1252 instead.
 fn is_dash(field: &str) -> bool {
     matches!(
         field,
@@ -449,8 +451,8 @@ fn is_dash(field: &str) -> bool {
     )
 }
 
-/// Returns the castling rights, as a FEN writes them, for the kings and rooks on their usual starting squares. `board`
-/// is the first field of a FEN. Returns `None` if `board` cannot be read.
+/// Returns the castling rights of all kings and rooks that are on their usual starting squares, as a FEN contains
+/// them. `board` is the first field of a FEN. Returns `None` if `board` is malformed.
 fn usual_rights(board: &str) -> Option<String> {
     let placed = board.parse::<Fen>().ok()?.into_setup().board;
     let has = |square, role: Role, color| placed.piece_at(square) == Some(role.of(color));
@@ -472,13 +474,13 @@ fn usual_rights(board: &str) -> Option<String> {
     Some(rights)
 }
 
-/// Returns `true` if a text may be the operations of an EPD, as opposed to moves or the rest of a FEN.
+/// Returns `true` if a text may be EPD operations, rather than moves or the rest of a FEN.
 fn are_operations(text: &str) -> bool {
     text.is_empty() || (text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.ends_with(';'))
 }
 
-/// Returns the half-move clock and the move number in EPD operations (`hmvc` and `fmvn`), as a FEN contains them. If
-/// only one of the two is given, the other gets its value in the starting position. Returns `None` if neither is given.
+/// Converts the EPD operations `hmvc` and `fmvn` to the half-move clock and the move number of a FEN. If one of them
+/// is missing, it gets its value in the starting position. Returns `None` if both are missing.
 fn counters(operations: &str) -> Option<String> {
     let operand = |opcode| operand(operations, opcode)?.parse::<u32>().ok();
     let (halfmoves, fullmoves) = (operand("hmvc"), operand("fmvn"));
@@ -490,9 +492,9 @@ fn counters(operations: &str) -> Option<String> {
     ))
 }
 
-/// Returns `true` if the castling rights in `fen`, which was parsed as `setup`, are possible in Chess960 but not in
-/// standard chess: the king is not on the e-file, the rights are given as files of rooks, or the position is a starting
-/// position of Chess960. Returns `false` if they are impossible in both.
+/// Returns `true` if the castling rights in `fen` are possible in Chess960 but not in standard chess. They are if the
+/// king is not on the e-file, if they are given as the files of the rooks, or if the position is a starting position
+/// of Chess960. Returns `false` if they are impossible in both. `setup` is the parsed `fen`.
 fn is_chess960(setup: &Setup, fen: &str) -> bool {
     let rights = fen.split(' ').nth(2).unwrap_or_default();
     let names_files = rights
@@ -510,7 +512,7 @@ fn is_chess960(setup: &Setup, fen: &str) -> bool {
                 .contains(PositionErrorKinds::INVALID_CASTLING_RIGHTS)
         })
     };
-    // In 204 of the start positions of Chess960 the king is on the e-file.
+    // In 204 of the starting positions of Chess960, the king is on the e-file.
     let is_start = || {
         let ranks: Vec<&str> = fen.split(['/', ' ']).take(8).collect();
         setup.castling_rights.count() == 4

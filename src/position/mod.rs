@@ -1,9 +1,9 @@
-//! Chess positions and moves in the terms of the Polyglot book format: position [keys](key), [16-bit moves](BookMove),
-//! and [the moves that people write](read_move).
+//! Chess positions and moves as the Polyglot book format defines them: position [keys](key) and [16-bit
+//! moves](BookMove). Also parses [moves as people write them](read_move).
 //!
-//! The rules of chess come from [`shakmaty`]. This module adds what a book or a database needs on top of them: a 64-bit
-//! [key] and [identity] for each position, the texts of positions and moves (FEN, EPD, SAN, UCI), and
-//! the [variants](Variant).
+//! The rules of chess come from [`shakmaty`]. This module adds what books and databases need: a 64-bit [key] and a
+//! 64-bit [identity] of each position, the text forms of positions and moves (FEN, EPD, SAN, UCI), and the supported
+//! [variants](Variant).
 //!
 //! ```
 //! use polybook::position::{Keyed, key, read_move};

@@ -1,4 +1,4 @@
-//! Moves in the 16 bits of a book record, and the texts of moves in SAN and UCI notation.
+//! Moves as the 16-bit numbers of book records, and in SAN and UCI notation.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use shakmaty::{
     uci::UciMove,
 };
 
-/// A move as a Polyglot book stores it.
+/// A move as Polyglot books store it, a 16-bit number.
 ///
 /// | bits | meaning |
 /// |---|---|
-/// | 0-2, 3-5 | file and rank of the square the piece goes to |
-/// | 6-8, 9-11 | file and rank of the square it comes from |
+/// | 0-2, 3-5 | file and rank of the target square |
+/// | 6-8, 9-11 | file and rank of the square of origin |
 /// | 12-15 | promotion: 0 none, 1 knight, 2 bishop, 3 rook, 4 queen, 5 king; 9 for a drop |
 ///
-/// Castling is stored as the king capturing its own rook: `e1h1`, not `e1g1`. 0 is not a move. Pawns promote to kings
-/// only in suicide and giveaway chess. A drop in crazyhouse has the letter of the piece in place of the square the
-/// piece comes from, counted from `@`: P 16, N 14, B 2, R 18, Q 17.
+/// Castling is stored as the king capturing its own rook: `e1h1`, not `e1g1`. The number 0 is not a move. Pawns
+/// promote to kings only in suicide and giveaway chess. In crazyhouse, a drop contains the letter of the piece
+/// instead of the square of origin, as its distance from `@`: P 16, N 14, B 2, R 18, Q 17.
 ///
 /// ```
 /// use polybook::position::BookMove;
@@ -34,22 +34,22 @@ use shakmaty::{
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BookMove(pub u16);
 
-/// The maximum value of bits 12 to 15 of a book move that means a promotion.
+/// The highest value of bits 12 to 15 of a book move that denotes a promotion.
 const LAST_PROMOTION: u16 = 5;
 
-/// The value of bits 12 to 15 of a book move that means a drop.
+/// The value of bits 12 to 15 of a book move that denotes a drop.
 const DROP: u16 = 9;
 
 impl BookMove {
     /// The book move 0, which means that there is no move.
     pub const NONE: BookMove = BookMove(0);
 
-    /// Returns the square from which the piece moves. The result has no meaning for a drop.
+    /// Returns the square of origin. The result is meaningless for a drop.
     pub fn from_square(self) -> Square {
         square(self.0 >> 6)
     }
 
-    /// Returns the square to which the piece moves. For castling, this is the square of the rook.
+    /// Returns the target square. For castling, this is the square of the rook.
     pub fn to_square(self) -> Square {
         square(self.0)
     }
@@ -66,8 +66,8 @@ impl BookMove {
         }
     }
 
-    /// Returns `true` if bits 12 to 15 mean a move between two squares, with or without a promotion, as opposed to a
-    /// drop.
+    /// Returns `true` if the move goes from one square to another, with or without a promotion. Returns `false` for a
+    /// drop and for unknown values of bits 12 to 15.
     fn is_step(self) -> bool {
         self.0 >> 12 <= LAST_PROMOTION
     }
@@ -84,22 +84,23 @@ impl BookMove {
             .flatten()
     }
 
-    /// Returns `true` if the bits have the form of a move in any variant: two different squares and a known promotion,
-    /// or a drop of a piece other than a king. The move need not be legal in any position.
+    /// Returns `true` if the number has the form of a move in any variant. This is the case for two different squares
+    /// without a promotion or with a known one, and for a drop of a piece other than a king. The move need not be
+    /// legal in any position.
     pub fn is_well_formed(self) -> bool {
         let is_step = self.from_square() != self.to_square() && self.is_step();
         is_step || self.dropped().is_some_and(|role| role != Role::King)
     }
 
-    /// Returns `true` if the bits have the form of a move in standard chess: two different squares, and either no
-    /// promotion or one to a knight, bishop, rook or queen.
+    /// Returns `true` if the number has the form of a move in standard chess: two different squares, and either no
+    /// promotion or a promotion to a knight, bishop, rook or queen.
     pub fn is_well_formed_in_chess(self) -> bool {
         self.is_well_formed() && self.0 >> 12 <= 4
     }
 
-    /// Returns `true` if the move is possible in some position of some variant: a drop, or a move along a rank, a file
-    /// or a diagonal, or like that of a knight. A promotion must be a pawn's move to the last rank. Castling counts as
-    /// a move along a rank.
+    /// Returns `true` if the move may be possible in some position of some variant. This is the case for a drop, and
+    /// for a move along a rank, a file or a diagonal, or like that of a knight. A promotion must be a move of at most
+    /// one file to the last rank. Castling is a move along a rank.
     ///
     /// About one in thirty 16-bit numbers is a possible move.
     pub fn is_possible(self) -> bool {
@@ -118,8 +119,8 @@ impl BookMove {
 
     /// Converts the book move to a legal move of `pos`. Returns `None` if it does not represent a legal move.
     ///
-    /// Castling is accepted in two forms: the king moves to the square of its rook, as the book format requires, or by
-    /// two squares, as some programs write it.
+    /// Castling is accepted in two forms: the king moves to the square of its rook, as the format requires, or to its
+    /// own target square, as some programs write it.
     pub fn to_move<P: Position>(self, pos: &P) -> Option<Move> {
         let (from, to) = (self.from_square(), self.to_square());
         if let Some(role) = self.dropped() {
@@ -144,7 +145,8 @@ impl BookMove {
         })
     }
 
-    /// Returns the move in [UCI notation](uci). If the move is not legal in `pos`, returns the stored squares.
+    /// Returns the move in [UCI notation](uci). If the move is not legal in `pos`, returns the squares as they are
+    /// stored.
     pub fn uci<P: Position>(self, pos: &P) -> String {
         match self.to_move(pos) {
             Some(mv) => uci(pos, mv),
@@ -152,14 +154,14 @@ impl BookMove {
         }
     }
 
-    /// Returns the move in SAN with its check or mate sign, or `None` if the move is not legal in `pos`.
+    /// Returns the move in SAN, with a check sign or mate sign. Returns `None` if the move is not legal in `pos`.
     pub fn san<P: Position + Clone>(self, pos: &P) -> Option<String> {
         let mv = self.to_move(pos)?;
         Some(san(pos, mv).to_string())
     }
 }
 
-/// Returns a legal move in SAN with its check or mate sign, like [`SanPlus::from_move`]. This function is faster,
+/// Returns a legal move in SAN, with a check sign or mate sign, like [`SanPlus::from_move`]. This function is faster,
 /// because it generates replies only if the move gives check.
 pub(crate) fn san<P: Position + Clone>(pos: &P, mv: Move) -> SanPlus {
     let mut next = pos.clone();
@@ -176,8 +178,8 @@ pub(crate) fn san<P: Position + Clone>(pos: &P, mv: Move) -> SanPlus {
     }
 }
 
-/// Returns a legal move in UCI notation, such as `e2e4`, `e7e8q` or `N@f3`. Castling is written as the king's move
-/// (`e1g1`), and in Chess960 as the king capturing its rook.
+/// Returns a legal move in UCI notation, for example `e2e4`, `e7e8q` or `N@f3`. Castling is written as a move of the
+/// king by two squares (`e1g1`), but in Chess960 as the king capturing its own rook (`e1h1`).
 pub fn uci<P: Position>(pos: &P, mv: Move) -> String {
     UciMove::from_move(mv, pos.castles().mode()).to_string()
 }
@@ -203,8 +205,8 @@ impl From<Move> for BookMove {
     }
 }
 
-/// Writes the squares as they are stored (`e1h1` for castling), or a drop as `P@e4`. A question mark follows if bits 12
-/// to 15 have no meaning.
+/// Writes the stored squares (`e1h1` for castling), or a drop such as `P@e4`. A question mark follows if bits 12 to
+/// 15 have no meaning.
 impl fmt::Display for BookMove {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(role) = self.dropped() {
@@ -219,8 +221,8 @@ impl fmt::Display for BookMove {
     }
 }
 
-/// Returns the square that the lowest six bits of `bits` represent: the file in bits 0 to 2, and the rank in bits 3 to
-/// 5.
+/// Returns the square that the lowest six bits of `bits` denote. Bits 0 to 2 are the file, and bits 3 to 5 are the
+/// rank.
 fn square(bits: u16) -> Square {
     Square::from_coords(
         File::new(u32::from(bits & 7)),
@@ -228,8 +230,8 @@ fn square(bits: u16) -> Square {
     )
 }
 
-/// Returns the legal castling move of the king on `from`, or `None` if there is none. `to` is the square of the rook,
-/// or the square where castling takes the king if that is at least two files away.
+/// Returns the legal castling move of the king on `from`, or `None` if there is none. `to` is either the square of
+/// the rook, or the king's target square if that is at least two files away.
 pub(super) fn castling_by_squares<P: Position>(pos: &P, from: Square, to: Square) -> Option<Move> {
     if !pos.our(Role::King).contains(from) || from.rank() != to.rank() {
         return None;

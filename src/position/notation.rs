@@ -1,9 +1,9 @@
-//! Moves as people and programs write them.
+//! Parses moves as people and programs write them.
 //!
-//! Nearly every move is in strict SAN, which is tried first. After it come the other forms that occur in files and that
-//! Polyglot has always read: `Nd5` for a capture and `Nxd5` for a move that captures nothing, `ed5`, `e8Q` and `e8=q`,
-//! `Ng1-f3` and `g1f3`, castling as `0-0`, `OO`, `e1g1` or `e1h1`, `nf3`, and every spelling that `Spelling` normalizes
-//! to one of these. A text is never read as a move that it does not describe.
+//! Nearly every move is written in strict SAN, which is tried first. The other forms that occur in files, and that
+//! Polyglot accepts, are tried next. Examples are `Nd5` for a capture and `Nxd5` for a move without capture, `ed5`,
+//! `e8Q`, `e8=q`, `Ng1-f3`, `g1f3`, `nf3`, and castling as `0-0`, `OO`, `e1g1` or `e1h1`. `Spelling` normalizes other
+//! spellings to these forms. A text is never read as a move that it does not describe.
 
 use shakmaty::{
     CastlingSide, File, Move, Position, Role, Square, attacks,
@@ -13,27 +13,27 @@ use thiserror::Error;
 
 use super::{Rules, Word, movement::castling_by_squares};
 
-/// The error of reading a text as a move in a position.
+/// The reason why a text cannot be read as a move in a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
 pub enum MoveError {
     /// The text does not have the form of a move.
     #[error("not a move")]
     Unreadable,
-    /// The text has the form of a move, but no legal move is written like this in the position.
+    /// The text has the form of a move, but does not describe a legal move in the position.
     #[error("illegal move")]
     Illegal,
-    /// Several legal moves are written like this in the position.
+    /// The text describes several legal moves in the position.
     #[error("ambiguous move")]
     Ambiguous,
 }
 
-/// Parses a legal move in SAN or coordinate notation, with or without a check sign. Marks such as `!?` must have been
-/// removed.
+/// Parses a legal move in SAN or coordinate notation, with or without a check sign. Annotations such as `!?` must
+/// have been removed.
 ///
 /// # Errors
 ///
-/// Returns [`MoveError::Unreadable`] if the text does not have the form of a move, [`MoveError::Illegal`] if no legal
-/// move is written like this, and [`MoveError::Ambiguous`] if several are.
+/// Returns [`MoveError::Unreadable`] if the text does not have the form of a move, [`MoveError::Illegal`] if it does
+/// not describe a legal move, and [`MoveError::Ambiguous`] if it describes several.
 ///
 /// ```
 /// use polybook::position::{MoveError, read_move};
@@ -42,7 +42,7 @@ pub enum MoveError {
 /// assert_eq!(read_move(&start, b"Ke2"), Err(MoveError::Illegal));
 /// assert_eq!(read_move(&start, b"checkmate"), Err(MoveError::Unreadable));
 /// ```
-// Nearly every move of every game goes through this function, and it is called from few places.
+// This function is called for nearly every move of every game, from few places.
 #[inline(always)]
 pub fn read_move<P: Rules>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     match Word::new(text).and_then(|word| read_word(pos, word)) {
@@ -51,18 +51,18 @@ pub fn read_move<P: Rules>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     }
 }
 
-/// Parses a legal move in one of the most common forms of SAN, as a fast path for [`read_move`]. Returns `None` if the
-/// word has another form or is not a legal move; [`read_move`] must then decide.
+/// Parses a legal move in one of the most common forms of SAN. This is a fast path for [`read_move`], which must be
+/// called if the result is `None`: then the word has another form, or is not a legal move.
 #[inline(always)]
 pub fn read_word<P: Rules>(pos: &P, word: Word) -> Option<Move> {
     pos.quick_san(word.without_check())
 }
 
-/// Parses a move in any notation: first as strict SAN, then in normalized spelling. `text` must not end with a check
-/// sign.
+/// Parses a legal move in any notation. Strict SAN is tried first, and then the other forms after normalization.
+/// `text` must not end with a check sign.
 #[cold]
 fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
-    // `bb4` can be a bishop's move as well as a pawn's, which strict SAN would not notice.
+    // `bb4` may be a move of a bishop or of a pawn, which strict SAN does not consider.
     if !text.starts_with(b"bb")
         && let Some(mv) = San::from_ascii(text)
             .ok()
@@ -82,11 +82,13 @@ fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     Ok(mv)
 }
 
-/// Returns the legal move that `text` describes. `text` is a move in SAN or UCI, spelled as [`Spelling`] normalizes it.
+/// Returns the legal move that `text` describes in SAN or UCI notation. The spelling must have been normalized by
+/// [`Spelling`].
 ///
 /// # Errors
 ///
-/// Returns an error if the text does not have the form of a move, or if it describes no legal move or several.
+/// Returns an error if the text does not have the form of a move, or if it describes no legal move or several of
+/// them.
 fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let (role, file, rank, to, promotion) = match parse(text).ok_or(MoveError::Unreadable)? {
         San::Normal {
@@ -108,7 +110,7 @@ fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     {
         return Ok(castle);
     }
-    // A text with the square of origin, such as `g1f3`, moves the piece that stands there.
+    // If the text contains the square of origin, as in `g1f3`, the piece on this square moves.
     let role = role
         .or_else(|| from.and_then(|from| pos.board().role_at(from)))
         .unwrap_or(Role::Pawn);
@@ -119,9 +121,9 @@ fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
                 file.is_none_or(|file| file == from.file())
                     && rank.is_none_or(|rank| rank == from.rank())
             })
-            // Castling was handled above: a king that steps to this square does not castle.
+            // Castling was handled above. Here, the king moves by one square.
             && !mv.is_castle()
-            // A pawn's capture names the pawn's file: `d5` never means `exd5`.
+            // A capture by a pawn must contain the pawn's file: `d5` never means `exd5`.
             && (role != Role::Pawn || file.is_some() || !mv.is_capture())
     });
     match candidates[..] {
@@ -131,9 +133,9 @@ fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     }
 }
 
-/// Parses a move in SAN whose piece letters are English and whose marks have been removed. A move that is written only
-/// with squares, such as `g1f3`, is parsed as a pawn move, and the caller must find the piece that moves. Returns
-/// `None` if the text does not have the form of a move.
+/// Parses a move in SAN with English piece letters and without annotations. A move that consists only of squares,
+/// such as `g1f3`, is parsed as a pawn move, so the caller must find the piece that moves. Returns `None` if the text
+/// does not have the form of a move.
 fn parse(text: &[u8]) -> Option<San> {
     match text {
         b"0-0" | b"o-o" | b"OO" | b"oo" => return Some(San::Castle(CastlingSide::KingSide)),
@@ -144,7 +146,7 @@ fn parse(text: &[u8]) -> Option<San> {
     }
     let mut san = text.to_vec();
     if !text.contains(&b'@') {
-        // A `b` is left as it is: it is read as a file here.
+        // A lowercase `b` is not changed, because it is parsed as a file here.
         if let [letter @ (b'p' | b'n' | b'r' | b'q' | b'k'), ..] = &mut san[..] {
             letter.make_ascii_uppercase();
         }
@@ -168,23 +170,23 @@ fn parse(text: &[u8]) -> Option<San> {
     San::from_ascii(&san).ok().filter(|san| *san != San::Null)
 }
 
-/// Returns the legal move that a text with `b` and another letter at the start describes: a pawn move from the b-file
-/// or, if no pawn of this file can be meant, a bishop move.
+/// Returns the legal move that a text describes whose first letter is `b` and whose second character is not a rank.
+/// It is parsed as a pawn move from the b-file. If no pawn on this file can be meant, it is parsed as a bishop move.
 fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let pawn = find(pos, text);
     let with_letter = [&b"B"[..], &text[1..]].concat();
     match (pawn, find(pos, &with_letter)) {
         (Ok(pawn), Ok(_)) if !pawn.is_capture() => Err(MoveError::Ambiguous),
         (Ok(pawn), _) => Ok(pawn),
-        // `be2f3` does not have the form of a pawn's move.
+        // `be2f3` does not have the form of a pawn move.
         (Err(MoveError::Unreadable), bishop @ Ok(_)) => bishop,
         (Err(_), Ok(bishop)) if !may_mean_pawn(pos, bishop.to()) => Ok(bishop),
         (Err(err), _) => Err(err),
     }
 }
 
-/// Returns `true` if a move to `to` that is written with a `b` can be a move of a pawn on the b-file, and not of a
-/// bishop: the side to move has a pawn on the b-file that could move to `to` or capture there. Checks, pins and
+/// Returns `true` if a written move that begins with `b` and ends on `to` may be a move of a pawn on the b-file. This
+/// is the case if the side to move has such a pawn that could move to `to` or capture there. Checks, pins and
 /// obstacles are ignored.
 fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
     pos.our(Role::Pawn).into_iter().any(|pawn| {
@@ -198,8 +200,8 @@ pub fn looks_like_move(text: &[u8]) -> bool {
     Spelling::new(text).is_some_and(|spelling| parse(spelling.text()).is_some())
 }
 
-/// Parses a written move as SAN without knowing the position. A text that consists only of squares is parsed as a pawn
-/// move. Returns `None` if the text does not have the form of a move.
+/// Parses a written move without knowing the position. A text that consists only of squares is parsed as a pawn move.
+/// Returns `None` if the text does not have the form of a move.
 pub(crate) fn san_of(text: &[u8]) -> Option<SanPlus> {
     if let Ok(san) = SanPlus::from_ascii(text) {
         return Some(san);
@@ -213,7 +215,7 @@ pub(crate) fn san_of(text: &[u8]) -> Option<SanPlus> {
     Some(SanPlus { san, suffix })
 }
 
-/// Removes a check or mate sign from the end of a move.
+/// Removes a check sign or mate sign from the end of a written move.
 fn without_check(text: &[u8]) -> &[u8] {
     match text {
         [rest @ .., b'+', b'+'] | [rest @ .., b'+' | b'#'] => rest,
@@ -221,24 +223,24 @@ fn without_check(text: &[u8]) -> &[u8] {
     }
 }
 
-// Normalizing the many spellings of a move: `Qd3+/-`, `exd6 e.p.`, `O–O`, `N(f)d7`, `hxg8=(Q)`, `♘f3`.
+// Normalization of the many spellings of a move: `Qd3+/-`, `exd6 e.p.`, `O–O`, `N(f)d7`, `hxg8=(Q)`, `♘f3`.
 
-/// The maximum length in bytes of a move in normalized spelling.
+/// The maximum length in bytes of a written move after normalization.
 const LONGEST: usize = 16;
 
-/// A written move in normalized spelling: ASCII letters, digits and a few signs, without check signs and annotations
-/// after the move.
+/// A written move after normalization. It consists of ASCII letters, digits and a few signs. Check signs and
+/// annotations have been removed.
 #[derive(Copy, Clone, Debug)]
 struct Spelling {
     bytes: [u8; LONGEST],
     length: usize,
-    /// Whether the text says that the move captures en passant.
+    /// Whether the text states that the move captures en passant.
     pub en_passant: bool,
 }
 
 impl Spelling {
-    /// Normalizes a written move. Returns `None` if the text is too long or contains a character that does not occur in
-    /// moves.
+    /// Normalizes a written move. Returns `None` if the text is too long or contains a character that moves do not
+    /// contain.
     pub(super) fn new(text: &[u8]) -> Option<Spelling> {
         let mut spelling = Spelling {
             bytes: [0; LONGEST],
@@ -272,9 +274,9 @@ impl Spelling {
                 [.., b'e', b'.', b'p'] => 3,
                 [.., b'1'..=b'8', b'e', b'p'] | [.., b'c', b'h'] => 2,
                 [.., b'+' | b'#' | b'=' | b'/' | b':' | b'!' | b'?'] => 1,
-                // `N` marks a novelty and `D` a diagram. After a square of the last ranks they would be promotions.
+                // `N` marks a novelty and `D` a diagram. After a square on the last ranks, they would be promotions.
                 [.., b'2'..=b'7', b'N' | b'D'] => 1,
-                // `O-O-` is not kingside castling, but half of the other.
+                // `O-O-` is not kingside castling, but an incomplete queenside castling.
                 [.., before, b'-'] if !matches!(before, b'O' | b'o' | b'0') => 1,
                 _ => return,
             };
@@ -283,7 +285,7 @@ impl Spelling {
         }
     }
 
-    /// Removes parentheses: rewrites `N(f)d7` as `Nfd7`, and `e8(Q)`, `e8=(Q)` and `e8/Q` as `e8=Q`.
+    /// Removes parentheses: converts `N(f)d7` to `Nfd7`, and `e8(Q)`, `e8=(Q)` and `e8/Q` to `e8=Q`.
     fn open_parentheses(&mut self) {
         if let [_, b'(', hint, b')', ..] = *self.text() {
             self.bytes[1] = hint;
@@ -302,11 +304,11 @@ impl Spelling {
     }
 }
 
-/// The byte that [`plain`] returns for a character that is to be skipped.
+/// The byte that [`plain`] returns for a character that must be skipped.
 const IGNORED: u8 = 0;
 
-/// Returns the ASCII equivalent of the first character of a text, and the length of the character in bytes. Returns
-/// `None` if the character does not occur in moves.
+/// Converts the first character of a text to its ASCII equivalent. Returns the equivalent, and the length of the
+/// character in bytes. Returns `None` if moves do not contain this character.
 fn plain(text: &[u8]) -> Option<(u8, usize)> {
     Some(match *text {
         [0, ..] => return None,
@@ -387,7 +389,7 @@ mod tests {
         assert_reads(fen, &["O-O-O", "0-0-0", "e1c1", "e1a1", "O-O-O+"], "O-O-O");
     }
 
-    /// Returns all moves in coordinates that are read as castling in a position.
+    /// Returns all moves in coordinate notation that are read as castling in a position.
     fn castling_by_any_squares(pos: &VariantPosition) -> Vec<String> {
         let king = pos.our(Role::King).first().unwrap();
         let mut read = Vec::new();

@@ -1,10 +1,10 @@
-//! The operations on positions that the crate needs beyond shakmaty's [`Position`].
+//! Operations on positions that shakmaty's [`Position`] does not provide.
 //!
-//! It also contains fast paths for the common forms of SAN in standard chess, which do not generate a list of moves.
-//! Nearly every move is written `e4`, `exd5`, `e8=Q`, `Nf3`, `Nxf3`, `Nbd2` or `N1xd2`. Bitboards of the attacks on the
-//! target square give the piece that moves there, and the attacks on the king show whether the move is legal. The
-//! functions return `None` for every other form, and if there is not exactly one legal move. The slower code of
-//! [`read_move`](super::read_move) then decides, and finds the reason for an error.
+//! This includes fast paths for the common forms of SAN in standard chess, such as `e4`, `exd5`, `e8=Q`, `Nf3`,
+//! `Nxf3`, `Nbd2` or `N1xd2`. They do not generate a list of moves. Instead, bitboards of the attacks on the target
+//! square show which piece moves there, and the attacks on the king show whether the move is legal. The functions
+//! return `None` for every other form, and if there is not exactly one legal move. In this case, the slower
+//! [`read_move`](super::read_move) decides, and finds the reason for an error.
 
 use shakmaty::{
     Bitboard, CastlingMode, Chess, Color, EnPassantMode, File, Move, Position, Rank, Role, Square,
@@ -13,34 +13,34 @@ use shakmaty::{
 
 use super::{BookMove, Variant, Word, epd::from_setup, word::square};
 
-/// A chess position with the operations that polybook needs in addition to those of shakmaty.
+/// A chess position with operations that polybook needs and shakmaty does not provide.
 ///
-/// [`Chess`] implements the fast paths, so code that is generic over `Rules` runs fastest for standard chess. A
-/// [`VariantPosition`] supports all variants.
+/// [`Chess`] implements the fast paths, so generic code runs fastest with it. [`VariantPosition`] supports all
+/// variants.
 pub trait Rules: Position + Clone + Send + Sync {
-    /// Parses a word in SAN as a legal move, if a fast path exists for its form. Returns `None` if the word has another
-    /// form or does not describe exactly one legal move. The word must not end with a check sign.
+    /// Parses a legal move in SAN by a fast path. Returns `None` if no fast path supports the form of the word, or if
+    /// the word does not describe exactly one legal move. The word must not end with a check sign.
     #[inline]
     fn quick_san(&self, _word: Word) -> Option<Move> {
         None
     }
 
-    /// Converts a book move to a legal move, if a fast path exists for it. Returns `None` if there is no fast path or
-    /// the move is not legal.
+    /// Converts a book move to a legal move by a fast path. Returns `None` if no fast path supports the move, or if it
+    /// is not legal.
     #[inline]
     fn quick_move(&self, _mv: BookMove) -> Option<Move> {
         None
     }
 
-    /// Returns the position with the given en passant square. Returns `None` if no double step can have passed over the
-    /// square.
+    /// Returns the position with `square` as the en passant square. Returns `None` if no pawn can have passed over
+    /// this square by a double step.
     fn with_en_passant(&self, square: Square) -> Option<Self>;
 
-    /// Returns the variant whose rules apply. Giveaway chess is reported as suicide chess, which has the same legal
-    /// moves.
+    /// Returns the variant of the position. Returns suicide chess for giveaway chess too, because both have the same
+    /// legal moves.
     fn rules(&self) -> Variant;
 
-    /// Returns `true` if a capture also removes pieces from other squares than the target square, as in atomic chess.
+    /// Returns `true` if captures also remove pieces on other squares than the target square, as in atomic chess.
     #[inline]
     fn captures_explode(&self) -> bool {
         false
@@ -76,16 +76,15 @@ impl Rules for VariantPosition {
     }
 }
 
-/// Parses a word in SAN as a legal move of standard chess. Returns `None` in the same cases as [`Rules::quick_san`]. It
-/// is a separate function that is never inlined, so that the compiler inlines [`Rules::quick_san`] where the type of
-/// the position is [`Chess`].
+/// Parses a legal move of standard chess in SAN, like [`Rules::quick_san`]. This function is not inlined, so that the
+/// compiler can inline [`Rules::quick_san`] for positions of the type [`Chess`].
 #[inline(never)]
 fn chess_san(pos: &Chess, word: Word) -> Option<Move> {
     pos.quick_san(word)
 }
 
 impl Rules for Chess {
-    // Nearly every move of every game goes through this function, and it is called from few places.
+    // This function is called for nearly every move of every game, from few places.
     #[inline(always)]
     fn quick_san(&self, word: Word) -> Option<Move> {
         match word.byte(0) {
@@ -118,7 +117,7 @@ impl Rules for Chess {
             return None;
         }
         let role = board.role_at(from)?;
-        // Castling goes to an own piece, or further than a king reaches: both are left to the slower code.
+        // Castling moves the king to its own rook or by two squares. Both are left to the slower code.
         let capture = if board.occupied().contains(to) {
             Some(captured(self, to)?)
         } else {
@@ -143,11 +142,11 @@ impl Rules for Chess {
     }
 }
 
-/// The maximum value of a book move that is neither a promotion nor a drop.
+/// The highest book move (16-bit number) that is neither a promotion nor a drop.
 const PLAIN: u16 = (1 << 12) - 1;
 
-/// Returns `true` if a pawn of the side to move can advance from `from` to `to`, which must be empty. Checks and pins
-/// are ignored.
+/// Returns `true` if a pawn of the side to move on `from` can advance to `to` by one or two squares. `to` must be
+/// empty. Checks and pins are ignored.
 fn advances(pos: &Chess, from: Square, to: Square) -> bool {
     let us = pos.turn();
     let one = from.offset(us.fold_wb(8, -8));
@@ -158,7 +157,7 @@ fn advances(pos: &Chess, from: Square, to: Square) -> bool {
             && one.is_some_and(|one| !pos.board().occupied().contains(one)))
 }
 
-/// Returns the piece for an English piece letter, or `None` for any other byte.
+/// Returns the piece that an English letter denotes, or `None` if the byte is not a piece letter.
 #[inline]
 fn role(letter: u8) -> Option<Role> {
     match letter {
@@ -173,7 +172,9 @@ fn role(letter: u8) -> Option<Role> {
 
 /// Reads a pawn's move such as `e4`, `exd5` or `e8=Q`. Returns `None` for another form or an illegal move, and for
 /// captures en passant.
-// This is one function, so that the compiler inlines it into the caller that nearly every move goes through.
+// This is a single function, so that the compiler inlines it into the caller, which handles nearly every move.
+/// Parses a pawn move such as `e4`, `exd5` or `e8=Q`. Returns `None` if the word has another form, if the move is
+/// illegal, or if it captures en passant.
 #[inline]
 fn pawn_move(pos: &Chess, word: Word) -> Option<Move> {
     let (word, promotion) = if word.len() > 3 && word.byte(word.len() - 2) == b'=' {
@@ -224,12 +225,12 @@ fn pawn_move(pos: &Chess, word: Word) -> Option<Move> {
     })
 }
 
-/// Parses the move of a piece other than a pawn, such as `Nf3`, `Nxf3`, `Nbd2` or `N1xd2`. `role` is the piece of its
-/// first letter. Returns `None` if the word has another form, or if the move is illegal or ambiguous.
+/// Parses the move of a piece other than a pawn, such as `Nf3`, `Nxf3`, `Nbd2` or `N1xd2`. `role` is the piece that
+/// moves. Returns `None` if the word has another form, or if the move is illegal or ambiguous.
 #[inline]
 fn piece_move(pos: &Chess, role: Role, word: Word) -> Option<Move> {
     let to = word.square()?;
-    // Between the letter and the square there may be a file or rank of origin, and then an `x`.
+    // A file or rank of origin, and then an `x`, may precede the square.
     let is_capture = word.len() > 3 && word.byte(word.len() - 3) == b'x';
     let hinted = match word.len() - usize::from(is_capture) {
         3 => Bitboard::FULL,
@@ -264,7 +265,7 @@ fn piece_move(pos: &Chess, role: Role, word: Word) -> Option<Move> {
     })
 }
 
-/// Returns the kind of the opponent's piece on a square, or `None` if there is none.
+/// Returns the kind of the enemy piece on a square, or `None` if there is no enemy piece.
 #[inline]
 fn captured(pos: &Chess, square: Square) -> Option<Role> {
     if pos.them().contains(square) {
@@ -274,9 +275,9 @@ fn captured(pos: &Chess, square: Square) -> Option<Role> {
     }
 }
 
-/// Returns `true` if the king of `us` is not in check after a piece of `us` has gone from `from` to `to`.
-// Few sliding pieces are in line with the king. Looking up the squares between each of them and the king reads a small
-// table; a look-up of all squares that the king sees would read a large one.
+/// Returns `true` if the king of `us` is not in check after a piece of the kind `role` has moved from `from` to `to`.
+// Usually, few enemy sliding pieces are in line with the king. For each of them, the squares between it and the king
+// are read from a small table. Looking up all squares that the king sees would need a large table.
 #[inline(always)]
 fn is_safe(pos: &Chess, us: Color, role: Role, from: Square, to: Square) -> bool {
     let board = pos.board();
@@ -303,8 +304,8 @@ fn is_safe(pos: &Chess, us: Color, role: Role, from: Square, to: Square) -> bool
         .all(|slider| (attacks::between(king, slider) & occupied).any())
 }
 
-/// A table that maps the character of a file or rank, such as `e` or `4`, to the squares of the file or rank. Any other
-/// byte is mapped to the empty set.
+/// A table that converts the character of a file or rank, such as `e` or `4`, to the set of its squares. Other bytes
+/// are converted to the empty set.
 static HINTED: [Bitboard; 256] = {
     let mut hinted = [Bitboard::EMPTY; 256];
     let mut i = 0;
@@ -316,8 +317,8 @@ static HINTED: [Bitboard; 256] = {
     hinted
 };
 
-/// A table that contains, for each kind of piece and each square, the squares from which the piece reaches this square
-/// on an empty board. It is empty for pawns.
+/// A table of the squares from which a piece can reach a square on an empty board. The indices are the kind of the
+/// piece and the square. The sets for pawns are empty.
 static REACH: [[Bitboard; 64]; 7] = {
     let mut reach = [[Bitboard::EMPTY; 64]; 7];
     let mut i = 0;
@@ -340,7 +341,7 @@ mod tests {
     use super::*;
     use crate::pgn::{GameReader, Token};
 
-    /// Returns every text of up to five of these characters, as far as the first letter allows it.
+    /// Returns texts in the common forms of SAN, with many hints, captures and promotions.
     fn texts() -> Vec<String> {
         let mut texts = Vec::new();
         for file in "abcdefgh".chars() {

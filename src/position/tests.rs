@@ -1,5 +1,5 @@
-//! Property tests: no spelling of a move is read as another move, over all legal moves of the positions of random
-//! games.
+//! Property tests: no spelling of a move is read as another move. They test all legal moves of the positions of
+//! random games.
 
 use proptest::prelude::*;
 use shakmaty::{
@@ -9,8 +9,8 @@ use shakmaty::{
 
 use super::{BookMove, MoveError, PieceLetters, Variant, line::parse_fen, read_move, san};
 
-/// Start positions of the random games: the usual one, and some with promotions, en passant, castling, and several
-/// pieces of a kind.
+/// Starting positions of the random games: the usual one, and some with promotions, en passant, castling, and several
+/// pieces of the same kind.
 const STARTS: [&str; 7] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
     "r3k2r/pPp2ppp/8/3pP3/8/8/PPPP1PpP/R3K2R w KQkq d6 0 1",
@@ -52,7 +52,7 @@ fn spellings(pos: &Chess, mv: Move, san: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the spellings of a move that is not castling, without marks after them.
+/// Returns the spellings, without annotations, of a move that is not castling.
 fn of_steps(mv: Move, bare: &str) -> Vec<String> {
     let (from, to) = (mv.from().expect("no drop"), mv.to());
     let letter = match mv.role() {
@@ -161,7 +161,7 @@ fn check_all_moves(pos: &Chess) {
                 Ok(read) if mv.role() == Role::Bishop && is_of_the_b_file(&text, read) => {}
                 Ok(read) => panic!("{text} for {san} was read as {read} in {pos:?}"),
                 Err(err) => {
-                    // Only a spelling that leaves something open may be refused.
+                    // Only an ambiguous spelling may be rejected.
                     let is_open = err == MoveError::Ambiguous
                         || (mv.role() == Role::Bishop && text.starts_with('b'))
                         || (mv.is_castle() && text.ends_with("-+"));
@@ -195,7 +195,7 @@ fn check_languages(pos: &Chess, mv: Move, san: &str) {
             Ok(mv),
             "{translated}"
         );
-        // A letter that the language uses has the language's meaning: `Rd1` may be a king's move in French.
+        // A letter that the language uses has its meaning in this language: `Rd1` may be a king move in French.
         if !san
             .bytes()
             .any(|byte| byte != b'K' && text.as_bytes().contains(&byte))

@@ -19,26 +19,26 @@ use thiserror::Error;
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub enum Variant {
-    /// Chess by the usual rules, from the usual position or another.
+    /// Chess by the usual rules, from any starting position.
     #[default]
     Standard,
-    /// Chess from one of 960 positions, with castling from any squares of king and rook.
+    /// Chess from one of 960 starting positions, in which castling is possible from other squares than the usual ones.
     Chess960,
-    /// Captured pieces change sides and may be dropped.
+    /// Captured pieces change sides, and can be dropped on an empty square instead of a move.
     Crazyhouse,
-    /// The side that has lost all pieces wins. The legal moves are those of [`Giveaway`](Variant::Giveaway).
+    /// The side that has lost all its pieces wins. The legal moves are the same as in [`Giveaway`](Variant::Giveaway).
     Suicide,
-    /// Suicide chess with another rule for stalemate. It is also called antichess.
+    /// Suicide chess with another rule for stalemate, also called antichess.
     Giveaway,
-    /// A capture also removes the capturing piece and the pieces around its square, except pawns.
+    /// A capture also removes the capturing piece, and all pieces on adjacent squares except pawns.
     Atomic,
-    /// The side that gives the third check wins.
+    /// The first side that has given three checks wins.
     ThreeCheck,
     /// White has 36 pawns and no king.
     Horde,
-    /// The side whose king reaches the centre wins.
+    /// The first side whose king reaches one of the four central squares wins.
     KingOfTheHill,
-    /// The side whose king reaches the eighth rank first wins.
+    /// The first side whose king reaches the eighth rank wins.
     RacingKings,
 }
 
@@ -48,10 +48,11 @@ pub enum Variant {
     "this variant is unknown: write standard, fischerandom, crazyhouse, suicide, giveaway, atomic, 3check, horde, \
      kingofthehill or racingkings"
 )]
+/// The error returned if a text is not the name of a supported variant.
 pub struct UnknownVariant;
 
 impl Variant {
-    /// All supported variants, with standard chess first.
+    /// All supported variants, starting with standard chess.
     pub const ALL: [Variant; 10] = [
         Variant::Standard,
         Variant::Chess960,
@@ -65,8 +66,9 @@ impl Variant {
         Variant::RacingKings,
     ];
 
-    /// Returns the name of the variant in the Chess Engine Communication Protocol, which headers of books use as well.
-    /// Horde, king of the hill and racing kings, which are not part of the protocol, have their usual names.
+    /// Returns the name of the variant in the Chess Engine Communication Protocol, which is also used in the headers
+    /// of books. Horde, king of the hill and racing kings are not part of the protocol, so their usual names are
+    /// returned.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Standard => "normal",
@@ -82,8 +84,8 @@ impl Variant {
         }
     }
 
-    /// Returns the number that the Polyglot book format XORs into the keys of the variant, or `None` if the format
-    /// assigns no number to the variant.
+    /// Returns the number that is XORed into the Polyglot keys of the variant, or `None` if the format assigns none to
+    /// it.
     pub fn number(self) -> Option<u64> {
         match self.game() {
             Game::Chess => Some(0),
@@ -109,14 +111,14 @@ impl Variant {
     /// ```
     pub fn from_tag(tag: Option<&[u8]>) -> Result<Variant, UnknownVariant> {
         match tag {
-            // Most games have no tag: they need no look at the names.
+            // Most games have no tag, so no names need to be compared.
             None => Ok(Variant::Standard),
             Some(name) => String::from_utf8_lossy(name).parse(),
         }
     }
 
-    /// Returns `true` if both variants have the same legal moves, so that games of one can be used for the other. This
-    /// is the case for equal variants, and for suicide and giveaway chess.
+    /// Returns `true` if both variants have the same legal moves, so that games of one can serve as games of the
+    /// other. This is the case for equal variants, and for suicide and giveaway chess.
     pub fn is_played_like(self, other: Variant) -> bool {
         self == other || (self.game() == other.game() && self.game() == Game::Antichess)
     }
@@ -135,7 +137,7 @@ impl Variant {
         }
     }
 
-    /// Returns the position in which games without a `FEN` tag start. For Chess960 it is the start of standard chess.
+    /// Returns the starting position of games without a `FEN` tag. For Chess960, this is the one of standard chess.
     #[expect(
         clippy::missing_panics_doc,
         reason = "the usual start is one of the 960"
@@ -143,7 +145,7 @@ impl Variant {
     pub fn start(self) -> VariantPosition {
         let start = VariantPosition::new(self.game());
         match self {
-            // The castling mode decides how castling is written.
+            // The castling mode determines how castling is written.
             Variant::Chess960 => {
                 let setup = start.to_setup(EnPassantMode::Always);
                 let start = VariantPosition::from_setup(Game::Chess, setup, CastlingMode::Chess960);
@@ -154,20 +156,20 @@ impl Variant {
     }
 }
 
-/// The choice of the variant to which games belong: one variant for all games, or the variant that each game names.
+/// The choice of the variant to which games belong: the same one for all games, or the one that each game names.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum VariantChoice {
-    /// All games belong to one variant; games of others are skipped.
+    /// All games must belong to this variant. Games of other variants are skipped.
     Only(Variant),
     /// Each game belongs to the variant that its `Variant` tag names.
     Auto,
 }
 
 impl VariantChoice {
-    /// The name of [`Auto`](VariantChoice::Auto) in the metadata of an index and on the command line.
+    /// The name of [`Auto`](VariantChoice::Auto) on the command line and in the metadata of an index.
     pub const AUTO: &str = "auto";
 
-    /// Returns the variant if it is the same for all games, or `None` for [`Auto`](VariantChoice::Auto).
+    /// Returns the variant to which all games belong, or `None` for [`Auto`](VariantChoice::Auto).
     pub fn only(self) -> Option<Variant> {
         match self {
             VariantChoice::Only(variant) => Some(variant),
@@ -175,13 +177,13 @@ impl VariantChoice {
         }
     }
 
-    /// Returns `true` if all games are of standard chess.
+    /// Returns `true` if all games must belong to standard chess.
     pub fn is_standard(self) -> bool {
         self == VariantChoice::default()
     }
 }
 
-/// The default choice is standard chess.
+/// Returns the choice that all games belong to standard chess.
 impl Default for VariantChoice {
     fn default() -> VariantChoice {
         VariantChoice::Only(Variant::Standard)
@@ -204,7 +206,7 @@ impl fmt::Display for VariantChoice {
     }
 }
 
-/// Reads the name of a variant, or `auto`.
+/// Parses the name of a variant, or `auto`.
 impl FromStr for VariantChoice {
     type Err = UnknownVariant;
 
@@ -230,8 +232,8 @@ impl fmt::Display for Variant {
     }
 }
 
-/// Reads the name of a variant in any case, with or without blanks and hyphens: its [name](Variant::name), or a name
-/// that PGN files use.
+/// Parses the name of a variant, which is its [name](Variant::name) or a name that PGN files use. Case, spaces and
+/// hyphens are ignored.
 impl FromStr for Variant {
     type Err = UnknownVariant;
 
@@ -245,7 +247,7 @@ impl FromStr for Variant {
             "standard" | "normal" | "chess" | "fromposition" | "regular" | "classical" => {
                 Variant::Standard
             }
-            // An empty text, `?` or `-`; a longer text without letters and digits is not a name.
+            // An empty text, `?` or `-`. A longer text without letters and digits is not a name.
             "" if text.trim().len() <= 1 => Variant::Standard,
             "fischerandom" | "fischerrandom" | "fischerandomchess" | "fischerrandomchess"
             | "chess960" | "960" | "frc" | "freestyle" | "freestylechess" | "wildfr" | "wild22" => {

@@ -1,15 +1,15 @@
-//! Short written moves in a register. Nearly every move of every game fits, and comparing a register is faster than
-//! comparing slices.
+//! Short written moves, stored in a register. Nearly all moves of games are short enough, and comparing registers is
+//! faster than comparing slices.
 
 use shakmaty::{File, Rank, Square};
 
 /// The maximum length of a [`Word`] in bytes.
 const LONGEST: usize = 7;
 
-/// An integer whose eight bytes are all 1. Its product with a byte repeats this byte eight times.
+/// An integer whose eight bytes are all 1. Multiplying it by a byte repeats the byte eight times.
 const EACH: u64 = u64::from_ne_bytes([1; 8]);
 
-/// A written move of one to seven bytes, stored in a register so that it can be compared quickly.
+/// A written move of one to seven bytes. It is stored in an integer, so that it can be compared quickly.
 ///
 /// ```
 /// use polybook::position::Word;
@@ -20,7 +20,7 @@ const EACH: u64 = u64::from_ne_bytes([1; 8]);
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Word {
-    /// The bytes of the word: the first in the lowest bits, and zeros after the last.
+    /// The bytes of the word, with the first byte in the lowest bits and zeros after the last byte.
     bytes: u64,
     len: usize,
 }
@@ -45,8 +45,8 @@ impl Word {
     #[inline]
     pub fn before_blank(text: &[u8; 8]) -> Option<Word> {
         let text = u64::from_le_bytes(*text);
-        // The subtraction borrows in each byte lower than `!`. A borrow may spoil the bytes above, but not the lowest
-        // hit.
+        // The subtraction borrows in each byte that is lower than `!`. A borrow may cause false hits in higher bytes,
+        // but the lowest hit is always correct.
         let blanks = text.wrapping_sub(EACH * u64::from(b'!')) & !text & (EACH << 7);
         let len = (blanks.trailing_zeros() / 8) as usize;
         (1..=LONGEST).contains(&len).then(|| Word {
@@ -61,13 +61,13 @@ impl Word {
         self.len
     }
 
-    /// Returns the byte at the offset `at` of the word, or 0 after its end.
+    /// Returns the byte at the offset `at`, or 0 after the end of the word.
     #[inline]
     pub(super) fn byte(self, at: usize) -> u8 {
         (self.bytes >> (8 * (at & 7))) as u8
     }
 
-    /// Returns the word without its last `count` bytes. `count` must be less than its length.
+    /// Returns the word without its last `count` bytes. `count` must be less than the length.
     #[inline]
     pub(super) fn without_last(self, count: usize) -> Word {
         let len = self.len - count;
@@ -77,15 +77,15 @@ impl Word {
         }
     }
 
-    /// Removes the check or mate sign from the end of the word.
+    /// Returns the word without the check sign or mate sign at its end, if there is one.
     #[inline]
     pub(super) fn without_check(self) -> Word {
         let is_check = self.len > 1 && matches!(self.byte(self.len - 1), b'+' | b'#');
         self.without_last(usize::from(is_check))
     }
 
-    /// Returns the square that the last two bytes of the word name, such as `f3`, or `None` if they do not name a
-    /// square.
+    /// Returns the square that the last two bytes of the word name, for example `f3`. Returns `None` if they do not
+    /// name a square.
     #[inline]
     pub(super) fn square(self) -> Option<Square> {
         let start = self.len.checked_sub(2)?;
@@ -93,7 +93,7 @@ impl Word {
     }
 }
 
-/// Returns the square with the file letter `file` and the rank digit `rank`, or `None` if one of them is out of range.
+/// Returns the square with the given file letter and rank digit, or `None` if one of them is not valid.
 #[inline]
 pub(super) fn square(file: u8, rank: u8) -> Option<Square> {
     let (file, rank) = (file.wrapping_sub(b'a'), rank.wrapping_sub(b'1'));
