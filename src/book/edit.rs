@@ -54,17 +54,16 @@ pub struct EditSummary {
 /// A map from the keys of the edited positions to their new records.
 type Edited = BTreeMap<u64, Vec<Entry>>;
 
-/// Applies changes to a book and writes the changed book to `out`.
+/// Applies changes to a book and writes the changed book to `out`. A line which says that the book was edited is
+/// added to the comment of the header, if the header has room for it.
 ///
 /// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place)
-/// before opening the book, so that no other process replaces the file in between. Records of positions without
-/// changes keep their order. A line which says that the book was edited is added to the comment of the header,
-/// unless the header has no room for the line.
+/// before opening the book, so that no other process replaces the file in between.
 ///
 /// If a position is [removed](Change::RemovePosition), the positions that can be reached only through it are
-/// removed, too. They are found by following the moves of the book. In a position for which the book has no
-/// moves, all legal moves that lead to a position of the book are followed. A position is kept if the remaining
-/// moves still lead to it from the starting position of `variant`.
+/// removed, too. All other positions to which moves of the book still lead from the starting position of
+/// `variant` are kept. In a position for which the book has no move, every legal move to a position of the book
+/// is followed.
 ///
 /// # Errors
 ///
@@ -163,8 +162,8 @@ struct Orphans {
 
 impl Orphans {
     /// Finds the positions that can be reached only through the positions in `removed`. `before` is the book that
-    /// still contains the removed positions, and `after` is the book without them. Lines start from the starting
-    /// position of `variant`.
+    /// still contains the removed positions, and `after` is the book without them. Other positions are reached from
+    /// the starting position of `variant`.
     fn new(
         before: &Book,
         after: &Book,
@@ -332,8 +331,8 @@ fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<Boo
     Err(format!("the book does not have the move \"{text}\""))
 }
 
-/// Sets the weight of the move `mv` in `pos`. Replaces all records of the move by a single one, and adds it if
-/// there is none. The two spellings of castling count as the same move.
+/// Sets the weight of the move `mv` in `pos`. Replaces all records of the move by a single one, or adds a record
+/// if there is none. The two spellings of castling count as the same move.
 fn set(entries: &mut Vec<Entry>, pos: &VariantPosition, mv: BookMove, weight: u16) {
     let is_it = |entry: &Entry| with_format_castling(pos, entry.mv) == mv;
     let old = entries.iter().find(|entry| is_it(entry));
@@ -482,7 +481,12 @@ impl FromStr for Change {
     }
 }
 
-/// A parser of edit scripts, which list changes to a book line by line:
+/// A parser of edit scripts, which list changes to a book line by line.
+///
+/// A line consists of a position, given as a FEN or as moves from the start, a semicolon, and one or more changes
+/// separated by semicolons. A line without a position changes the position of the previous line. All shares on a
+/// line are applied together. A later line for the same position changes the result of the earlier line. Blank
+/// lines and lines that begin with `#` are ignored.
 ///
 /// ```text
 /// # What I play against the Sicilian
@@ -490,11 +494,6 @@ impl FromStr for Change {
 /// ; set c3=5%
 /// rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2; remove-position
 /// ```
-///
-/// A line consists of a position, given as a FEN or as moves from the start, a semicolon, and one or more changes
-/// separated by semicolons. A line without a position changes the position of the previous line. The shares on a line
-/// are applied together. A later line for the same position changes the result of the earlier line. Blank lines and
-/// lines that begin with `#` are ignored.
 ///
 /// ```
 /// use polybook::{book::Script, position::Variant};
@@ -530,8 +529,8 @@ pub enum ScriptError {
 }
 
 impl Script {
-    /// Creates a reader for a script about books of `variant`. Lines without a position apply to `pos`, until a line
-    /// names a position.
+    /// Creates a parser of scripts for books of `variant`. A line without a position applies to the position of the
+    /// previous line. `pos` is the position for the first lines of a script.
     pub fn new(variant: Variant, pos: VariantPosition) -> Script {
         Script { variant, pos }
     }
@@ -571,12 +570,11 @@ impl Script {
     }
 }
 
-/// The maximum accepted difference between the intended share of a move and the share that rounded weights give
-/// it: 0.005, which is half a percentage point. If a difference is greater, larger weights are tried.
+/// The maximum accepted error of a move's share after the weights were rounded: 0.005, which is half a percentage
+/// point. If the error is greater, larger weights are tried.
 const CLOSE: f64 = 0.005;
 
-/// The maximum accepted relative difference between the share that the user requested for a move and the share
-/// that rounded weights give it: 1 %.
+/// The maximum accepted relative error of a share that the user requested: 1 %.
 const CLOSE_TO_ASKED: f64 = 0.01;
 
 /// Sets the weights of `entries`, the records of one position. Each move in `shares` gets the given share of the
@@ -657,8 +655,8 @@ fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
     exact.iter().map(weight).collect()
 }
 
-/// Returns the moves of `exact` whose rounded weights in `weights` miss the intended shares of the sum by more
-/// than [`CLOSE`]. For small shares that the user requested, the accepted difference is smaller.
+/// Returns the moves of `exact` whose shares in `weights`, the rounded weights, differ too much from the intended
+/// shares. The limit is [`CLOSE`], and less for small shares that the user requested.
 fn misses_of_shares<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
     let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();

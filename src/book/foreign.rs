@@ -58,8 +58,8 @@ pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
     Err(Error::foreign(path, problem))
 }
 
-/// Returns an error if a file begins like a file of another format than a book. `start` contains the first bytes
-/// of the file, and `size` is its size in bytes. Errors name `path`.
+/// Returns an error if a file begins like a file in another format. `start` contains the first bytes of the file,
+/// and `size` is its size in bytes. Errors name `path`.
 ///
 /// The first key of a book may happen to equal the signature of another format. Bytes that can be records of a
 /// book are therefore accepted, unless they are text that begins like PGN.

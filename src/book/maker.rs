@@ -36,8 +36,8 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// A maker of a book from counts. It selects moves by the results of the games in which they were played,
-/// computes their weights, and writes them as a book.
+/// A builder that makes a book from counts. It selects moves by the results of the games in which they were
+/// played, computes their weights, and writes them as a book.
 #[derive(Clone, Debug)]
 pub struct BookMaker<'a> {
     counts: &'a Counts,
@@ -100,8 +100,8 @@ impl BookSummary {
 }
 
 impl<'a> BookMaker<'a> {
-    /// Creates a maker of a book, and reads the counts once to determine which moves the book will contain. Uses all
-    /// threads of the current rayon pool.
+    /// Creates a builder, and reads the counts once to determine which moves the book will contain. Uses all threads
+    /// of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, Adjustments::default())
     }
 
-    /// Creates a maker of the same book with lower weights for moves whose continuations score badly, as
+    /// Creates a builder for the same book with lower weights for moves whose continuations score badly, as
     /// [`Weights::minimax`] describes. Only positions that can be reached from `starts` by moves with enough games
     /// are affected. Errors name `path`, the path of the book.
     ///
@@ -138,9 +138,9 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, adjustments)
     }
 
-    /// Creates a maker of the same book without the moves whose loss, according to evaluations, exceeds `max_loss`.
-    /// Only positions that can be reached from the starting position of `variant` through moves of the book are
-    /// examined.
+    /// Creates a builder for the same book without the moves whose loss, according to evaluations, exceeds
+    /// `max_loss`. Only positions that can be reached from the starting position of `variant` through moves of the
+    /// book are examined.
     ///
     /// # Errors
     ///
@@ -204,8 +204,8 @@ impl<'a> BookMaker<'a> {
         Ok(maker)
     }
 
-    /// Reads one shard of the counts (a range of position keys). Returns statistics about the shard and the moves
-    /// that the book keeps, or `None` instead of the moves if they are too many to stay in memory.
+    /// Reads one shard of the counts (a range of position keys). Returns statistics about the shard, and the moves of
+    /// the shard that the book keeps. Returns `None` instead of the moves if they are too many to stay in memory.
     fn survey(&self, shard: usize) -> Result<(BookSummary, Option<Vec<WeighedMove>>)> {
         let mut summary = BookSummary::default();
         let mut kept = Some(Vec::new());
@@ -236,15 +236,15 @@ impl<'a> BookMaker<'a> {
         self.summary
     }
 
-    /// Returns the numbers of moves that were left out or kept because of evaluations. Returns `None` if the maker
+    /// Returns the numbers of moves that were left out or kept because of evaluations. Returns `None` if this builder
     /// was not created by [`leaving_out`](BookMaker::leaving_out).
     pub fn losses(&self) -> Option<LossSummary> {
         let dropped = self.adjustments.dropped.as_ref();
         dropped.map(|dropped| dropped.0.losses)
     }
 
-    /// Returns the numbers of moves whose weights [`Weights::minimax`] lowered. Returns `None` if the maker was not
-    /// created by [`backed_up`](BookMaker::backed_up) with this setting.
+    /// Returns the numbers of moves whose weights [`Weights::minimax`] lowered. Returns `None` if this builder was
+    /// not created by [`backed_up`](BookMaker::backed_up) with this setting.
     pub fn minimax(&self) -> Option<MinimaxSummary> {
         let backed_up = self.adjustments.backed_up.as_ref();
         backed_up.map(|backed_up| backed_up.summary)
@@ -539,8 +539,8 @@ impl DroppedMoves {
     }
 }
 
-/// A source of moves for a walk: the legal moves of a book. It also collects the illegal moves of each position that
-/// the walk looks up.
+/// A source of the legal moves of a book, for a walk through the book. It also collects the illegal moves of each
+/// position that the walk looks up.
 struct LegalMoves<'a> {
     moves: PlayableMoves<'a>,
     illegal: RefCell<FxHashSet<u128>>,

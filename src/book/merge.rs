@@ -27,17 +27,13 @@ use crate::{
 };
 
 /// A filter for the moves of a book, which can also scale their weights. The default filter keeps all moves.
-///
-/// A book may spell castling as a move of the king by two squares or as a move of the king to the rook. A filter
-/// treats these two spellings as one move in positions that can be reached from the starting position through
-/// moves of the book.
+/// Applying the same filter a second time changes nothing.
 ///
 /// Any filter except the default also drops illegal moves, before it computes shares or selects the best moves.
-/// Illegal moves can be recognized only in positions that can be reached from the starting position, because a
+/// It treats the two spellings of castling, as a move of the king by two squares or to the rook, as one move.
+/// Both require that the position can be reached from the starting position through moves of the book, because a
 /// key alone does not determine the legal moves. In all other positions, a move counts as legal if a piece can
 /// make it in [some position](crate::position::BookMove::is_possible).
-///
-/// Applying the same filter a second time changes nothing.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Filter {
     /// The minimum weight of a move.
@@ -123,16 +119,14 @@ impl Filter {
     }
 }
 
-/// Merges books into a new book.
+/// Merges books into a new book, whose header lists the variants of all books.
 ///
 /// `policy` determines how the moves of a position that several books contain are combined. If the sum of a
 /// move's weights exceeds 65535, all weights of the position are scaled down together. The field `learn` of a
-/// move comes from the first book that contains the move. The header of the new book lists the variants of all
-/// books. `meter` advances by one for each record.
+/// move comes from the first book that contains the move. `meter` advances by one for each record.
 ///
-/// A book may spell castling as a move of the king by two squares or as a move of the king to the rook. These two
-/// spellings are treated as one move in positions that can be reached from the starting position through moves of
-/// the books.
+/// The two spellings of castling, as a move of the king by two squares or to the rook, are treated as one move in
+/// positions that can be reached from the starting position through moves of the books.
 ///
 /// # Errors
 ///
@@ -158,12 +152,13 @@ pub fn merge_books(
 /// Writes the records of a book that `filter` keeps. Several books are [merged](super::merge_books) first.
 /// Records with the key 0 are left out.
 ///
-/// Reachable positions are found from the starting position of `variant`. If `variant` is `None`, the variant in
-/// the header of the first book is used if the header lists a single one, and standard chess otherwise.
+/// A position is reachable if moves of the book lead to it from the starting position of `variant`. If `variant`
+/// is `None`, the variant in the header of the first book is used if the header lists a single one, and standard
+/// chess otherwise.
 ///
-/// Reads all books once, or twice if the filter is not the default. If the filter requires reachable positions,
-/// the function also writes a temporary copy of the kept records and reads it. The copy, and data that exceed
-/// `memory`, are stored in the directory for temporary files.
+/// Reads all books once, or twice if the filter is not the default. If the filter requires reachable positions, a
+/// temporary copy of the kept records is written as well. `memory` is the memory budget, with the directory for
+/// temporary files.
 ///
 /// # Errors
 ///

@@ -51,13 +51,12 @@ pub(super) struct MinimaxShares {
 }
 
 impl MinimaxShares {
-    /// Computes the factor, from 0 to 1, by which the weight of each move is multiplied.
+    /// Computes the factor, from 0 to 1, by which the weight of each move is multiplied. Positions are found by
+    /// walking from `starts`. Errors name `path`, the path of the book.
     ///
-    /// The value of a position is the score, from 0 to 1, that its side to move can count on if both sides choose
-    /// their best moves. The score of a move is the mean result of its games, but not more than 1 minus the value of
-    /// the position after the move. Let `loss` be the value of the position before the move minus the score of the
-    /// move, in percent of a point. Then the factor of the move is `1 - loss / percent`, or 0 if this number is
-    /// negative. The positions are found by walking from `starts`. Errors name `path`, the path of the book.
+    /// The factor is `1 - loss / percent`, or 0 if this number is negative. `loss` is the value of the position
+    /// before the move minus the score of the move, in percent of a point. The score of a move is the mean result of
+    /// its games, but not more than 1 minus the value of the position after the move.
     ///
     /// # Errors
     ///

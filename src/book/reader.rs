@@ -44,8 +44,8 @@ pub struct Book {
     pub(super) storage: BookStorage,
 }
 
-/// The maximum number of bytes that are read from a pipe or device: 256 MiB, which is 16 million records. They are kept
-/// in memory.
+/// The maximum number of bytes that are read from a pipe or device: 256 MiB, which is 16 million records. All of
+/// these bytes are kept in memory.
 const LONGEST_PIPE: u64 = 256 << 20;
 
 impl Book {
@@ -279,12 +279,13 @@ impl Book {
         matches!(self.storage, BookStorage::Memory(_)) && matches!(self.storage.find(key), Ok(None))
     }
 
-    /// Returns the records with the position key `key`, in the order of the book. Returns no records if `key` is 0, the
-    /// key of the header's records.
+    /// Returns the records with the position key `key`, in the order of the book. Returns no records if `key` is 0,
+    /// the key of the header's records.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or if it has more records of the position than there are moves.
+    /// Returns an error if the file cannot be read, or if the book is damaged and has more records of the position
+    /// than moves exist.
     #[inline]
     pub fn moves(&self, key: u64) -> Result<Vec<Entry>> {
         let records = records_of_key(&self.storage, key).at(&self.path, "read")?;

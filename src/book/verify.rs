@@ -146,12 +146,11 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<VerifiedBook> {
     })
 }
 
-/// Writes a copy of a book without its faults.
+/// Writes a copy of a book without its faults. `memory` is the memory budget for sorting.
 ///
-/// Records are sorted, and records without a valid move are dropped. If several records have the same key and
-/// move, only the heaviest is kept, or, if their weights are equal, the one with the largest `learn`. A
-/// well-formed header is copied. Its checksum is renewed if it matches, and dropped otherwise, because a new
-/// checksum would hide the damage. `memory` is the budget for sorting.
+/// Records are sorted, and records without a valid move are dropped. Among records with the same key and move,
+/// only the one with the greatest weight and then the greatest `learn` is kept. A well-formed header is copied.
+/// Its checksum is renewed if it matches, and dropped otherwise, because a new checksum would hide the damage.
 ///
 /// # Errors
 ///
@@ -303,7 +302,7 @@ impl RecordFaults {
     }
 }
 
-/// Finds the records that repeat a move of their position, even if the records of the position are not neighbours.
+/// Finds the records that repeat a move of their position, even if the records of the position are not adjacent.
 fn repeated_anywhere(book: &FaultyBook, memory: &Memory) -> Result<FaultyRecords> {
     let mut sorter = TextSorter::new(memory.clone(), None);
     for record in book.records() {

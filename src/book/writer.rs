@@ -145,8 +145,8 @@ impl<'a> BookWriter<'a> {
         self.records.write_all(records)
     }
 
-    /// Copies the records of each position in `book` for whose key `is_kept` returns `true`. The records of the
-    /// header have the key 0. Returns the numbers of copied positions and records.
+    /// Copies the records of `book` whose position keys `is_kept` accepts. `is_kept` is called once for each
+    /// position. The records of the header have the key 0. Returns the numbers of copied positions and records.
     pub(super) fn copy(
         &mut self,
         book: &Book,

@@ -540,7 +540,7 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
     })
 }
 
-/// Checks that `positions`, a number of positions that wait for evaluation, fit in `memory`.
+/// Checks that the given number of positions, which wait for evaluation, fits in `memory`.
 ///
 /// # Errors
 ///

@@ -76,7 +76,7 @@ impl EvalsSource {
     }
 
     /// Returns the names of all origins that evaluations in the input may have. An origin is the source of an
-    /// evaluation, such as `PGN` or the name of an engine. For a text, they are `PGN`, `EPD` and `Lichess`.
+    /// evaluation, such as `PGN` or the name of an engine. The origins of a text are `PGN`, `EPD` and `Lichess`.
     pub(super) fn origins(&self) -> Vec<&str> {
         match self {
             EvalsSource::Text(_) => vec![EPD, LICHESS, PGN],

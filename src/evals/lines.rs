@@ -164,9 +164,9 @@ fn split_epd(line: &str) -> Result<(Chess, &str), String> {
         .ok_or_else(|| problem_of(problem))
 }
 
-/// Returns `true` if `text`, which follows fewer than four fields of an EPD, can be operations. This is so if the
-/// text is empty. Otherwise, it must end with a semicolon, and its first word must have at least two lower-case
-/// characters and must not be a misspelled square.
+/// Returns `true` if `text` can be the operations of an EPD with fewer than four fields. An empty text can. Any
+/// other text must end with a semicolon, and its first word must have at least two characters, begin with a
+/// lower-case letter, and not be a misspelled square such as `e9`.
 fn are_operations(text: &str) -> bool {
     let opcode = text.split_whitespace().next().unwrap_or_default();
     let is_opcode = match opcode.as_bytes() {

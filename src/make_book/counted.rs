@@ -64,7 +64,8 @@ impl SealedCounts {
     }
 }
 
-/// The data of a run of `make-book` that depend on the order of its games.
+/// The data of a run of `make-book` that depend on the order of its games: the report, the numbers of the inputs'
+/// first games, and the starting positions.
 pub(super) struct Sequenced {
     pub report: Report,
     /// The number of each input's first game.

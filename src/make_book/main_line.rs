@@ -68,7 +68,7 @@ pub(super) struct MainLineEnd {
 }
 
 impl MainLine {
-    /// Removes the half-moves of the previous game, to reuse the memory.
+    /// Removes the half-moves of the previous game, but keeps the memory for the next game.
     pub(super) fn clear(&mut self) {
         self.plies.clear();
         self.not_for_books = 0;
@@ -312,7 +312,7 @@ impl<P: Rules> VariationLine<P> {
 }
 
 impl Variations {
-    /// Removes the half-moves of the previous game, to reuse the memory.
+    /// Removes the half-moves of the previous game, but keeps the memory for the next game.
     pub(super) fn clear(&mut self) {
         *self = Variations {
             branches: std::mem::take(&mut self.branches),

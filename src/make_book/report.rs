@@ -204,8 +204,8 @@ impl Report {
         self.totals.games.counted == 0 && self.totals.plies == 0
     }
 
-    /// Returns the reasons why no game was counted, such as "none of 9 games can be counted (7 filtered by rating, 2
-    /// rejected)", and the first rejected game.
+    /// Returns the reasons why no game was counted, such as "none of 9 games can be counted: 7 filtered by rating, 2
+    /// rejected", and describes the first rejected game.
     pub(crate) fn why_none_counts(&self) -> String {
         let totals = &self.totals;
         let filtered = totals.filtered_by.iter();

@@ -60,7 +60,7 @@ pub(super) trait Sink: Send + Sync {
     }
 
     /// Checks that the output can contain games of all variants in `_met`, which maps each variant to its number of
-    /// games. This function is called again each time games of a further variant occur.
+    /// games. This function is called after each batch of games.
     ///
     /// # Errors
     ///

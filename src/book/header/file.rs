@@ -42,8 +42,8 @@ fn refuse_other(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns the bytes of a book's header, which the records with the key 0 at the start of the book contain. The
-/// result is empty if the book has no header.
+/// Returns the raw bytes of a book's header: the contents of the records with the key 0 at the start of the book.
+/// The result is empty if the book has no header.
 ///
 /// # Errors
 ///
@@ -77,12 +77,11 @@ fn in_file(path: &Path, source: HeaderError) -> Error {
     Error::format(path, source)
 }
 
-/// Replaces the variants, the comment, or both in the header of a book file.
+/// Replaces the variants, the comment, or both in the header of a book file. The file is replaced as a whole; if
+/// an error occurs, it is unchanged.
 ///
-/// If `variants` or `comment` is `None`, the book keeps its old variants or its old comment. If the book has no
-/// header, the missing value comes from a default header: the variant `normal` and [`DEFAULT_COMMENT`]. If the
-/// comment is kept, its checksum is renewed. The file is replaced as a whole; if an error occurs, the file is
-/// unchanged.
+/// If `variants` or `comment` is `None`, the book keeps its old value. If it has no header, the variant `normal`
+/// and [`DEFAULT_COMMENT`] are used instead. The checksum of a comment that is kept is renewed.
 ///
 /// # Errors
 ///
@@ -144,7 +143,7 @@ fn refuse_changed(path: &Path) -> Result<()> {
 }
 
 /// Writes a copy of the book at `path` to `out`, and commits it. `header` is the header of the copy, encoded as
-/// records with the key 0. If it is empty, the copy has no header.
+/// records with the key 0. If `header` is empty, the copy has no header.
 ///
 /// The caller must create `out` before it reads the old header. Creating `out` locks the file, so that no other
 /// process can replace the book in between.

@@ -309,8 +309,8 @@ pub(crate) fn with_checksum(comment: &str) -> String {
     format!("{comment}{LINE}{}", Checksum::default())
 }
 
-/// Splits the text of a header, or a comment, before the line with the checksum. Returns the text before this
-/// line, and the digits of the checksum, or `None` if the text has no such line.
+/// Splits a header text or a comment into the text before the line of the checksum and the digits of the
+/// checksum. The digits are `None` if there is no such line.
 pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(LINE) {
         Some((before, digits)) if !digits.contains('\n') => (before, Some(digits)),

@@ -179,7 +179,7 @@ fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
 }
 
 /// A position on the current path, with its moves that have not been followed yet. The next move to follow is the
-/// last element.
+/// last element of `moves`.
 struct WalkNode {
     at: ListedPosition,
     moves: Vec<Move>,

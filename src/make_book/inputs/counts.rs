@@ -39,7 +39,7 @@ pub(super) struct CountsInput {
 }
 
 impl CountsInput {
-    /// Opens a directory of counts. Returns `None` if `input` is not such a directory.
+    /// Opens `input` as a directory of counts. Returns `None` if it is not such a directory.
     ///
     /// # Errors
     ///

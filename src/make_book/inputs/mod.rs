@@ -97,12 +97,13 @@ impl<'a> Inputs<'a> {
         Ok(inputs)
     }
 
-    /// Returns the properties (speed, rating, month) by which the counts that a run of `make-book` writes are grouped.
+    /// Returns the properties (speed, rating, month) by which the counts that a run of `make-book` writes are
+    /// grouped.
     ///
     /// # Errors
     ///
     /// Returns an error if input counts are not grouped by a property that the options request. Also returns an error
-    /// if the options request nothing, and the input counts are not all grouped by the same properties.
+    /// if the options do not set the properties, and the input counts are not all grouped by the same ones.
     fn classes_of_all(&self, run: &MakeBook) -> Result<Grouping> {
         if run.counts.is_none() && run.explorer.is_none() {
             return Ok(Grouping::default());
@@ -423,7 +424,7 @@ pub(super) trait OrderedInput: Sync {
     fn check_read(&self) -> Result<u64>;
 }
 
-/// A description of the counts in a directory that is an input of a run of `make-book`.
+/// A description of an input of `make-book` that is a directory of counts.
 pub(super) struct CountsDescription<'a> {
     pub path: &'a Path,
     /// The provenance and the variant of the counts, if they have a sidecar.
