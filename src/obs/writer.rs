@@ -532,9 +532,9 @@ impl BookTable<'_> {
     }
 }
 
-/// Returns an SQL statement that inserts `rows` rows with the columns `columns`. The statement contains `OR
-/// ROLLBACK`, so that SQLite needs no statement journal. This is safe because the whole file is discarded after a
-/// failure.
+/// Returns an SQL statement that inserts `rows` rows with the columns `columns`. The statement contains
+/// `OR ROLLBACK`, so that SQLite needs no statement journal. This is safe because the whole file is discarded
+/// after a failure.
 fn insertion(columns: &[&str], rows: usize) -> String {
     let row = format!("({})", vec!["?"; columns.len()].join(","));
     let rows = vec![row; rows].join(",");

@@ -18,12 +18,13 @@ use crate::{
     tree::{Branch, Source, TreeMove},
 };
 
-/// The rule by which a move of the repertoire's side is chosen in a position. Ties are broken by the number of games.
+/// A rule that chooses one of the moves that were played in a position, as the move of the repertoire's side. If
+/// several moves are equally good by the rule, the one with the most games is chosen.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OwnMoveRule {
-    /// Chooses the move with the highest score, measured by the lower bound of its Wilson interval, so that a few lucky
-    /// games do not decide. A move that fewer than 1 % of the games of its position played is chosen only if no other
-    /// move has a score.
+    /// Chooses the move with the highest score. The score is measured by the lower bound of its Wilson interval, so
+    /// that a few lucky games do not decide. A move that was played in fewer than 1 % of the games of the position is
+    /// chosen only if this is true of all moves.
     Score,
     /// Chooses the move with the most games.
     Games,
@@ -32,8 +33,8 @@ pub enum OwnMoveRule {
 }
 
 impl OwnMoveRule {
-    /// Returns the rule that is used by default for the moves of `source`: [`Score`](OwnMoveRule::Score) if they have
-    /// results, and [`Weight`](OwnMoveRule::Weight) if they have only weights.
+    /// Returns the default rule for the moves of `source`: [`Score`](OwnMoveRule::Score) if the source contains
+    /// results, and [`Weight`](OwnMoveRule::Weight) if it contains only weights.
     pub fn default_of(source: &MoveSource) -> OwnMoveRule {
         match source.has_results() {
             true => OwnMoveRule::Score,
@@ -41,7 +42,8 @@ impl OwnMoveRule {
         }
     }
 
-    /// Returns the best move by this rule, or `None` if `moves` is empty. All `moves` belong to one position.
+    /// Returns the best of `moves` by this rule, or `None` if `moves` is empty. All `moves` must belong to the same
+    /// position.
     fn best(self, moves: Vec<TreeMove>) -> Option<TreeMove> {
         let games: u64 = moves.iter().map(TreeMove::games).sum();
         let is_rare = |mv: &TreeMove| mv.games().saturating_mul(100) < games;
@@ -61,16 +63,16 @@ impl OwnMoveRule {
     }
 }
 
-/// Chooses a move for the repertoire's side in the position `pos`. `moves` contains the moves that games of `source`
-/// played in the position, and `by` is the rule that chooses one of them.
+/// Chooses a move for the repertoire's side in the position `pos` by the rule `by`. `moves` contains the moves
+/// that games of `source` played in the position.
 ///
-/// If `moves` is empty, chooses the legal move that leads to the position with the most games in `source`. Returns
-/// `None` if `source` has no games in any position that a legal move leads to.
+/// If `moves` is empty, chooses the legal move that leads to the position with the most games in `source`.
+/// Returns `None` if no legal move leads to a position with games.
 ///
 /// # Errors
 ///
-/// Returns an error if the source cannot be read, or if the rule `by` needs results or games but the source has only
-/// weights.
+/// Returns an error if the source cannot be read, or if the rule `by` needs results or games but the source
+/// contains only weights.
 pub(super) fn answer_of(
     source: &MoveSource,
     moves: Vec<TreeMove>,
@@ -102,66 +104,72 @@ pub struct Build<'a> {
     pub start: &'a VariantPosition,
     /// The side of the repertoire.
     pub color: Color,
-    /// The moves that were played.
+    /// The source of the moves that were played.
     pub source: &'a MoveSource,
-    /// A repertoire whose moves are kept: where it has a move, none is chosen.
+    /// A repertoire whose moves are kept, or `None`. Where this repertoire contains a move, no move is chosen.
     pub keep: Option<&'a MoveSource>,
-    /// The rule by which the other moves of the player are chosen.
+    /// The rule that chooses the other moves of the player.
     pub by: OwnMoveRule,
-    /// A reply is answered if at least one game in this many is expected to reach the position after it.
+    /// The rarity up to which replies are answered: a reply is answered if at least 1 in `one_in` games is expected
+    /// to reach the position after it.
     pub one_in: f64,
-    /// The minimum number of games of a move that is chosen. Lines end where no move has so many. `None` stands for a
-    /// minimum that grows with the games of the first position: the square root of their number divided by 25, rounded
-    /// down. That is 0 for up to 624 games, 10 for 67,000, and 40 for a million. It does not prevent answers without
-    /// games, which lead back to games.
+    /// The minimum number of games of a chosen move. A line ends where no move reaches the minimum. `None` means a
+    /// minimum that grows with the number of games in the first position: the square root of this number, divided by
+    /// 25 and rounded down. This is 0 for up to 624 games, 10 for 67,000, and 40 for a million. This default does not
+    /// exclude moves without games that lead to positions with games.
     pub min_game: Option<u64>,
     /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
     pub max_ply: Option<usize>,
-    /// The memory for positions, in bytes.
+    /// The maximum memory for positions, in bytes.
     pub memory: usize,
     /// Reports progress, and can cancel the build.
     pub meter: &'a Meter,
 }
 
-/// A repertoire that was built by [`build`]. As a [`Source`], it returns the moves of the repertoire's side, and those
-/// replies of the opponent that the repertoire answers.
+/// A repertoire built by [`build`]. It is a [`Source`] of the moves of the repertoire's side, and of the
+/// opponent's replies that the repertoire answers.
 #[derive(Debug)]
 pub struct Built {
     /// The side of the repertoire.
     color: Color,
     moves: FxHashMap<u64, Vec<TreeMove>>,
-    /// The reach of the position after each move. Keys are the identity of the position before the move, and the move.
+    /// The probability that a game reaches the position after each move. A key consists of the identity of the
+    /// position before the move, and the move.
     reach: FxHashMap<(u64, BookMove), f64>,
     /// The numbers of positions and moves.
     pub summary: BuildSummary,
 }
 
-/// Statistics about a repertoire that was built: the numbers of its positions and moves.
+/// Statistics about a repertoire built by [`build`]: the numbers of its positions and moves.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct BuildSummary {
-    /// The minimum number of games of a move that was chosen.
+    /// The minimum number of games that a chosen move needed.
     pub min_game: u64,
-    /// Positions in which the player has a move.
+    /// The number of positions in which the player has a move.
     pub answers: u64,
-    /// Moves of the player that were kept from another repertoire.
+    /// The number of the player's moves that were kept from another repertoire.
     pub kept: u64,
-    /// Moves of the player that no game of the source played in their position. They lead back to games of the source.
+    /// The number of the player's moves that no game of the source played in their position. These moves lead to
+    /// positions with games of the source.
     pub without_games: u64,
-    /// Positions that are likely enough for an answer but have none, because the games of the source end there.
+    /// The number of positions that are likely enough for an answer but have none, because the games of the source
+    /// end there.
     pub unanswered: u64,
 }
 
-/// A number slightly below 1, with which products of probabilities are compared, so that rounding does not exclude
-/// exact matches.
+/// A number slightly below 1. Products of probabilities are compared with this number instead of 1, so that
+/// rounding does not exclude exact matches.
 const ALMOST: f64 = 1.0 - 1e-9;
 
-/// Builds a repertoire. Keeps the moves of `build.keep`, chooses one move in each other position of the repertoire's
-/// side, and follows each reply of the opponent that is likely enough.
+/// Builds a repertoire for one side. Keeps the moves of `build.keep`, chooses one move in each other position in
+/// which this side is to move, and follows each reply of the opponent that is likely enough (see
+/// [`Build::one_in`]).
 ///
 /// # Errors
 ///
-/// Returns an error if a source cannot be read, if it has no move in the first position, or if the positions exceed
-/// `build.memory`. Also returns an error if moves are chosen by results but the source has only weights.
+/// Returns an error if a source cannot be read, if it contains no move in the first position, or if the positions
+/// need more than `build.memory`. Also returns an error if moves are chosen by results but the source contains
+/// only weights.
 pub fn build(build: &Build<'_>) -> Result<Built> {
     let walk = Walk {
         start: build.start,
@@ -236,10 +244,9 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
 }
 
 impl Built {
-    /// Creates the repertoire of the player with the color `color`. `met` is the graph of the positions that a
-    /// walk through a source of games has reached. Collects the moves of the player, and the opponent's replies
-    /// to which the player has an answer. The moves of each position are sorted by their number of games, in
-    /// descending order. `summary` becomes a part of the result.
+    /// Creates the repertoire of the side `color` from `met`, the graph of the positions that a walk has visited.
+    /// Takes the moves of this side, and the opponent's replies to which this side has an answer. Sorts the moves of
+    /// each position by number of games in descending order. `summary` becomes a part of the result.
     fn of(met: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
         let mut built = Built {
             color,
@@ -274,12 +281,13 @@ impl Built {
         built
     }
 
-    /// Returns a comment on a move: its number of games and its score. For a reply of the opponent, the comment also
-    /// says in how many games the position after the reply is expected once. A [short](CommentDetail::Short) comment
-    /// contains only the score of a move of the repertoire's side, or only the expectation of a reply.
+    /// Returns a comment on a move for a PGN file. The comment contains the number of games and the score of the
+    /// move. For a reply of the opponent, it also contains the likelihood of the position after the reply:
+    /// `1 in 12.5` means that one of 12.5 games is expected to reach it. A [short](CommentDetail::Short) comment
+    /// contains only the score of a move of the repertoire's side, or only the likelihood of a reply.
     ///
-    /// Returns an empty text for [`CommentDetail::None`], and `kept` for a move from another repertoire that was not
-    /// examined.
+    /// Returns an empty text for [`CommentDetail::None`], and `kept` for a move that was kept from another repertoire
+    /// and not examined.
     pub fn comment(&self, branch: &Branch<'_>, comments: CommentDetail) -> String {
         if comments == CommentDetail::None {
             return String::new();
@@ -308,15 +316,16 @@ impl Built {
     }
 }
 
-/// The detail of the comments on the moves of a repertoire in PGN.
+/// The level of detail of the comments on moves when a repertoire is written as PGN.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum CommentDetail {
     /// No comments.
     None,
-    /// The score of an own move; for a reply, the number of games of which one is expected to reach it.
+    /// The score of a move of the repertoire's side; for a reply, the number of games of which one is expected to
+    /// reach the position after it.
     Short,
-    /// The games and the score of each move; for a reply, also the number of games of which one is expected to reach
-    /// it.
+    /// The number of games and the score of each move; for a reply, also the number of games of which one is expected
+    /// to reach the position after it.
     #[default]
     Full,
 }

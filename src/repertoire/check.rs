@@ -1,4 +1,4 @@
-//! Checking games against repertoires: where each game leaves the repertoire, and who leaves it.
+//! Checking games against repertoires: at which move each game leaves the repertoire, and which side leaves it.
 
 use std::hash::BuildHasher;
 
@@ -23,26 +23,28 @@ use crate::{
 pub struct Check<'a> {
     /// The repertoire of each side. At least one side must have one.
     pub repertoires: ByColor<Option<&'a MoveSource>>,
-    /// Parts of the names of the player whose games are checked, in any case. An empty list checks all games. A game in which
-    /// both players have one of the names is checked once, as White's if White has a repertoire.
+    /// Parts of the names of the player whose games are checked, ignoring case. An empty list checks all games. If
+    /// both players match, the game is checked once, as White's if White has a repertoire.
     pub players: &'a [String],
-    /// Whether a name in `players` must equal the whole name.
+    /// Whether a name in `players` must equal the whole name of a player.
     pub exact: bool,
     /// Whether each [`CheckedGame`] contains the text of the game.
     pub with_text: bool,
 }
 
-/// A description of the half-move by which a game left a repertoire.
+/// The half-move by which a game left a repertoire, and the moves that the repertoire contains instead.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Departure {
     /// The FEN of the position before the half-move, or `None` if `mv` is `None`.
     pub fen: Option<String>,
     /// The number of the move as PGN writes it, `12.` or `12...`, or `None` if `mv` is `None`.
     pub number: Option<String>,
-    /// The half-move in SAN. `None` if nobody left, or if the repertoire has no move at the start.
+    /// The half-move in SAN. `None` if neither side left the repertoire, or if the repertoire contains no move at the
+    /// start.
     #[serde(rename = "move")]
     pub mv: Option<String>,
-    /// The moves of the repertoire in that position in SAN, sorted: the player's moves, or the replies that it answers.
+    /// The moves of the repertoire in the position before the half-move, in SAN and sorted: the player's moves, or
+    /// the replies that the repertoire answers.
     pub repertoire: Vec<String>,
 }
 
@@ -60,25 +62,27 @@ pub struct CheckedGame {
     pub black: String,
     /// The result as PGN writes it: `1-0`, `0-1`, `1/2-1/2` or `*`.
     pub result: &'static str,
-    /// The side that left the repertoire for good, or `None` if neither did.
+    /// The side that left the repertoire for good, or `None` if the game did not leave it.
     pub left_by: Option<Side>,
-    /// The number of the half-move that left, from 1: the player's move that is not in the repertoire, or the
-    /// opponent's move after which the repertoire has no move. 0 if the repertoire has no move at the start; `None` if
-    /// nobody left.
+    /// The number of the half-move by which the game left, from 1: the player's move that is not in the repertoire,
+    /// or the opponent's move after which the repertoire contains no move. 0 if the repertoire contains no move at
+    /// the start; `None` if the game did not leave the repertoire.
     pub ply: Option<usize>,
-    /// The half-move that left.
+    /// The half-move by which the game left.
     #[serde(flatten)]
     pub departure: Departure,
-    /// The number of the player's moves that are moves of the repertoire, up to where the game left for good.
+    /// The number of the player's moves that the repertoire contains, up to the half-move by which the game left for
+    /// good.
     pub stayed: usize,
-    /// Whether the game never came to a position of the repertoire, as a game of another opening.
+    /// Whether the game never reached a position of the repertoire, for example because it has another opening.
     pub is_elsewhere: bool,
     /// The reason why the rest of the game cannot be played, or `None` if the whole game was played. The moves before
     /// the fault are checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The text of the game with a comment where it left, if [`Check::with_text`] is set; otherwise empty. If a game is
-    /// checked for both sides, only the first of its results has the text, with both comments.
+    /// The text of the game with a comment where it left the repertoire, if [`Check::with_text`] is set; otherwise
+    /// empty. If a game is checked for both sides, only the first of its results contains the text, with both
+    /// comments.
     #[serde(skip)]
     pub text: Vec<u8>,
     /// Whether the game counts in the summary: at least one of its moves can be played.
@@ -86,7 +90,7 @@ pub struct CheckedGame {
     pub is_checked: bool,
     #[serde(skip)]
     key: DeviationKey,
-    /// The start position, and the moves before the departure.
+    /// The start position, and the moves before the game left the repertoire.
     #[serde(skip)]
     before: (VariantPosition, Vec<Move>),
     #[serde(skip)]
@@ -95,11 +99,11 @@ pub struct CheckedGame {
     stats: Wdl,
 }
 
-/// The properties by which equal deviations from a repertoire are grouped: whether the repertoire is for White, the
-/// side that left it, the identity (a hash) of the position, and the move.
+/// The key by which equal deviations from a repertoire are grouped: whether the repertoire is for White, the side
+/// that left the repertoire, the identity (a hash) of the position, and the move.
 type DeviationKey = (bool, Option<Side>, u64, BookMove);
 
-/// A number of games, and the player's results in those that have one.
+/// A number of games, and the player's results in these games. Games without a result count only in `games`.
 #[derive(Copy, Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Results {
     /// The number of games.
@@ -127,7 +131,8 @@ pub struct Deviation {
     pub color: Color,
     /// The side that left the repertoire.
     pub left_by: Side,
-    /// The moves before the half-move, as the first of the games played them, in SAN with move numbers.
+    /// The moves before the half-move, in SAN with move numbers. If several games left by the half-move, these are
+    /// the moves of the first game.
     pub line: String,
     /// The half-move.
     #[serde(flatten)]
@@ -137,7 +142,8 @@ pub struct Deviation {
     pub results: Results,
 }
 
-/// The totals of checking games against a repertoire, and the half-moves by which games left the repertoire.
+/// The summary of checking games against repertoires: total numbers, and the half-moves by which games left the
+/// repertoires.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct CheckSummary {
     /// The number of games that were read.
@@ -148,15 +154,16 @@ pub struct CheckSummary {
     pub left_by_player: Results,
     /// The checked games in which the opponent left the repertoire.
     pub left_by_opponent: Results,
-    /// The checked games that never came to a position of the repertoire: games of other openings.
+    /// The checked games that never reached a position of the repertoire, such as games of other openings.
     pub elsewhere: Results,
     /// The mean number of the player's moves in the repertoire before a game left for good. Games of other openings do
     /// not count.
     pub own_moves: f64,
-    /// The numbers of games in which the player made at least 1, 2, 3, ... such moves.
+    /// The number of games in which the player made at least 1, 2, 3, ... moves of the repertoire before the game
+    /// left for good.
     pub depth: Vec<u64>,
-    /// The number of positions in the games in which the repertoire has several moves. Each of these moves counts as in
-    /// the repertoire.
+    /// The number of positions in the games in which the repertoire contains several moves. Each of these moves is
+    /// accepted.
     pub contradictions: u64,
     /// The deviations, sorted by the number of games in descending order.
     pub deviations: Vec<Deviation>,
@@ -165,24 +172,24 @@ pub struct CheckSummary {
     pub warnings: Vec<String>,
 }
 
-/// Checks games against the repertoires of one or both sides. Passes the result of each check to `take`, in the order
-/// of the games.
+/// Checks games against the repertoires of one or both sides. Passes the result of each check to `take`, in the
+/// order of the games.
 ///
-/// A game that left a repertoire counts as having returned if it reaches a position in which the repertoire has a move
-/// for the player. A book, which contains only the player's moves, therefore gives the same results as a PGN. Games of
-/// a variant that the repertoire does not contain are skipped.
+/// After leaving a repertoire, a game returns to it by reaching a position in which the repertoire contains a
+/// move for the player. Only the player's moves matter, so a book gives the same results as a PGN, which also
+/// contains the opponent's replies. Games of a variant that the repertoire does not contain are skipped.
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read, or if no game has a player whose name matches one of `check.players`. Stops
-/// at the first error of `take` and returns it.
+/// Returns an error if a file cannot be read, or if no game has a player whose name matches one of
+/// `check.players`. Stops at the first error of `take` and returns it.
 pub fn check(
     games: &Games<'_>,
     check: &Check<'_>,
     mut take: impl FnMut(&CheckedGame) -> Result<()>,
 ) -> Result<CheckSummary> {
     let mut found = CheckTotals::default();
-    // Until a game has the name, collects similar names for the error message.
+    // Until a game with a matching name is found, collects similar names for the error message.
     let nearest = check.players.iter().map(|name| NearestNames::new(name));
     let nearest: Vec<NearestNames> = nearest.collect();
     let mut unknown = (!nearest.is_empty()).then(|| (nearest, FxHashSet::default()));
@@ -228,40 +235,42 @@ pub fn check(
     })
 }
 
-/// The outcome of comparing one game with a repertoire: the comparison, or the reason why the game was not compared.
+/// The outcome of checking one game: the results, or the reason why the game was not checked.
 enum Checked {
-    /// One result for each repertoire that the game was checked against.
+    /// One result for each repertoire against which the game was checked. Empty if no repertoire is for the game's
+    /// variant.
     Lines(Vec<CheckedGame>),
-    /// The game is not checked, because no checked side has the player that [`Check::players`] asks for. Contains the
-    /// names of these sides.
+    /// The game was not checked, because no side with a repertoire was played by one of [`Check::players`]. Contains
+    /// the names of the players of these sides.
     OtherPlayers(Vec<String>),
 }
 
-/// The half-move by which a game last left a repertoire, and the side that played it. A game that returns to the
-/// repertoire has none.
+/// The half-move by which a game left a repertoire without returning to it, and the side that played the
+/// half-move.
 #[derive(Copy, Clone)]
 struct LastDeparture {
     by: Side,
     ply: usize,
 }
 
-/// The state of checking a game against one repertoire, after some of its moves have been played.
+/// The intermediate result of checking a game against one repertoire, after some of the game's moves.
 struct GameState<'a> {
     known: &'a MoveSource,
     color: Color,
     plies: usize,
     left: Option<LastDeparture>,
-    /// The number of the player's moves in the repertoire, up to the departure (`stayed`) and in all (`own`).
+    /// The number of the player's moves that the repertoire contains: up to the departure (`stayed`), and in the
+    /// whole game (`own`).
     stayed: usize,
     own: usize,
-    /// Whether the game came to a position in which the repertoire has a move for the player.
+    /// Whether the game reached a position in which the repertoire contains a move for the player.
     is_met: bool,
     contradictions: Vec<u64>,
 }
 
 impl GameState<'_> {
-    /// Advances the check by one half-move. `pos` is the position before the half-move. `mv` is `None` at the end of
-    /// the game, when `pos` is its last position.
+    /// Advances the check by the half-move `mv`, which was played in the position `pos`. At the end of the game, `mv`
+    /// is `None` and `pos` is the last position.
     fn advance(&mut self, pos: &Keyed<VariantPosition>, mv: Option<Move>) -> Result<()> {
         if pos.position().turn() == self.color {
             let known = self.known.moves(pos)?;
@@ -292,11 +301,11 @@ impl GameState<'_> {
 }
 
 impl Check<'_> {
-    /// Checks whether the current game of `reader` follows the repertoire. `text` is the whole text that the reader
+    /// Checks the current game of `reader` against the repertoires. `text` is the whole text from which the reader
     /// reads.
     ///
-    /// Returns [`Checked`], which also says if the game was not checked, for example because it is by other players.
-    /// Returns an error only if the repertoire cannot be read.
+    /// Returns [`Checked::OtherPlayers`] if the game is not by the requested players. Returns an error only if a
+    /// repertoire cannot be read.
     fn game(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Checked> {
         let tags = reader.tags().clone();
         let how = match self.exact {
@@ -308,7 +317,7 @@ impl Check<'_> {
         let named = sides
             .clone()
             .filter(|color| has_name(&tags, *color, self.players, how));
-        // A player against himself has one side.
+        // If both players match, the game is checked for one side only.
         let most = if self.players.is_empty() { 2 } else { 1 };
         let wanted: Vec<Color> = named.take(most).collect();
         if wanted.is_empty() {
@@ -392,23 +401,23 @@ impl Check<'_> {
     }
 }
 
-/// Returns the name of the player with the pieces of `color`, according to the tags of a game. Returns `?` if the tags
-/// do not contain the name.
+/// Returns the name of the player of the side `color` from the tags of a game, or `?` if the tags do not contain
+/// the name.
 fn name_of(tags: &Tags<'_>, color: Color) -> String {
     let tag: &[u8] = color.fold_wb(b"White", b"Black");
     tag_text(tags.get(tag).unwrap_or(b"?")).into_owned()
 }
 
-/// Returns `true` if the name of the player with the pieces of `color` matches one of `names`, or if `names` is empty.
+/// Returns `true` if the name of the player of the side `color` matches one of `names`, or if `names` is empty.
 /// `how` determines how names are compared.
 pub(super) fn has_name(tags: &Tags<'_>, color: Color, names: &[String], how: NameMatch) -> bool {
     names.is_empty() || how.matches_any(name_of(tags, color).as_bytes(), names)
 }
 
 impl GameState<'_> {
-    /// Completes the comparison of a game with the repertoire after the last move, and returns what was found. `start`
-    /// is the position before the first move, and `moves` contains each move and the offset at which its text ends. The
-    /// names, the result and the number of the game have default values, which the caller must replace.
+    /// Completes the check of a game after its last move, and returns the result. `start` is the position before the
+    /// first move, and `moves` contains each move with the offset at which its text ends. The caller must fill in the
+    /// names, the result and the number of the game, which have default values.
     fn checked(self, start: &VariantPosition, moves: &[(Move, usize)]) -> Result<CheckedGame> {
         let mut game = CheckedGame {
             game: 0,
@@ -470,7 +479,8 @@ impl GameState<'_> {
 }
 
 impl CheckedGame {
-    /// Returns the comment that is inserted into the text of the game where it left the repertoire.
+    /// Returns the comment that is inserted into the text of the game where the game left the repertoire. The comment
+    /// lists the moves that the repertoire contains there.
     fn comment(&self) -> String {
         let moves = self.departure.repertoire.join(", ");
         match (self.left_by, &*moves) {
@@ -481,7 +491,7 @@ impl CheckedGame {
     }
 }
 
-/// Totals over the games that have been checked so far. Their memory grows with the number of different deviations, not
+/// Totals over the games checked so far. Their memory usage grows with the number of different deviations, not
 /// with the number of games.
 #[derive(Default)]
 struct CheckTotals {

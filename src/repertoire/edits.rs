@@ -1,4 +1,4 @@
-//! Changes that a user makes to a repertoire: lines that are added, and moves that are removed.
+//! Changes that a user makes to a repertoire: lines to add, and moves to remove.
 
 use shakmaty::{Color, Move, Position};
 
@@ -8,24 +8,29 @@ use crate::{
     position::{Keyed, Variant},
 };
 
-/// The changes that a user made to a repertoire, applied in the order in which they were made.
+/// The changes that a user makes to a repertoire: lines to add, and moves to remove.
 #[derive(Default, Debug)]
 pub struct Edits {
-    /// Lines whose moves of the repertoire's side are added. Each begins in the starting position of the variant.
+    /// The lines whose moves of the repertoire's side are added. Each line begins in the starting position of the
+    /// variant.
     added: Vec<Vec<Move>>,
-    /// Moves that are removed from the file, with all that follows them.
+    /// The moves to remove from the file, together with the moves after them.
     removed: RemovedMoves,
 }
 
 impl Edits {
-    /// Reads edits from a text, for a repertoire for `color` in `variant`. The edits are separated by semicolons. Each
-    /// edit is a line of moves in UCI notation from the starting position of the variant. A line adds its moves of the
-    /// repertoire's side. A line after a minus sign removes its last move, which must be one of the repertoire's side:
-    /// from the file, and from the lines that were added before it.
+    /// Parses edits of a repertoire for the side `color` in `variant`. Semicolons separate the edits, which are
+    /// applied in this order. Each edit is a line of moves in UCI notation from the starting position, such as
+    /// `e2e4,c7c5,g1f3`.
+    ///
+    /// - A line adds its moves of the repertoire's side.
+    /// - A line after a minus sign removes its last move, which must be a move of the repertoire's side. The move is
+    ///   removed from the file, and from lines that earlier edits added.
     ///
     /// # Errors
     ///
-    /// Returns a message if a line is empty or has an illegal move, or if a removed move is one of the opponent.
+    /// Returns a message if a line is empty or contains an illegal move, or if a move to remove belongs to the
+    /// opponent.
     pub fn parse(text: &str, variant: Variant, color: Color) -> Result<Edits, String> {
         let mut edits = Edits::default();
         for edit in text.split(';') {
@@ -56,19 +61,19 @@ impl Edits {
         Ok(edits)
     }
 
-    /// Returns the lines that are added. Each begins in the starting position of the variant.
+    /// Returns the lines to add. Each line begins in the starting position of the variant.
     pub fn added(&self) -> impl Iterator<Item = &[Move]> {
         self.added.iter().map(Vec::as_slice)
     }
 
-    /// Returns the moves that are removed from the file.
+    /// Returns the moves to remove from the file.
     pub fn removed(&self) -> &RemovedMoves {
         &self.removed
     }
 }
 
-/// Shortens a line to the moves before the first move of `removed`. If it is shortened, its last move is one of `color`
-/// afterwards.
+/// Shortens a line that contains a move of `removed`: keeps the moves before the first such move, and of these
+/// only the moves up to the last one by the side `color`. Leaves any other line unchanged.
 fn cut_line(line: &mut Vec<Move>, variant: Variant, color: Color, removed: &RemovedMoves) {
     let mut pos = Keyed::new(variant.start());
     let mut own = 0;
@@ -87,7 +92,7 @@ fn cut_line(line: &mut Vec<Move>, variant: Variant, color: Color, removed: &Remo
 mod tests {
     use super::*;
 
-    /// Returns the added lines in UCI notation after the edits in `text` to a repertoire for White.
+    /// Parses `text` as edits of a repertoire for White, and returns the lines to add in UCI notation.
     fn added(text: &str) -> Vec<String> {
         let edits = Edits::parse(text, Variant::Standard, Color::White).unwrap();
         let uci = |line: &[Move]| {
@@ -103,7 +108,8 @@ mod tests {
             added("e2e4,c7c5,g1f3,d7d6,d2d4;d2d4"),
             ["e2e4,c7c5,g1f3,d7d6,d2d4", "d2d4"]
         );
-        // The move is removed in its position, by whatever order of moves the line reached it.
+        // The move is removed wherever its position occurs, even if the line reached the position by another order of
+        // moves.
         assert_eq!(
             added("g1f3,c7c5,e2e4,d7d6,d2d4;-e2e4,c7c5,g1f3,d7d6,d2d4"),
             ["g1f3,c7c5,e2e4"]

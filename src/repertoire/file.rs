@@ -1,5 +1,5 @@
-//! Writing repertoires as PGN and as books, and adding answers to them. [`write_prepared`] writes the lines of a
-//! preparation as PGN.
+//! Writing repertoires as PGN and as books, and editing repertoire files. [`write_prepared`] writes the lines
+//! that a player should prepare as PGN.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -32,14 +32,14 @@ use crate::{
 /// The format in which a repertoire is written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RepertoireFormat {
-    /// Games with variations: the player's moves, and the replies that they answer.
+    /// Games with variations: the player's moves, and the opponent's replies that the player answers.
     Pgn,
-    /// A book of the player's moves.
+    /// A book, which contains only the player's moves.
     Book,
 }
 
 impl RepertoireFormat {
-    /// Returns the format for a file name: a book if the name ends in `.bin`, otherwise PGN.
+    /// Returns the format that the extension of `path` implies: a book for `.bin`, otherwise PGN.
     pub fn of(path: &Path) -> RepertoireFormat {
         let extension = path.extension().unwrap_or_default();
         match extension.eq_ignore_ascii_case("bin") {
@@ -49,7 +49,7 @@ impl RepertoireFormat {
     }
 }
 
-/// An output file to which a repertoire is written. As long as the value exists, no other process can write the file.
+/// An open output file for a repertoire. No other process can write the file while this value exists.
 #[derive(Debug)]
 pub struct RepertoireFile {
     file: AtomicFile,
@@ -57,8 +57,9 @@ pub struct RepertoireFile {
 }
 
 impl RepertoireFile {
-    /// Creates an output file in the format that `path` implies. An existing file is replaced if it is empty, if it is
-    /// a book or an unchanged PGN of a repertoire that polybook wrote, or if `force` is `true`.
+    /// Creates an output file in the format that `path` implies. Without `force`, an existing file is replaced only
+    /// if it is empty, if it is a book to be replaced by a book, or if it is a PGN of a repertoire that polybook
+    /// wrote and nobody has changed.
     ///
     /// # Errors
     ///
@@ -81,9 +82,9 @@ impl RepertoireFile {
     }
 }
 
-/// The options for writing a repertoire to a file.
+/// A repertoire that is to be written to a file, with the options for writing it.
 pub struct Writing<'a> {
-    /// The player's moves, with the replies that they answer.
+    /// The source of the player's moves, and of the opponent's replies that the player answers.
     pub moves: &'a dyn Source,
     /// The positions in which lines start.
     pub starts: &'a [VariantPosition],
@@ -93,15 +94,15 @@ pub struct Writing<'a> {
     pub color: Color,
     /// The comment of a book's header, and the `Event` tag of games.
     pub title: &'a str,
-    /// The memory and the temporary directory for the positions that were visited.
+    /// The memory budget and the temporary directory for the positions that were visited.
     pub memory: &'a Memory,
     /// Reports progress, and can cancel the writing.
     pub meter: &'a Meter,
 }
 
 impl Writing<'_> {
-    /// Writes the repertoire to `out`, and returns the number of moves. `comment` returns the comment on a move, which
-    /// is written only to PGN, or `None` for a move without a comment.
+    /// Writes the repertoire to `out`, and returns the number of moves written. Calls `comment` to get the comment on
+    /// a move, or `None` for no comment; comments are written only to PGN.
     ///
     /// # Errors
     ///
@@ -117,7 +118,7 @@ impl Writing<'_> {
         }
     }
 
-    /// Returns an iterator over the trees of lines of the repertoire, one for each start position.
+    /// Returns an iterator over the trees of moves of the repertoire, one for each start position.
     fn trees(&self) -> impl Iterator<Item = Tree<'_, &dyn Source>> {
         let limits = || Limits {
             memory: self.memory.share(2),
@@ -189,12 +190,12 @@ impl Writing<'_> {
     }
 }
 
-/// Writes a PGN with changes: first one game for each line of `added`, and then the text of `pgn` without the moves in
-/// `removed` and the moves after each of them. All else stays as it is.
+/// Writes a changed copy of the repertoire `pgn` to `out`: first one game for each line of `added`, then the text
+/// of `pgn` without the moves in `removed` and the moves after each of them. The rest of the text is unchanged.
+/// The lines of `added` begin in the position `start`.
 ///
-/// The new games come first, because an unterminated comment at the end of the old text would swallow them. The output
-/// contains the user's own text, so it has no checksum and is later replaced only with `force`. `start` is the position
-/// in which the lines of `added` begin.
+/// The new games come first, because an unterminated comment at the end of the old text would swallow them. The
+/// output contains the user's own text, so it gets no checksum, and can later be replaced only with `force`.
 ///
 /// # Errors
 ///
@@ -254,13 +255,13 @@ pub fn add_to_pgn(
     }
 }
 
-/// Reads the PGN file of a repertoire again, without the moves in `removed` and without the moves after each of them.
-/// `options` must be those with which the file was opened.
+/// Returns a copy of a repertoire in PGN without the moves in `removed` and without the moves after each of them.
+/// Reads the PGN file again to make the copy. `options` must be the options with which the file was opened.
 ///
 /// # Errors
 ///
-/// Returns an error if the repertoire is not a PGN file, if the file has changed since it was opened, or if it cannot be
-/// read.
+/// Returns an error if the repertoire is not a PGN file, if the file has changed since it was opened, or if it
+/// cannot be read.
 pub fn without_moves(
     repertoire: &MoveSource,
     removed: &RemovedMoves,
@@ -273,19 +274,20 @@ pub fn without_moves(
     };
     let out = RepertoireFile::create(&path, true)?;
     let start = repertoire.variant().start();
-    // A game without moves, because a file without games is an error.
+    // Adds a game without moves, because a file without games is an error.
     let game = Added::from_lines(&start, [&[] as &[Move]]);
     add_to_pgn(pgn, &game, removed, &start, out, &options.memory)?;
     MoveSource::repertoire(&path, options)
 }
 
-/// The approximate size in bytes of a batch of games from which moves are removed at a time.
+/// The approximate size in bytes of a batch of games. Moves are removed from one batch at a time.
 const BATCH_SIZE: usize = 1 << 18;
 
-/// The UTF-8 byte order mark. It is removed from text that is not written at the start of a file.
+/// The UTF-8 byte order mark. It is skipped when a PGN is copied, because it may occur only at the start of a
+/// file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Writes a copy of a book with the moves of `added`. `repertoire` must be a book.
+/// Writes a copy of the book `repertoire` with the additional moves of `added` to `out`.
 ///
 /// # Errors
 ///
@@ -314,11 +316,11 @@ pub fn add_to_book(
     edit_book(book, &edits, variant, out, memory, meter)
 }
 
-/// Writes the lines of a preparation as PGN, one game without a result for each line. A comment after the last move
-/// says how likely the line is, and how the player scores after it.
+/// Writes the lines that a player should prepare as PGN. Each line becomes a game without a result. A comment
+/// after its last move says how likely the line is, and how the player scores after it.
 ///
-/// `event` becomes the `Event` tag of each game, and `start` is the position in which the lines begin. Error messages
-/// name the output `path`.
+/// `event` becomes the `Event` tag of each game, and `start` is the position in which the lines begin. Error
+/// messages name the output `path`.
 ///
 /// # Errors
 ///
@@ -352,8 +354,8 @@ pub fn write_prepared(
     Ok(())
 }
 
-/// Returns the comment on a line: the probability of the line, the player's number of games and score after it, and
-/// whether the player has no answer.
+/// Returns the comment on a line: how likely the line is, the player's number of games and score after it, and
+/// whether the player has no answer to it.
 fn comment(line: &PreparedLine) -> String {
     let games = match line.yours.games {
         0 => "no game of yours".to_owned(),

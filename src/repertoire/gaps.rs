@@ -1,5 +1,5 @@
-//! Finding the opponent's moves that a repertoire does not answer, and the positions in which a repertoire has several moves
-//! of its side.
+//! Finding the gaps of a repertoire: moves of the opponent that the repertoire does not answer. Also finds the
+//! positions in which a repertoire contains several moves of its own side.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -19,43 +19,43 @@ use crate::{
     tree::{Limits, LinesOf, Order, Source, Tree, TreeEvent, TreeMove},
 };
 
-/// The options for [`gaps`], which finds the gaps of a repertoire.
+/// The options for [`gaps`], which finds the opponent's moves that a repertoire does not answer.
 pub struct FindGaps<'a> {
     /// The repertoire.
     pub repertoire: &'a MoveSource,
     /// The side of the repertoire.
     pub color: Color,
-    /// The moves that opponents play.
+    /// The source of the moves that opponents play.
     pub source: &'a MoveSource,
     /// The position in which lines start.
     pub start: &'a VariantPosition,
     /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
     pub max_ply: Option<usize>,
-    /// The minimum number of games of a gap.
+    /// The minimum number of games of a gap. Gaps with fewer games are left out.
     pub min_game: u64,
-    /// The number of gaps that get an answer, the likeliest first, and how the answers are chosen. A gap after which
-    /// the source has no games gets none.
+    /// The number of gaps that get an answer, the likeliest first, and the rule that chooses the answers. A gap after
+    /// which the source contains no games gets no answer.
     pub add: (usize, OwnMoveRule),
-    /// The memory for positions, in bytes.
+    /// The maximum memory for positions, in bytes.
     pub memory: usize,
     /// Reports progress, and can cancel the search.
     pub meter: &'a Meter,
 }
 
-/// A move of the opponent that a repertoire does not answer. If several unanswered moves lead to the same position, the
-/// gap describes the most likely one.
+/// A move of the opponent that a repertoire does not answer. If several unanswered moves lead to the same
+/// position, the gap describes the most likely one.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Gap {
     /// The FEN of the position before the move.
     pub fen: String,
-    /// The likeliest line to that position, in SAN with move numbers.
+    /// The likeliest line to the position before the move, in SAN with move numbers.
     pub line: String,
-    /// The move in SAN, or `None` if the repertoire has no move in the first position.
+    /// The move in SAN, or `None` if the repertoire contains no move in the first position.
     #[serde(rename = "move")]
     pub mv: Option<String>,
     /// The move in UCI notation, or `None` as for `mv`.
     pub uci: Option<String>,
-    /// The line followed by the move; empty without a move.
+    /// The line and the move after it, in SAN with move numbers. Empty if there is no move.
     pub moves: String,
     /// The number of games of which one is expected to reach the position after the move.
     pub one_in: f64,
@@ -63,15 +63,16 @@ pub struct Gap {
     pub games: u64,
     /// Whether the repertoire answers no reply in the position before the move, so that its line ends there.
     pub is_line_end: bool,
-    /// The answer that was added, in SAN; `None` if none was.
+    /// The answer that was added, in SAN, or `None` if no answer was added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// The number of games with that answer; its weight if the source is a book.
+    /// The number of games with the answer, or its weight if the source is a book. `None` if no answer was added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_games: Option<u64>,
 }
 
-/// A line of a repertoire after which the source of games has no further games.
+/// A line of a repertoire after which the source of games contains no reply of the opponent, because its games
+/// end there.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SourceEnd {
     /// The line in SAN with move numbers.
@@ -80,20 +81,24 @@ pub struct SourceEnd {
     pub one_in: f64,
 }
 
-/// The moves that a repertoire does not answer, and the share of games that it covers.
+/// The result of [`gaps`]: the opponent's moves that a repertoire does not answer, and the share of games that
+/// the repertoire covers.
 #[derive(Debug, Serialize)]
 pub struct Gaps {
     /// The FEN of the position in which lines start, or `None` if it is the start of the variant.
     pub start: Option<String>,
-    /// The number of positions that games reach and in which the repertoire has a move.
+    /// The number of positions that games reach and in which the repertoire contains a move.
     pub positions: u64,
-    /// The number of these positions in which the repertoire has several moves. Each of them counts as certain.
+    /// The number of these positions in which the repertoire contains several moves. Each of these moves counts as
+    /// certain.
     pub contradictions: u64,
-    /// The positions in which the repertoire has several moves, the likeliest first.
+    /// The positions in which the repertoire contains several moves, the likeliest first.
     pub several_moves: Vec<SeveralMoves>,
-    /// The share of the games that is still in the repertoire after each half-move of the opponent, in ascending order.
+    /// The share of the games that are still in the repertoire after each half-move of the opponent, in ascending
+    /// order of half-moves.
     pub coverage: Vec<Coverage>,
-    /// The likeliest line of the repertoire after which the source has no games, or `None` if there is no such line.
+    /// The likeliest line of the repertoire after which the source contains no games, or `None` if there is no such
+    /// line.
     pub source_end: Option<SourceEnd>,
     /// The gaps, sorted from the likeliest to the least likely.
     pub gaps: Vec<Gap>,
@@ -102,18 +107,19 @@ pub struct Gaps {
     pub added: Added,
 }
 
-/// The answers that `gaps --add` adds to a repertoire, each to a move of the opponent without an answer.
+/// The moves that are added to a repertoire, such as the answers that `gaps --add` chooses for unanswered moves
+/// of the opponent.
 #[derive(Debug, Default)]
 pub struct Added {
-    /// The position and the answer, by the identity of the position.
+    /// The answers, each with its position. Keys are the identities of the positions.
     pub(super) answers: FxHashMap<u64, (VariantPosition, TreeMove)>,
     /// The likeliest line to each answer, with the answer, in the order of the gaps.
     pub(super) lines: Vec<String>,
 }
 
 impl Added {
-    /// Creates additions to a repertoire in PGN from lines of moves. Each line begins in the position `start` and must
-    /// be legal.
+    /// Creates the additions to a repertoire in PGN from lines of moves. Each line begins in the position `start` and
+    /// must be legal. The result adds nothing to a book.
     pub fn from_lines<'a>(
         start: &VariantPosition,
         lines: impl IntoIterator<Item = &'a [Move]>,
@@ -136,8 +142,8 @@ impl Source for Added {
     }
 }
 
-/// Finds the opponent's moves that a repertoire does not answer. Chooses answers to the most likely ones, as `find.add`
-/// specifies.
+/// Finds the opponent's moves that a repertoire does not answer. Also chooses answers to the most likely of these
+/// moves, as `find.add` specifies.
 ///
 /// # Errors
 ///
@@ -217,8 +223,9 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     })
 }
 
-/// Returns the most likely line in the graph `met` after which the source has no further games. Returns `None` if the
-/// source continues after every line. Of equally likely lines, returns the one whose text sorts first.
+/// Returns the most likely line of the graph `met` after which the source contains no reply of the opponent.
+/// Returns `None` if the source continues after every line. If several lines are equally likely, returns the one
+/// whose text sorts first.
 fn source_end(find: &FindGaps<'_>, met: &ReachGraph) -> Option<SourceEnd> {
     let ends = (0..).zip(&met.nodes);
     let ends = ends.filter(|(_, node)| node.is_source_end && node.reach > 0.0);
@@ -231,8 +238,8 @@ fn source_end(find: &FindGaps<'_>, met: &ReachGraph) -> Option<SourceEnd> {
     })
 }
 
-/// Returns a [`Gap`] that describes a position for which the repertoire has no move. `id` is the number of the position
-/// in the graph `met`.
+/// Returns a [`Gap`] that describes a position in which the repertoire contains no move. `id` is the index of the
+/// position's node in the graph `met`.
 fn gap(find: &FindGaps<'_>, met: &ReachGraph, id: u32) -> Result<Gap> {
     let whole = met.line(id);
     let (last, line) = match whole.split_last() {
@@ -260,7 +267,7 @@ fn gap(find: &FindGaps<'_>, met: &ReachGraph, id: u32) -> Result<Gap> {
     })
 }
 
-/// A position in which a repertoire has more than one move for its own side.
+/// A position in which a repertoire contains more than one move for its own side.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SeveralMoves {
     /// The FEN of the position.
@@ -271,8 +278,8 @@ pub struct SeveralMoves {
     pub moves: Vec<String>,
 }
 
-/// Returns the positions in which a repertoire has more than one move for the side `color`. The positions are in the
-/// order of the repertoire's lines. A position that several lines reach is listed once, with the first of these lines.
+/// Returns the positions in which a repertoire contains more than one move for the side `color`, in the order of
+/// the repertoire's lines. A position that several lines reach is listed once, with the first of these lines.
 ///
 /// # Errors
 ///

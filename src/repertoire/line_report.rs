@@ -1,4 +1,5 @@
-//! The report of a repertoire on the last position of a line, which `serve` shows next to the board.
+//! A report on the last position of a line: what a repertoire contains there. `serve` shows the report next to
+//! the board.
 
 use rustc_hash::FxHashSet;
 use serde::Serialize;
@@ -13,8 +14,8 @@ use crate::{
     tree::{Limits, LinesOf, Order, Source, Tree, TreeEvent, TreeMove, played},
 };
 
-/// An index of the positions of a repertoire. For each position, it finds the positions from which one move of the
-/// repertoire leads to it.
+/// An index that finds the predecessors of each position of a repertoire. A predecessor is a position from which
+/// a single move of the repertoire leads to the position.
 #[derive(Debug)]
 pub struct Predecessors {
     color: Color,
@@ -23,8 +24,7 @@ pub struct Predecessors {
 }
 
 impl Predecessors {
-    /// Builds the index of all positions that the lines of a repertoire reach. `color` is the side that the repertoire
-    /// is for.
+    /// Builds the index of all positions that the lines of a repertoire reach. `color` is the side of the repertoire.
     ///
     /// # Errors
     ///
@@ -48,8 +48,8 @@ impl Predecessors {
         Ok(Predecessors { color, before })
     }
 
-    /// Returns the identities of the positions from which one move of the repertoire leads to the position `pos`.
-    /// Positions are given by their identities, which are hashes.
+    /// Returns the predecessors of the position `pos`: the positions from which a single move of the repertoire leads
+    /// to `pos`. Positions are identified by hashes.
     fn before(&self, pos: u64) -> impl Iterator<Item = u64> {
         let first = self.before.partition_point(|(after, _)| *after < pos);
         let of_pos = self.before[first..].iter();
@@ -57,8 +57,8 @@ impl Predecessors {
         of_pos.map(|(_, before)| *before)
     }
 
-    /// Returns the identities of all positions from which one or more moves of the repertoire lead to the position
-    /// `pos`. Positions are given by their identities, which are hashes.
+    /// Returns all positions from which a sequence of one or more moves of the repertoire leads to the position
+    /// `pos`. Positions are identified by hashes.
     fn leading_to(&self, pos: u64) -> FxHashSet<u64> {
         let (mut found, mut waiting) = (FxHashSet::default(), vec![pos]);
         while let Some(pos) = waiting.pop() {
@@ -68,14 +68,16 @@ impl Predecessors {
     }
 }
 
-/// Information that a repertoire contains about the last position of a line of moves.
+/// A report on the last position of a line of moves: how likely games are to reach the position, which moves a
+/// repertoire contains there, and which replies of the opponent the repertoire does not answer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LineReport {
-    /// Whether the position belongs to the repertoire: the repertoire has moves there, or one of its moves leads there.
+    /// Whether the position belongs to the repertoire: the repertoire contains moves there, or one of its moves leads
+    /// there.
     pub is_known: bool,
-    /// The number of games of which one is expected to reach the position by the lines of the repertoire, or `None` if
-    /// none is.
+    /// The number of games of which one is expected to reach the position by the lines of the repertoire, or `None`
+    /// if no game is expected to reach it.
     pub one_in: Option<f64>,
     /// If the player is to move, the moves of the repertoire; otherwise the replies that the repertoire answers.
     pub moves: Vec<KnownMove>,
@@ -84,7 +86,7 @@ pub struct LineReport {
     pub gaps: Vec<LineGap>,
 }
 
-/// A move in two notations.
+/// A move in UCI notation and in SAN.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LineMove {
     /// The move in UCI notation, with castling as the king capturing its rook.
@@ -93,7 +95,7 @@ pub struct LineMove {
     pub san: String,
 }
 
-/// A move that a repertoire contains, and, for a reply of the opponent, the repertoire's answers.
+/// A move that a repertoire contains. If it is a reply of the opponent, the repertoire's answers are included.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct KnownMove {
     /// The move.
@@ -122,11 +124,11 @@ pub struct LineGap {
     pub games: u64,
 }
 
-/// Returns a report on the last position of `line`: how likely games are to reach the position, which moves
-/// the repertoire contains there, and which replies of the opponent it does not answer. The opponent's
-/// replies and their probabilities come from the games of `explorer` that pass `filters`. `predecessors` is
-/// an index of the positions from which a move of the repertoire leads to a given position. It must have been
-/// built from `repertoire`.
+/// Returns a report on the last position of `line`: how likely games are to reach the position, which moves the
+/// repertoire contains there, and which replies of the opponent it does not answer.
+///
+/// The opponent's replies and their probabilities come from the games of `explorer` that pass `filters`.
+/// `predecessors` must be the index of positions that was built from `repertoire`.
 ///
 /// # Errors
 ///
@@ -198,11 +200,11 @@ pub fn along(
     Ok(report)
 }
 
-/// A source of the opponent's replies in positions from which the repertoire leads to one target position. It has no
-/// moves in other positions, so that a walk visits only paths to the target.
+/// A source of the opponent's replies on the paths to one target position. It contains replies only in positions
+/// from which the repertoire leads to the target, so a walk visits only such paths.
 struct PathsTo<'a> {
     pos: u64,
-    /// The positions from which moves of the repertoire lead to `pos`.
+    /// The identities of the positions from which moves of the repertoire lead to `pos`.
     before: FxHashSet<u64>,
     explorer: &'a Explorer,
     variant: Variant,
@@ -210,8 +212,8 @@ struct PathsTo<'a> {
 }
 
 impl PathsTo<'_> {
-    /// Returns the probability, from 0 to 1, that a game from `start` reaches the target position if the side `color`
-    /// plays the moves of the repertoire.
+    /// Returns the probability, from 0 to 1, that a game from `start` reaches the target position. The side `color`
+    /// plays the moves of the repertoire, and the opponent plays the replies of this source.
     fn reach_from(
         &self,
         start: &VariantPosition,
@@ -252,7 +254,7 @@ impl Source for PathsTo<'_> {
     }
 }
 
-/// Returns `true` if the last move of a line was played by the side `color` and is a move of the repertoire.
+/// Returns `true` if the last move of `line` was played by the side `color` and is a move of the repertoire.
 fn ends_with_own_move(line: &Line, color: Color, repertoire: &MoveSource) -> Result<bool> {
     let Some(mv) = line.moves().last() else {
         return Ok(false);

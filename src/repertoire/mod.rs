@@ -1,16 +1,16 @@
 //! Repertoires: [building](build) one, [checking](check) games against it, finding its [gaps], and finding the
 //! [new moves](new_moves) of games.
 //!
-//! A repertoire maps positions to moves of one side, the player. Move orders that lead to the same position share its
-//! moves. Only the player's moves count, so a book of these moves is the same repertoire as a PGN that also has the
-//! opponent's replies.
+//! A repertoire maps positions to moves of one side, the player. Move orders that lead to the same position share
+//! its moves. Only the player's moves count, so a book of these moves is the same repertoire as a PGN that also
+//! contains the opponent's replies.
 //!
-//! The *reach* of a position is the probability that a game comes to it. Each path to the position contributes the
-//! product of the shares of the opponent's moves on it; the player's moves count as certain. The reach is the sum over
-//! all paths. A path that would return to a position it has been at is not followed.
+//! The *reach* of a position is the probability that a game reaches it. Each path to the position contributes the
+//! product of the shares of the opponent's moves on the path; the player's moves count as certain. The reach is
+//! the sum over all paths. A path is not followed further if it would return to one of its own positions.
 //!
-//! All of these functions read moves from a [`MoveSource`], which hides the kind of the file: PGN, an index, counts, a
-//! database or a book.
+//! All of these functions read moves from a [`MoveSource`], which gives files of all kinds the same interface:
+//! PGN, an index, counts, a database or a book.
 //!
 //! ```
 //! use polybook::{
@@ -75,23 +75,25 @@ pub use self::{
 };
 use crate::{position::Keyed, tree::move_number};
 
-/// The side that left a repertoire: the player, whose moves the repertoire contains, or the opponent.
+/// The side whose move made a game leave a repertoire: the player, for whom the repertoire was made, or the
+/// opponent.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The side of the repertoire.
+    /// The player, whose moves the repertoire contains.
     Player,
-    /// The opponent.
+    /// The opponent of the player.
     Opponent,
 }
 
-/// Returns the SAN of a move, which must be legal in `pos`.
+/// Returns a move in standard algebraic notation (SAN). The move must be legal in `pos`.
 fn san(pos: &VariantPosition, mv: Move) -> String {
     SanPlus::from_move(pos.clone(), mv).to_string()
 }
 
-/// Returns the text of a line of legal moves from `start` in SAN with move numbers, such as `1. e4 c5 2. Nf3`, and the
-/// position after the last move.
+/// Returns the text of a line of moves, and the position after its last move. The text contains the moves in SAN
+/// with move numbers, such as `1. e4 c5 2. Nf3`. The first move is played in the position `start`, and all moves
+/// must be legal.
 fn line_text(start: &VariantPosition, moves: &[Move]) -> (String, VariantPosition) {
     let mut pos = start.clone();
     let mut words: Vec<String> = Vec::new();

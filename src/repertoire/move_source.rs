@@ -1,8 +1,8 @@
 //! Opening files of any kind as a source of moves.
 //!
-//! A repertoire is a PGN, a book or an OOBS database. A source of moves that were played is a PGN, an index, counts, a
-//! database or a book. PGN is indexed or counted while it is opened, so that all kinds answer the same query: the moves
-//! of a position, with games and results or with weights.
+//! A repertoire is a PGN, a book or an OOBS database. A source of moves that were played is a PGN, an index,
+//! counts, a database or a book. A PGN is indexed or counted while it is opened, so that files of all kinds
+//! answer the same query: the moves of a position, with games and results or with weights.
 
 use std::{any::Any, cmp::Reverse, collections::BTreeSet, path::Path, sync::Arc};
 
@@ -30,13 +30,13 @@ use crate::{
 
 /// The options for opening a file of any kind as a [`MoveSource`].
 pub struct OpenOptions<'a> {
-    /// The variant to read the file as, or `None` for the file's own.
+    /// The variant as which the file is read, or `None` for the variant of the file.
     pub variant: Option<Variant>,
-    /// The variant of games of a PGN that have no `Variant` tag.
+    /// The variant of PGN games without a `Variant` tag.
     pub untagged: Variant,
     /// The filter that selects games, or `None` to count all games. Only a PGN can be filtered.
     pub filter: Option<&'a GameFilter>,
-    /// The memory and the temporary directory for counting games.
+    /// The memory budget and the temporary directory for counting games.
     pub memory: Memory,
     /// The number of threads that count, or 0 for one per core.
     pub threads: usize,
@@ -46,21 +46,21 @@ pub struct OpenOptions<'a> {
     pub counting: &'a dyn Fn(Arc<Progress>) -> Box<dyn Any>,
 }
 
-/// A file or directory from which the moves of positions are read: a PGN, an index, a directory of counts, an OOBS
-/// database or a book.
+/// A source of the moves of positions, usually a file or directory: a PGN, an index, a directory of counts, an
+/// OOBS database or a book.
 #[derive(Debug)]
 pub struct MoveSource {
     kind: Kind,
     variants: BTreeSet<Variant>,
-    /// The file if it is a repertoire in PGN.
+    /// The PGN file, if the source is a repertoire in PGN.
     pgn: Option<RepertoirePgn>,
-    /// Start positions of games that have a `FEN` tag.
+    /// The start positions of games with a `FEN` tag.
     starts: Vec<VariantPosition>,
     warnings: Vec<String>,
 }
 
-/// A repertoire in PGN, and the state of its file before it was read. The file is read several times, and must not
-/// change in between.
+/// A repertoire in PGN, with the state of its file before the file was first read. The file is read several
+/// times, and a change of its state in between is an error.
 #[derive(Debug)]
 pub struct RepertoirePgn {
     input: Input,
@@ -78,12 +78,12 @@ impl RepertoirePgn {
         self.input.path()
     }
 
-    /// Returns the variant of the games without a `Variant` tag.
+    /// Returns the variant of games without a `Variant` tag.
     pub(crate) fn untagged_variant(&self) -> Variant {
         self.input.untagged_variant()
     }
 
-    /// Returns the file as an input of games.
+    /// Returns the file as an [`Input`], from which games are read.
     pub(super) fn input(&self) -> &Input {
         &self.input
     }
@@ -98,8 +98,9 @@ impl RepertoirePgn {
     }
 }
 
-/// Takes a snapshot of the file to which `path` leads, so that later changes can be recognized. Returns `None` if the
-/// file does not exist.
+/// Returns the state (such as size and modification time) of the file to which `path` leads. The file has changed
+/// if a later call returns another state. Fails if the file does not exist, and returns `None` if it disappears
+/// during the call.
 fn state_of(path: &Path) -> Result<Option<FileState>> {
     let file = path.canonicalize().at(path, "read")?;
     FileState::of(&file).at(path, "read")
@@ -110,17 +111,18 @@ enum Kind {
     Book(Book),
     Obs(Box<crate::obs::Obs>),
     Counts(Box<FindableCounts>),
-    /// The moves of a repertoire, whose counts are weights and not results.
+    /// The moves of a repertoire. Their counts are weights instead of results.
     Lines(Box<FindableCounts>),
     Explored(Box<Explored>),
-    /// The games of an explorer that pass filters.
+    /// The moves in the games of an explorer that pass filters.
     Filtered(Arc<Explorer>, Variant, Box<Filters>),
-    /// Another source with added moves, by the identity of their position.
+    /// Another source with additional moves, keyed by the identity of their position.
     Extended(Arc<MoveSource>, FxHashMap<u64, Vec<TreeMove>>),
 }
 
 impl MoveSource {
-    /// Opens a repertoire: a PGN, a book, or an OOBS database. In a PGN, variations count like main lines.
+    /// Opens a file as a repertoire: a PGN, a book, or an OOBS database. In a PGN, moves of variations count as much
+    /// as moves of main lines.
     ///
     /// # Errors
     ///
@@ -163,15 +165,16 @@ impl MoveSource {
         }
     }
 
-    /// Opens a source of moves that were played in games: a PGN, an index, counts, an OOBS database or a book.
+    /// Opens a file or directory as a source of moves that were played in games: a PGN, an index, counts, an OOBS
+    /// database or a book.
     ///
-    /// The games of a PGN are first indexed in `options.directory`. If `keep_prefix` is `true`, a game with an illegal
-    /// move counts up to this move; otherwise it is rejected.
+    /// The games of a PGN are first indexed in `options.directory`. If `keep_prefix` is `true`, a game with an
+    /// illegal move counts up to this move; otherwise the game is rejected.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, if it has another format, or if `options` has a filter and the file
-    /// is not a PGN or has no game that passes the filter.
+    /// Returns an error if the file cannot be read or has another format. Returns an error if `options` contains a
+    /// filter, and the file is not a PGN or contains no game that passes the filter.
     pub fn source(path: &Path, keep_prefix: bool, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let is_filtered = options.filter.is_some();
         let stored = match FileKind::of(path)? {
@@ -195,7 +198,8 @@ impl MoveSource {
         )
     }
 
-    /// Opens several PGN inputs as one source of moves.
+    /// Opens several PGN inputs as one source of moves that were played. The games are first indexed in
+    /// `options.directory`.
     ///
     /// # Errors
     ///
@@ -209,8 +213,8 @@ impl MoveSource {
         MoveSource::indexed(options.run(inputs), name.as_ref(), options)
     }
 
-    /// Builds an index by executing `run`, an operation that reads games, and opens the index as a source of moves. `name`
-    /// names the games in error messages.
+    /// Runs the operation `run`, which reads games and builds an index of them, and opens the index as a source of
+    /// moves. `name` is the name of the games in error messages.
     ///
     /// # Errors
     ///
@@ -236,7 +240,7 @@ impl MoveSource {
         Ok(known)
     }
 
-    /// Opens a book or an OOBS database. Returns `None` if the file is neither.
+    /// Opens a book or an OOBS database. Returns `None` if the file has another format.
     fn stored(path: &Path, options: &OpenOptions<'_>) -> Result<Option<MoveSource>> {
         let with = |kind, own: Option<Variant>| {
             Some(MoveSource {
@@ -264,7 +268,7 @@ impl MoveSource {
         Ok(None)
     }
 
-    /// Creates a source of the moves in those games of an explorer that pass `filters`.
+    /// Creates a source of the moves that were played in the games of `explorer` that pass `filters`.
     pub fn filtered(explorer: &Arc<Explorer>, variant: Variant, filters: &Filters) -> MoveSource {
         MoveSource::without_file(
             Kind::Filtered(Arc::clone(explorer), variant, Box::new(filters.clone())),
@@ -272,9 +276,8 @@ impl MoveSource {
         )
     }
 
-    /// Returns a repertoire for the side `color`, to which the moves of this side in the added lines of `edits` are
-    /// added. Does not apply the removals of `edits`; see
-    /// [`without_moves`](super::without_moves).
+    /// Returns a copy of a repertoire for the side `color` that also contains the moves of this side in the lines
+    /// that `edits` adds. Does not apply the removals of `edits`; see [`without_moves`](super::without_moves).
     pub fn extended(repertoire: &Arc<MoveSource>, color: Color, edits: &Edits) -> MoveSource {
         let mut added: FxHashMap<u64, Vec<TreeMove>> = FxHashMap::default();
         for line in edits.added() {
@@ -296,8 +299,8 @@ impl MoveSource {
         }
     }
 
-    /// Returns the moves of [`own_moves`](MoveSource::own_moves) that only the lines added by
-    /// [`extended`](MoveSource::extended) contain.
+    /// Returns the moves in the position `pos` that come only from lines added by [`extended`](MoveSource::extended),
+    /// and that the original repertoire does not contain.
     ///
     /// # Errors
     ///
@@ -312,7 +315,7 @@ impl MoveSource {
         Ok(added.map(|added| added.mv).filter(is_added).collect())
     }
 
-    /// Creates a source of moves that was not read from a file.
+    /// Creates a source of moves that was not opened from a file.
     fn without_file(kind: Kind, variants: BTreeSet<Variant>) -> MoveSource {
         MoveSource {
             kind,
@@ -327,7 +330,8 @@ impl MoveSource {
     ///
     /// # Errors
     ///
-    /// Returns an error if the index cannot be read, or if it does not contain the moves of each position.
+    /// Returns an error if the index cannot be read, or if it does not store the games of each move because it was
+    /// not made for the explorer.
     fn index(path: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let index = Index::open(path)?;
         let choice = index.variant();
@@ -360,14 +364,14 @@ impl MoveSource {
         })
     }
 
-    /// Counts the moves of the PGN file `path`, or opens `path` if it is a directory of counts. For a PGN file, `how`
-    /// is the setter of an option of [`MakeBook`], and the function sets this option to `true` before it counts.
+    /// Counts the moves of the PGN file `path`, or opens `path` if it is a directory of counts. `how` is the setter
+    /// of an option of [`MakeBook`], such as [`MakeBook::variations`]; the option is set to `true`.
     fn count_moves(
         path: &Path,
         how: fn(MakeBook, bool) -> MakeBook,
         options: &OpenOptions<'_>,
     ) -> Result<MoveSource> {
-        // Counts bring the options that they were made with.
+        // A directory of counts stores the options with which it was made, so most options apply only to PGN.
         let run = match is_directory(path)? {
             true => options
                 .run([Input::file(path)])
@@ -390,7 +394,7 @@ impl MoveSource {
         })
     }
 
-    /// Returns the moves that this repertoire contains for the position `pos`, sorted by weight in descending order.
+    /// Returns the moves that this repertoire contains in the position `pos`, sorted by weight in descending order.
     ///
     /// # Errors
     ///
@@ -402,18 +406,20 @@ impl MoveSource {
         Ok(moves.into_iter().map(|mv| mv.mv).collect())
     }
 
-    /// Returns `true` if the file contains positions of `variant`, or of another variant that has the same legal moves.
+    /// Returns `true` if this source contains positions of `variant`, or of another variant with the same legal
+    /// moves.
     pub fn is_for(&self, variant: Variant) -> bool {
         self.variants.iter().any(|own| own.is_played_like(variant))
     }
 
-    /// Returns the variant of the positions in the file, or the first variant if there are several.
+    /// Returns the variant of the positions in this source. If there are several variants, returns the first one in
+    /// the order of [`Variant`].
     pub fn variant(&self) -> Variant {
         self.variants.first().copied().unwrap_or_default()
     }
 
-    /// Sets the variant in which this source of moves is read to one that `repertoire` contains, too. Returns the
-    /// variant. If there are several such variants, uses the first one in the order of [`Variant`].
+    /// Selects the variant in which this source is read, and returns it. The variant is the first one of
+    /// `repertoire`, in the order of [`Variant`], that this source also contains.
     ///
     /// # Errors
     ///
@@ -437,13 +443,13 @@ impl MoveSource {
         }
     }
 
-    /// Returns the position in which a repertoire for the side `color` starts: the first of these positions in which
-    /// the file contains moves for that side.
+    /// Returns the position in which a repertoire for the side `color` starts. This is the first of the following
+    /// positions in which the file contains moves for that side:
     ///
     /// 1. the initial position of `variant`
     /// 2. the positions in which the games of the file start, in the order of the file
     ///
-    /// Returns the initial position if the file contains moves in none of them.
+    /// Returns the initial position if the file contains such moves in none of these positions.
     ///
     /// # Errors
     ///
@@ -461,25 +467,26 @@ impl MoveSource {
         Ok(usual)
     }
 
-    /// Returns the initial position of each variant, followed by the positions in which games with a `FEN` tag start.
+    /// Returns an iterator over the initial positions of all variants of this source, followed by the start positions
+    /// of games with a `FEN` tag.
     pub(super) fn starts(&self) -> impl Iterator<Item = VariantPosition> {
         let usual = self.variants.iter().map(|variant| variant.start());
         usual.chain(self.starts.iter().cloned())
     }
 
-    /// Returns the file if it is a repertoire in PGN, otherwise `None`.
+    /// Returns the PGN file if this source is a repertoire in PGN, otherwise `None`.
     pub fn pgn(&self) -> Option<&RepertoirePgn> {
         self.pgn.as_ref()
     }
 
-    /// Returns the warnings about the file and its games. Each warning is one line of text.
+    /// Returns the warnings about the file and its games. Each warning is a single line of text.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Returns a warning if the repertoire seems not to be for the side `color`, and otherwise `None`. The first sign
-    /// is that the header of a book names the other side. The second sign is that `color` has several moves in many
-    /// more positions than the other side: a repertoire usually contains one move for its own side and several for the
+    /// Returns a warning if the repertoire seems to be for the other side than `color`, otherwise `None`. One sign is
+    /// a book header that names the other side. Another sign is that `color` has several moves in many more positions
+    /// than the other side, because a repertoire usually contains one move for its own side and several for the
     /// opponent.
     ///
     /// # Errors
@@ -529,13 +536,13 @@ impl MoveSource {
         }))
     }
 
-    /// Returns `true` if the file contains the results of the games in which its moves were played, and `false` if it
-    /// contains only the weights of its moves.
+    /// Returns `true` if the source contains the results of games, and `false` if it is a book, which contains only
+    /// the weights of its moves.
     pub fn has_results(&self) -> bool {
         !matches!(self.kind, Kind::Book(_))
     }
 
-    /// Returns the explorer if the file is an index of games, otherwise `None`.
+    /// Returns the explorer if the source is an index of games, otherwise `None`.
     pub(crate) fn explorer(&self) -> Option<&Explorer> {
         match &self.kind {
             Kind::Explored(explored) => {
@@ -551,7 +558,7 @@ impl MoveSource {
         }
     }
 
-    /// Returns the book, or `None` if the file is not a book.
+    /// Returns the book, or `None` if this source is not a book.
     pub(super) fn into_book(self) -> Option<Book> {
         match self.kind {
             Kind::Book(book) => Some(book),
@@ -574,8 +581,8 @@ impl OpenOptions<'_> {
             .temp_dir(&self.memory.temp_dir)
     }
 
-    /// Returns the positions in which games of a PGN start, except the initial position of the game's variant. The
-    /// positions are deduplicated and in the order of the games.
+    /// Returns the positions in which the games of the PGN file `path` start, except the initial position of each
+    /// game's variant. The positions are deduplicated, and in the order of the games.
     fn starts_of(&self, path: &Path) -> Result<Vec<VariantPosition>> {
         let games = Games {
             inputs: &[self.input(path)],
@@ -602,9 +609,9 @@ impl OpenOptions<'_> {
         Ok(starts)
     }
 
-    /// Loads the active moves of the OOBS database `obs` into memory, because looking up every position of many
-    /// games in the database would be slow. The first element of `variants` is the variant of the database. An
-    /// empty set means standard chess. Also returns the number of rows that cannot be read.
+    /// Loads the active moves of the OOBS database `obs` into memory, because looking up every position of many games
+    /// in the database would be slow. The first element of `variants` is the variant of the positions; an empty set
+    /// means standard chess. Also returns the number of rows that were skipped because they cannot be read.
     fn moves_of(
         &self,
         obs: &crate::obs::Obs,
@@ -630,7 +637,7 @@ impl OpenOptions<'_> {
                 skipped.row(&row, NOT_LEGAL);
                 continue;
             };
-            // The tally drops moves without games, so each move gets one at least.
+            // The tally drops moves without games, so each move is counted at least once.
             let games = Wdl {
                 wins: row.stats.games().max(1),
                 ..Wdl::default()
@@ -644,15 +651,14 @@ impl OpenOptions<'_> {
     }
 }
 
-/// The maximum number of moves, from each start position, that [`MoveSource::color_warning`] examines.
+/// The maximum number of moves that [`MoveSource::color_warning`] examines from each start position.
 const WALKED: u64 = 10_000;
 
-/// The error message for a file whose games cannot be filtered.
+/// The error message for options that filter the games of a file that is not PGN.
 const NO_FILTER: &str = "this file is not PGN, but the options filter games in PGN files: remove the filters, or name \
                          a PGN file";
 
-/// Returns the variants of the games that were counted according to `report`. Returns standard chess if no game was
-/// counted.
+/// Returns the variants of the games that `report` counts, or standard chess if it counts no game.
 fn variants_of(report: &Report) -> BTreeSet<Variant> {
     match report.totals.variants.is_empty() {
         true => BTreeSet::from([Variant::Standard]),
@@ -669,7 +675,7 @@ fn warnings(report: &Report) -> Vec<String> {
     report.warnings.iter().cloned().chain(first).collect()
 }
 
-/// Moves of weight 0 of a book are skipped, because they are never played.
+/// Book moves with weight 0 are skipped, because they are never played.
 impl Source for MoveSource {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         match &self.kind {
@@ -716,8 +722,8 @@ impl Source for MoveSource {
     }
 }
 
-/// Returns the legal moves that `counts` contains for a position, sorted by weight in descending order. `known` creates
-/// a [`TreeMove`] from a move and its results.
+/// Returns the legal moves that `counts` contains for the position `pos`, sorted by weight in descending order.
+/// `known` creates a [`TreeMove`] from a move and its results.
 fn moves_of(
     counts: &FindableCounts,
     pos: &Keyed<VariantPosition>,
@@ -726,7 +732,7 @@ fn moves_of(
     let counted = counts.moves(pos)?.into_iter();
     let legal = counted.filter_map(|count| Some((count.mv.to_move(pos.position())?, count.stats)));
     let mut moves: Vec<TreeMove> = legal.map(|(mv, stats)| known(mv, stats)).collect();
-    // The sort is stable, so moves of equal weight stay sorted by their numbers.
+    // The sort is stable, so moves of equal weight stay in the order of `counts`.
     moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
     Ok(moves)
 }

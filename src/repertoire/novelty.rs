@@ -1,7 +1,8 @@
 //! New moves: where each game leaves the positions that a reference contains.
 //!
-//! Games are read into batches. If the reference is an index of games, the positions of a whole batch are looked up
-//! together, sorted, so that each page of the index is read once. Otherwise each position is looked up as it is read.
+//! Games are read in batches. If the reference is an index of games, the positions of a whole batch are sorted
+//! and looked up together, so that each page of the index is read only once. Otherwise, each position is looked
+//! up when it is read.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,8 +30,8 @@ pub struct NewMove {
     pub white: String,
     /// The name of Black.
     pub black: String,
-    /// The number of the half-move from 1, or `None` if the reference contains all positions of the game. `mv`,
-    /// `number` and `fen` are `None` then too.
+    /// The number of the half-move from 1, or `None` if the reference contains all positions of the game. In this
+    /// case `mv`, `number` and `fen` are also `None`.
     pub ply: Option<usize>,
     /// The half-move in SAN.
     #[serde(rename = "move")]
@@ -39,10 +40,10 @@ pub struct NewMove {
     pub number: Option<String>,
     /// The FEN of the position before the half-move.
     pub fen: Option<String>,
-    /// The number of games of the reference that reached that position, or `None` if the reference has no games or
-    /// `ply` is `None`.
+    /// The number of games of the reference that reached the position before the half-move. `None` if the reference
+    /// contains no games or `ply` is `None`.
     pub games_before: Option<u64>,
-    /// The newest of these games, or `None` if there is none.
+    /// The newest of the games that `games_before` counts, or `None` if there is none.
     pub last_game: Option<GameInfo>,
     /// The reason why the rest of the game cannot be played, or `None` if the whole game was played. The moves before
     /// the fault are compared.
@@ -53,35 +54,36 @@ pub struct NewMove {
     pub text: Vec<u8>,
 }
 
-/// A reference, such as a database, with which games are compared, and the options of the comparison.
+/// A reference with which games are compared, such as a database of earlier games, and the options of the
+/// comparison.
 pub struct Reference<'a> {
-    /// The file with the games, counts or moves.
+    /// The source of the games, counts or moves.
     pub known: &'a MoveSource,
-    /// Whether a game is compared only with games that were certainly played before it. This needs a reference with
-    /// games. A game without a year is compared with all games that have one.
+    /// Whether a game is compared only with games that were certainly played earlier. The reference must then contain
+    /// games. A game without a year is compared with all games that have a year.
     pub earlier: bool,
     /// Whether the new move is the first half-move that leads to an unknown position. If `false`, it is the last one
     /// that leads from a known to an unknown position, so that all later positions of the game are unknown.
     pub first: bool,
-    /// Parts of the names of the player whose games are compared, in any case. An empty list compares all games.
+    /// Parts of the names of the player whose games are compared, ignoring case. An empty list compares all games.
     pub players: &'a [String],
-    /// Whether a name in `players` must equal the whole name.
+    /// Whether a name in `players` must equal the whole name of a player.
     pub exact: bool,
     /// Whether each [`NewMove`] contains the text of the game.
     pub with_text: bool,
 }
 
-/// The number of games that [`new_moves`] compared, and its warnings.
+/// The result of [`new_moves`]: the number of games that were compared, and warnings.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ComparedGames {
-    /// The number of games of the player.
+    /// The number of games that were compared.
     pub games: u64,
     /// Warnings about games of unknown variants, one line each.
     pub warnings: Vec<String>,
 }
 
-/// Finds the new move in each of `games`: the move that leads from a position that the reference contains to a position
-/// that it does not contain. Calls `take` with the results in the order of the games.
+/// Finds the new move in each of `games`: the move by which the game leaves the positions that the reference
+/// contains. Calls `take` with each result, in the order of the games.
 ///
 /// # Errors
 ///
@@ -130,24 +132,23 @@ pub fn new_moves(
     })
 }
 
-/// A game whose positions are waiting to be looked up together with those of other games.
+/// A game that waits until its positions are looked up together with the positions of other games.
 struct Game {
     found: NewMove,
     start: VariantPosition,
-    /// The day before which games of the reference must have been played, or `None` if all count.
+    /// The day before which reference games must have been played to count, or `None` if all games count.
     before: Option<u32>,
     moves: Vec<Move>,
-    /// The positions, including the last one. Empty if the reference has no games.
+    /// The keys of the game's positions, including the last one. Empty if the reference contains no games.
     subjects: Vec<ListKey>,
     /// The offsets in the text at which the moves end. Empty if the text is not kept.
     ends: Vec<usize>,
-    /// Whether the reference knows the position after each move.
+    /// Whether the reference contains the position after each move.
     known: Vec<AtomicBool>,
 }
 
 impl Game {
-    /// Returns an estimate of the memory in bytes that the game takes until it has been compared with the games of the
-    /// reference.
+    /// Returns an estimate of the memory in bytes that the game uses until it has been compared with the reference.
     fn bytes(&self) -> usize {
         let of_moves =
             size_of::<Move>() + size_of::<ListKey>() + size_of::<Probe>() + size_of::<bool>();
@@ -155,7 +156,7 @@ impl Game {
     }
 
     /// Returns the index of the new move among the moves of the game, or `None` if the reference contains all
-    /// positions. If `first` is `true`, the new move is the first move to an unknown position. Otherwise, it is the
+    /// positions. If `first` is `true`, the new move is the first move to an unknown position. Otherwise it is the
     /// last move from a known to an unknown position.
     fn new_move(&self, first: bool) -> Option<usize> {
         let known = self.known.iter();
@@ -166,8 +167,12 @@ impl Game {
         }
     }
 
-    /// Returns the position before the move with the index `number`. The first move has the index 0. The index
-    /// after the last move gives the final position of the game, and a greater index panics.
+    /// Returns the position before the move with the index `number`, where the first move has the index 0. If
+    /// `number` is the number of moves, returns the final position.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `number` is greater than the number of moves.
     fn before(&self, number: usize) -> Keyed<VariantPosition> {
         position_after(&self.start, self.moves[..number].iter().copied())
     }
@@ -181,7 +186,7 @@ struct Lookup<'a> {
 
 impl Lookup<'_> {
     /// Reads the current game of `reader`. If the reference is a book, a database or counts, which contain no games,
-    /// its positions are looked up at once. Returns `None` if neither player has the requested name.
+    /// also looks up the positions of the game. Returns `None` if neither player has a requested name.
     fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Option<Game>> {
         let tags = reader.tags().clone();
         let how = match self.reference.exact {
@@ -251,7 +256,8 @@ impl Lookup<'_> {
         if !known.is_for(variant) {
             return Ok(false);
         }
-        // It knows the position if it has the move, or if it has a move from the position after it.
+        // The reference contains the position after `mv` if it contains the move `mv`, or any move in the position
+        // after it.
         if known.moves(here)?.iter().any(|known| known.mv == mv) {
             return Ok(true);
         }
@@ -260,8 +266,8 @@ impl Lookup<'_> {
         Ok(!known.moves(&after)?.is_empty())
     }
 
-    /// Finds the new move of each game in `games`: the move that leaves the positions of the reference. Calls `take`
-    /// with the result for each game, in the order of the games.
+    /// Finds the new move of each game in `games`, by which the game leaves the positions of the reference. Calls
+    /// `take` with the result for each game, in the order of the games.
     fn finish(
         &self,
         games: Vec<Game>,
@@ -282,9 +288,9 @@ impl Lookup<'_> {
         finished.iter().try_for_each(take)
     }
 
-    /// Returns the new move of a game whose positions have been looked up in the reference. `reached` contains the
-    /// number of reference games that reached the position before the new move, or is `None` if the reference contains
-    /// no games.
+    /// Returns the new move of a game whose positions have been looked up in the reference. `reached` is the number
+    /// of reference games that reached the position before the new move, or `None` if the reference contains no
+    /// games.
     fn finished(&self, game: Game, reached: Option<Visits>) -> Result<NewMove> {
         let new = game
             .new_move(self.reference.first)
@@ -309,9 +315,10 @@ impl Lookup<'_> {
     }
 }
 
-/// Marks the positions of `games` that no game of the reference has reached as unknown. `first_seen` looks positions up
-/// in the reference. If `earlier` is `true`, a reference game counts only if it was certainly played before the game
-/// that contains the position. Positions are looked up in sorted order, so that each page of the index is read once.
+/// Looks up the positions of `games` with `first_seen`, and marks each position that no reference game has
+/// reached as unknown. If `earlier` is `true`, a reference game counts only if it was certainly played before the
+/// game that contains the position. The positions are sorted first, so that each page of the index is read only
+/// once.
 fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Result<()> {
     let all = games.par_iter().enumerate();
     let mut asked: Vec<Probe> = all
@@ -332,9 +339,9 @@ fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Re
     })
 }
 
-/// Counts the reference games that reached the position before the new move of each game. Writes the counts to
-/// `reached`, which has one element for each of `games`; games without a new move keep `None`. `first_seen` looks
-/// positions up in the reference. `first` selects the new move as in [`Reference::first`].
+/// Counts the reference games that reached the position before the new move of each game. `first_seen` looks the
+/// positions up, and `first` selects the new move as in [`Reference::first`]. Writes the counts to `reached`,
+/// which has one element for each game; the element of a game without a new move stays `None`.
 fn count_games(
     first_seen: &FirstSeen<'_>,
     games: &[Game],
@@ -372,8 +379,8 @@ impl NewMove {
     }
 }
 
-/// Returns a text that names a game, for example the last game that reached a position: the players and the year, such as `Tal - Fischer, 1959`.
-/// Returns `None` if neither player has a name, for example in a line of a repertoire.
+/// Returns the names of the players and the year of a game, such as `Tal - Fischer, 1959`. Leaves out an unknown
+/// year. Returns `None` if neither player has a name, for example in a line of a repertoire.
 pub fn last_text(game: &GameInfo) -> Option<String> {
     if [&game.white, &game.black]
         .iter()

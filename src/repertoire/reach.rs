@@ -1,11 +1,13 @@
-//! The reach of positions: a walk through a repertoire along the opponent's replies of a source.
+//! Computes the reach of positions: the probability that a game reaches each position of a repertoire. A walk
+//! follows the moves of the repertoire, and the opponent's replies in a source of games.
 //!
-//! The walk visits positions level by level, one half-move at a time. The probabilities of all paths of one length to a
-//! position are added before its moves are followed. A longer path that comes to the position later passes its share on
-//! to all that follows. So the reach is the sum over all paths, whatever their lengths.
+//! The walk visits positions level by level, one half-move at a time. The probabilities of all paths of one
+//! length to a position are added before the moves of the position are followed. If a longer path reaches the
+//! position later, its probability is passed on to all following positions as well. So the reach is the sum over
+//! all paths of any length.
 //!
-//! A move that would close a cycle of positions is not followed. The moves that are followed form an acyclic graph, so
-//! the walk ends.
+//! A move that would close a cycle of positions is not followed. The moves that are followed therefore form an
+//! acyclic graph, so the walk ends.
 
 use std::collections::BTreeMap;
 
@@ -22,29 +24,29 @@ use crate::{
     tree::{Limits, Source, TreeMove},
 };
 
-/// An estimate of the memory in bytes that a position of the graph and its moves take.
+/// An estimate of the memory in bytes that a position of the graph and its moves need.
 const BYTES: usize = 512;
 
-/// The maximum number of positions that are visited to find out whether a move closes a cycle. It bounds the time for
-/// long lines without pawn moves and captures.
+/// The maximum number of positions that are visited to find out whether a move closes a cycle. It bounds the
+/// search time in long lines without pawn moves and captures.
 const FARTHEST: usize = 2000;
 
-/// The parameters of a walk that computes how likely a game is to reach each position of a repertoire. In positions of
-/// the side `color` it follows the repertoire's moves, and otherwise the replies in `source`.
+/// The parameters of a walk that computes how likely a game is to reach each position of a repertoire. If the
+/// side `color` is to move, the walk follows the moves of the repertoire, otherwise the replies in `source`.
 pub(super) struct Walk<'a> {
     pub start: &'a VariantPosition,
     pub color: Color,
     pub source: &'a dyn Source,
     /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
     pub max_ply: Option<usize>,
-    /// The memory for positions, in bytes.
+    /// The maximum memory for positions, in bytes.
     pub memory: usize,
     pub meter: &'a Meter,
 }
 
-/// A function that returns the moves of the repertoire's side in a position, or `None` if it has no answer. The second
-/// argument is the probability that a game reaches the position, as known so far. If the walk returns to an unanswered
-/// position, the function is called again with a higher probability.
+/// A function that returns the moves of the repertoire's side in a position, or `None` if the repertoire has no
+/// answer. The second argument is the probability, as far as known, that a game reaches the position. If the walk
+/// reaches an unanswered position again, it calls the function again with a higher probability.
 pub(super) type AnswerOf<'a> =
     &'a mut dyn FnMut(&Keyed<VariantPosition>, f64) -> Result<Option<Vec<TreeMove>>>;
 
@@ -54,10 +56,10 @@ pub(super) struct ReachGraph {
     /// Maps the identity of a position to the index of its node.
     ids: FxHashMap<u64, u32>,
     pub nodes: Vec<ReachNode>,
-    /// The share of the games that came to a position without an answer, by half-move. Several moves of the player in a
-    /// position are equally likely here.
+    /// The share of the games that reached a position without an answer, by half-move. Several moves of the player in
+    /// a position are taken as equally likely.
     lost: BTreeMap<usize, f64>,
-    /// The share of the games that came to the end of the source, by half-move.
+    /// The share of the games that reached the end of the source's games, by half-move.
     ended: BTreeMap<usize, f64>,
     /// The last half-move at which a position had an answer.
     last: usize,
@@ -65,13 +67,15 @@ pub(super) struct ReachGraph {
 
 /// A position in the graph of a repertoire, and the probability that a game reaches it.
 pub(super) struct ReachNode {
-    /// The sum of the probabilities of all paths to the position. It can exceed 1 where the player has several moves.
+    /// The sum of the probabilities of all paths to the position. It can exceed 1 if the player has several moves in
+    /// a position.
     pub reach: f64,
-    /// The node before the position, and the move from there to it. After the walk it is on the likeliest path.
+    /// The predecessor of the node, and the move that leads from the predecessor to the node. After the walk, this is
+    /// the predecessor on the likeliest path.
     parent: (u32, BookMove),
     /// The moves of the position, or `None` for a position without an answer.
     pub edges: Option<Vec<Edge>>,
-    /// Whether the source has no reply, although the length of lines allowed one.
+    /// Whether the source contains no reply, although the maximum length of lines allows one.
     pub is_source_end: bool,
 }
 
@@ -80,7 +84,7 @@ pub(super) struct Edge {
     pub to: u32,
     pub mv: BookMove,
     pub games: u64,
-    /// The results for the side that moves, or `None` if the source has none.
+    /// The results for the side that moves, or `None` if the source contains no results.
     pub stats: Option<Wdl>,
     /// The number of games without a result; see [`TreeMove::unfinished`].
     pub unfinished: u64,
@@ -88,7 +92,7 @@ pub(super) struct Edge {
     pub share: f64,
     /// Like `share`, but several moves of the player share the probability equally.
     share_of_games: f64,
-    /// Whether the walk follows the move. It does not if the move would close a cycle.
+    /// Whether the walk follows the move. It does not follow a move that would close a cycle.
     is_followed: bool,
     /// Whether later moves can lead back to the position before the move.
     is_reversible: bool,
@@ -100,15 +104,16 @@ pub(super) struct Edge {
 pub struct Coverage {
     /// The number of the half-move, from 1. It is one of the opponent's.
     pub ply: usize,
-    /// The share of the games in which the repertoire answers every move up to here, from 0 to 1. Several moves of the
-    /// player in a position are equally likely.
+    /// The share of the games, from 0 to 1, in which the repertoire answers every move up to this half-move. Several
+    /// moves of the player in a position are taken as equally likely.
     pub share: f64,
-    /// The part of `share` for which the source has no more games, so that nothing is known about the repertoire.
+    /// The part of `share` for which the games of the source have ended, so that it is unknown whether the repertoire
+    /// answers further replies.
     pub ended: f64,
 }
 
 impl Walk<'_> {
-    /// Walks from the start position until every path ends. Returns the graph of the positions with their
+    /// Walks from the start position until every path ends, and returns the graph of the visited positions with their
     /// probabilities. `answer` returns the moves of the repertoire's side.
     ///
     /// # Errors
@@ -136,12 +141,12 @@ impl Walk<'_> {
         Ok(met)
     }
 
-    /// Propagates probabilities through the graph `met`: the start position has the probability 1, and each move
-    /// carries a part of the probability of its position to the next position, one half-move after the other. `done`
-    /// reports the progress.
+    /// Propagates probabilities through the graph `met`, level by level. The start position has the probability 1.
+    /// Each move passes its share of the probability of its position on to the next position. `done` reports the
+    /// progress.
     ///
-    /// Returns `true` if the caller must call this function again. This happens if a position was reached before the
-    /// repertoire's answer in it was known, so that a part of its probability was not carried on.
+    /// Returns `true` if the propagation must be repeated. This is necessary if a position was reached before the
+    /// repertoire's answer in it was known, because a part of its probability was then not passed on.
     fn propagate(
         &self,
         met: &mut ReachGraph,
@@ -194,15 +199,15 @@ impl Walk<'_> {
             arriving = next;
         }
         if is_late {
-            // The repetition may come to the end of a line earlier, where the length of lines allows replies.
+            // In the repetition, a line may end at an earlier half-move, where its maximum length still allows replies.
             ends.iter()
                 .for_each(|id| met.nodes[*id as usize].edges = None);
         }
         Ok(is_late)
     }
 
-    /// Adds the moves of the position `id` to the graph `met`. The position is `ply` half-moves from the start. Returns
-    /// `false` if it is the turn of the repertoire's side and `answer` returns no move, and otherwise `true`.
+    /// Adds the moves of the node `id`, whose position is `ply` half-moves from the start, to the graph `met`.
+    /// Returns `false` if the repertoire's side is to move but `answer` returns `None`, otherwise `true`.
     fn expand(
         &self,
         met: &mut ReachGraph,
@@ -235,7 +240,7 @@ impl Walk<'_> {
             let mut after = pos.clone();
             after.play(mv.mv);
             let to = met.id_of(&after, (id, mv.mv.into()));
-            // In crazyhouse a captured piece can come back by a drop.
+            // In crazyhouse a captured piece can be dropped again, so any move can be part of a cycle.
             let is_crazyhouse = matches!(pos.position(), VariantPosition::Crazyhouse(_));
             let is_reversible = is_crazyhouse || !mv.mv.is_zeroing();
             let share = match is_own {
@@ -260,8 +265,8 @@ impl Walk<'_> {
 }
 
 impl ReachGraph {
-    /// Returns the index of the node for a position. If the position is new, adds a node. `parent` contains the index
-    /// of the node from which the position is reached, and the move that leads to the position.
+    /// Returns the index of the node for the position `pos`. Adds a node if the position is new. `parent` contains
+    /// the index of the node from which the position is reached, and the move that leads to it.
     fn id_of(&mut self, pos: &Keyed<VariantPosition>, parent: (u32, BookMove)) -> u32 {
         *self.ids.entry(pos.identity()).or_insert_with(|| {
             self.nodes.push(ReachNode {
@@ -274,9 +279,9 @@ impl ReachGraph {
         })
     }
 
-    /// Returns `true` if reversible moves lead from the node `from` to the node `to`, along edges that carry
-    /// probability. Only reversible moves can form a cycle. If the search exceeds [`FARTHEST`] positions, returns
-    /// `true`, so that no cycle is missed.
+    /// Returns `true` if a path of reversible moves that the walk follows leads from the node `from` to the node
+    /// `to`. Other moves cannot be part of a cycle. Also returns `true` if the search exceeds [`FARTHEST`] positions,
+    /// so that no cycle is missed.
     fn leads_to(&self, from: u32, to: u32) -> bool {
         let mut seen = FxHashSet::default();
         let mut waiting = vec![from];
@@ -293,8 +298,8 @@ impl ReachGraph {
         false
     }
 
-    /// Returns, for each node, the probability that a game reaches its position. Includes nodes beyond the last
-    /// half-move that the walk followed.
+    /// Returns the probability that a game reaches the position of each node, by the index of the node. Includes
+    /// positions after the last half-move that the walk followed.
     pub(super) fn reach(&self) -> Vec<f64> {
         let mut reach = vec![0.0; self.nodes.len()];
         reach[0] = 1.0;
@@ -307,14 +312,14 @@ impl ReachGraph {
         reach
     }
 
-    /// Returns the probability that a game reaches the position whose identity, a hash, is `pos`. The probability is at
-    /// most 1. Returns `None` if the walk did not visit the position.
+    /// Returns the probability, at most 1, that a game reaches the position `pos`, which is identified by a hash.
+    /// Returns `None` if the walk did not visit the position.
     pub(super) fn reach_of(&self, pos: u64) -> Option<f64> {
         let id = self.ids.get(&pos)?;
         Some(self.nodes[*id as usize].reach.min(1.0))
     }
 
-    /// Sets the parent of each node to the predecessor from which games reach the node with the highest probability.
+    /// Sets the parent of each node to the predecessor from which the most probability reaches the node.
     fn find_likeliest(&mut self) {
         let mut best = vec![0.0; self.nodes.len()];
         for from in 0..self.nodes.len() {
@@ -331,8 +336,8 @@ impl ReachGraph {
         }
     }
 
-    /// Returns the index of the node before the node `id` on the most likely path to `id`, and the move between the two
-    /// nodes. `id` must not be the start of the path.
+    /// Returns the predecessor of the node `id` on the most likely path to `id`: its index, and the move that leads
+    /// from it to `id`. For the start node 0, returns 0 and [`BookMove::NONE`].
     pub(super) fn before(&self, id: u32) -> (u32, BookMove) {
         self.nodes[id as usize].parent
     }
@@ -355,8 +360,8 @@ impl ReachGraph {
         way.into_iter().rev().map(play).collect()
     }
 
-    /// Returns the moves of the most likely path to the position whose identity, a hash, is `pos`, or `None` if the
-    /// walk did not visit the position.
+    /// Returns the moves of the most likely path to the position `pos`, which is identified by a hash. Returns `None`
+    /// if the walk did not visit the position.
     pub(super) fn line_to(&self, pos: u64) -> Option<Vec<Move>> {
         self.ids.get(&pos).map(|id| self.line(*id))
     }
@@ -365,8 +370,8 @@ impl ReachGraph {
         position_after(&self.start, self.line(id))
     }
 
-    /// Returns the share of games that are still in the repertoire after each half-move of the opponent of `color`, in
-    /// ascending order of half-moves.
+    /// Returns the share of games that are still in the repertoire after each half-move of the opponent, in ascending
+    /// order of half-moves. `color` is the side of the repertoire.
     pub(super) fn coverage(&self, color: Color) -> Vec<Coverage> {
         let first = usize::from(self.start.turn() == color) + 1;
         let mut share = 1.0 - self.lost.get(&0).copied().unwrap_or(0.0);

@@ -10,18 +10,18 @@ use crate::{
     position::{Keyed, read_move},
 };
 
-/// The maximum number of variations that may enclose a move that is removed. Deeper variations are kept as they are.
+/// The maximum nesting depth of variations from which moves are removed. Deeper variations are kept unchanged.
 const DEEPEST: usize = 64;
 
-/// A set of moves to remove from a repertoire, each in one position.
+/// A set of moves to remove from a repertoire. Each move belongs to one position.
 #[derive(Clone, Default, Debug)]
 pub struct RemovedMoves {
-    /// The moves, by the identity of their position.
+    /// The moves, keyed by the identity of their position.
     moves: FxHashMap<u64, Vec<Move>>,
 }
 
 impl RemovedMoves {
-    /// Adds the move `mv` in the position `pos` to the set.
+    /// Adds the move `mv`, played in the position `pos`, to the set.
     pub fn insert(&mut self, pos: &Keyed<VariantPosition>, mv: Move) {
         let moves = self.moves.entry(pos.identity()).or_default();
         if !moves.contains(&mv) {
@@ -29,7 +29,7 @@ impl RemovedMoves {
         }
     }
 
-    /// Returns `true` if the set contains the move `mv` in the position `pos`.
+    /// Returns `true` if the set contains the move `mv`, played in the position `pos`.
     pub fn contains(&self, pos: &Keyed<VariantPosition>, mv: Move) -> bool {
         let moves = self.moves.get(&pos.identity());
         moves.is_some_and(|moves| moves.contains(&mv))
@@ -40,12 +40,12 @@ impl RemovedMoves {
         self.moves.is_empty()
     }
 
-    /// Appends the games of `games`, a reader of the whole `text`, to `out`. Leaves out each move of this set, wherever
-    /// its position occurs, and the moves after it. Everything else stays as it is: tags, comments, variations, and
-    /// the order of all these.
+    /// Copies the games in `text` to the end of `out`, without the moves of this set and the moves after each of
+    /// them. A move is removed wherever its position occurs. Everything else stays unchanged: tags, comments,
+    /// variations, and their order. `games` must be a reader of the whole `text`.
     ///
-    /// If a removed move has variations that remain, the first of them takes its place, and the others become
-    /// variations of that one.
+    /// If a removed move has variations that remain, the first variation replaces it, and the others become
+    /// variations of the first one.
     pub(super) fn cut(&self, text: &[u8], mut games: GameReader<'_>, out: &mut Vec<u8>) {
         let mut copied = 0;
         while games.next_game() {
@@ -68,8 +68,8 @@ impl RemovedMoves {
         out.extend_from_slice(&text[copied..]);
     }
 
-    /// Reads the moves of the current game of `games`, a reader of `text`, and finds those of this set. `start` is the
-    /// position in which the game starts, or `None` if it is unknown.
+    /// Reads the moves of the current game, and marks the moves that are in this set. `games` must be a reader of
+    /// `text`. `start` is the position in which the game starts, or `None` if it is unknown.
     fn read(
         &self,
         games: &mut GameReader<'_>,
@@ -123,15 +123,16 @@ impl RemovedMoves {
     }
 }
 
-/// A game whose moves were read, as the ranges of its text.
+/// A game whose moves have been read. Its lines and moves are stored as ranges of the text.
 struct ReadGame {
     main: ReadLine,
-    /// Whether one or more moves of the game are removed.
+    /// Whether one or more moves of the game must be removed.
     lacks_moves: bool,
 }
 
 impl ReadGame {
-    /// Closes the main line, which is the only open line, at the offset `end`.
+    /// Creates a game from its main line `lines[0]`, whose text ends at the offset `end`. Drops variations that were
+    /// not closed; their text stays unchanged. `lacks_moves` says whether moves must be removed.
     fn new(mut lines: Vec<OpenLine>, end: usize, lacks_moves: bool) -> ReadGame {
         lines.truncate(1);
         let main = lines.pop().expect("the main line is never closed");
@@ -142,15 +143,15 @@ impl ReadGame {
     }
 }
 
-/// The moves of a game or of a variation.
+/// A main line or a variation whose moves have been read.
 struct ReadLine {
-    /// The text of the line: without the parentheses of a variation, and without the result of a game and the blanks
+    /// The text of the line, without the parentheses of a variation, and without the result of a game and the blanks
     /// before it.
     content: Range<usize>,
     moves: Vec<ReadLineMove>,
 }
 
-/// A move of a line, and the variations that replace it.
+/// A move of a line, and the variations that are alternatives to the move.
 struct ReadLineMove {
     /// The text of the move, with the number before it, and with the marks and comments before its first variation.
     text: Range<usize>,
@@ -158,7 +159,7 @@ struct ReadLineMove {
     variations: Vec<ReadLine>,
 }
 
-/// A line whose moves are being read.
+/// A main line or a variation whose moves are being read.
 struct OpenLine {
     begin: usize,
     moves: Vec<ReadLineMove>,
@@ -169,7 +170,8 @@ struct OpenLine {
 }
 
 impl OpenLine {
-    /// Creates a line that begins at the offset `begin`, in the position `now`.
+    /// Creates a line whose text begins at the offset `begin`. `now` is the position in which it starts, or `None` if
+    /// it is unknown.
     fn new(begin: usize, now: Option<Keyed<VariantPosition>>) -> OpenLine {
         OpenLine {
             begin,
@@ -179,8 +181,8 @@ impl OpenLine {
         }
     }
 
-    /// Adds a move that begins at the offset `begin`, and returns `true` if `removed` contains it. `mv` is `None` if the
-    /// move cannot be played; then the moves after it cannot be played either.
+    /// Adds a move whose text begins at the offset `begin`, and returns `true` if `removed` contains the move. `mv`
+    /// is `None` if the move cannot be played; the positions after it are then unknown.
     fn play(&mut self, begin: usize, mv: Option<Move>, removed: &RemovedMoves) -> bool {
         let pos = self.now.take();
         let is_removed = pos.as_ref().zip(mv);
@@ -204,7 +206,7 @@ impl OpenLine {
         });
     }
 
-    /// Ends the text of the last move at the offset `end`, unless a variation has ended it before.
+    /// Ends the text of the last move at the offset `end`, unless a variation after the move has already ended it.
     fn end_last_move(&mut self, end: usize) {
         if let Some(last) = self.moves.last_mut()
             && last.text.is_empty()
@@ -213,7 +215,7 @@ impl OpenLine {
         }
     }
 
-    /// Ends the line at the offset `end`.
+    /// Returns the line with all its moves. The text of the line ends at the offset `end`.
     fn closed(mut self, end: usize) -> ReadLine {
         self.end_last_move(end);
         ReadLine {
@@ -224,7 +226,8 @@ impl OpenLine {
 }
 
 impl ReadLine {
-    /// Returns `true` if the line, or a variation of its first move, begins with a move that is not removed.
+    /// Returns `true` if the line still contains moves after the removal: its first move remains, or a variation
+    /// replaces it.
     fn remains(&self) -> bool {
         let first = self.moves.first();
         first.is_some_and(|first| {
@@ -232,25 +235,25 @@ impl ReadLine {
         })
     }
 
-    /// Returns the range of text between the beginning of the line and its first move.
+    /// Returns the range of the text before the first move of the line, such as a comment.
     fn preface(&self) -> Range<usize> {
         let first = self.moves.first();
         self.content.start..first.map_or(self.content.end, |first| first.text.start)
     }
 }
 
-/// Writes the parts of a game's text that remain.
+/// A writer of the parts of a game's text that are not removed.
 struct Writer<'a> {
     text: &'a [u8],
     out: &'a mut Vec<u8>,
-    /// Whether a part was left out after the last byte of `out`.
+    /// Whether a part of the text was left out after the last byte of `out`.
     has_skipped: bool,
 }
 
 impl Writer<'_> {
     /// Writes a line without its removed moves.
     fn line<'l>(&mut self, mut line: &'l ReadLine) {
-        // The variations of a removed move that follow the one that takes its place.
+        // The other variations of a removed move, if its first remaining variation replaces it.
         let mut others: Vec<&'l ReadLine> = Vec::new();
         'line: loop {
             self.put(line.preface());
@@ -300,7 +303,7 @@ impl Writer<'_> {
         self.out.push(b')');
     }
 
-    /// Writes a part of the text.
+    /// Writes the part `range` of the text, separated from the previous part by a blank if necessary.
     fn put(&mut self, range: Range<usize>) {
         let mut part = &self.text[range];
         // Two line breaks around a skipped part would become a blank line, which ends a game for some programs.
@@ -317,7 +320,7 @@ impl Writer<'_> {
         self.out.extend_from_slice(part);
     }
 
-    /// Writes a blank, unless a blank or an opening parenthesis is the last byte.
+    /// Writes a blank, unless the output ends in white space or an opening parenthesis.
     fn separate(&mut self) {
         let last = self.out.last();
         if last.is_some_and(|last| !last.is_ascii_whitespace() && *last != b'(') {
@@ -325,7 +328,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Prepares for the text after the moves of a game, whose first byte is `next`.
+    /// Prepares the output for the text after the moves of a game, whose first byte is `next`: removes blanks at the
+    /// end, and writes one blank if `next` is not white space.
     fn begin_rest(&mut self, next: Option<&u8>) {
         self.trim();
         if next.is_some_and(|next| !next.is_ascii_whitespace()) {
@@ -333,7 +337,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Removes the blanks at the end of the last line of text.
+    /// Removes the blanks at the end of the output.
     fn trim(&mut self) {
         while self.out.last() == Some(&b' ') {
             self.out.pop();
@@ -348,7 +352,8 @@ mod tests {
     use super::*;
     use crate::{explorer::Line, position::Variant};
 
-    /// Returns `text` without the last moves of `lines`, each given as moves in UCI notation.
+    /// Removes the last move of each of `lines`, which are moves in UCI notation, from `text`, and returns the
+    /// result.
     fn without(text: &str, lines: &[&str]) -> String {
         let mut removed = RemovedMoves::default();
         for line in lines {
@@ -435,7 +440,7 @@ mod tests {
         assert_eq!(left, "1. Nf3 e5 2. e4 Nc6 *");
     }
 
-    /// Collects the moves of a line and of its variations, as the text of the moves that lead to each.
+    /// Returns each move of `text`, including moves of variations, as the line of moves up to it in UCI notation.
     fn moves_of(text: &str) -> Vec<String> {
         let mut games = GameReader::new(text.as_bytes()).with_variations(true);
         let mut found = Vec::new();
@@ -466,7 +471,7 @@ mod tests {
         found
     }
 
-    /// Writes a random tree of moves as movetext.
+    /// Returns a random tree of moves with variations as PGN movetext. `random(n)` returns a number less than `n`.
     fn movetext(
         pos: &Keyed<VariantPosition>,
         depth: usize,
