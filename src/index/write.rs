@@ -46,7 +46,7 @@ use crate::{
 /// for these entries, which can take 200 bytes for each record.
 const RECORDS_AT_ONCE: usize = 1 << 16;
 
-/// The size in bytes of a group of entries with game records (headers of games). One group is written at a time.
+/// The number of bytes of entries with game records, game rows or names that are written at a time.
 const BYTES_AT_ONCE: usize = 8 << 20;
 
 /// The number of rows of counts that are treated as one item of a list when the size of pages is chosen, because

@@ -15,14 +15,14 @@ const VERSION: u64 = 8;
 /// A list contains items about one subject, such as the games of one position. A page is an entry that contains
 /// several lists.
 ///
-///  | field | meaning |
-///  |---|---|
-///  | 0 | the version of the layout: 8 |
-///  | 1 | the number of leading bits in which the keys of all lists of a page agree |
-///  | 2 | the number of positions |
-///  | 3 | the total number of items in all lists |
-///  | 4 | the number of names |
-///  | 5 | the last half-move of a game that is counted; only with `--max-ply` |
+/// | field | meaning |
+/// |---|---|
+/// | 0 | the version of the layout: 8 |
+/// | 1 | the number of leading bits in which the keys of all lists of a page agree |
+/// | 2 | the number of positions |
+/// | 3 | the total number of items in all lists |
+/// | 4 | the number of names |
+/// | 5 | the last half-move of a game that is counted; only with `--max-ply` |
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Contents {
     /// The rule by which lists are assigned to pages.
@@ -122,7 +122,7 @@ pub struct CountedContents {
     pub has_ends: bool,
     /// The number of counted games, or `None` if the counts do not state it.
     pub games: Option<u64>,
-    /// The minimum number of times that a move was counted in a position. Rarer positions were pruned.
+    /// The minimum number of moves that were counted in a position. Positions with fewer moves were pruned.
     pub min_game: u64,
     /// The number of half-moves after which counting stopped in each game, or `None` if all half-moves were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,7 +137,7 @@ pub struct CountedContents {
 pub struct AboutCounts {
     /// The number of counted games, or `None` if the counts do not state it.
     pub games: Option<u64>,
-    /// The minimum number of times that a move was counted in a position. Rarer positions were pruned.
+    /// The minimum number of moves that were counted in a position. Positions with fewer moves were pruned.
     pub min_game: u64,
     /// The number of half-moves after which counting stopped in each game, or `None` if all half-moves were counted.
     pub max_ply: Option<usize>,

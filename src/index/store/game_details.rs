@@ -1,11 +1,11 @@
 //! The details of games. They contain the offset at which the text of a game begins, and the fields of its record
 //! that cannot be derived from its row and names.
 //!
-//!  | part | encoding |
-//!  |---|---|
-//!  | place | varint 2n + t, where n is the offset at which the game begins in the decompressed PGN, and t is 1 if the game has tags |
-//!  | fields | varint with bit i set if field i of the record, counted from 0, is stored |
-//!  | each such field | varint of its length in bytes, and its bytes |
+//! | part | encoding |
+//! |---|---|
+//! | place | varint 2n + t, where n is the offset at which the game begins in the decompressed PGN, and t is 1 if the game has tags |
+//! | fields | varint with bit i set if field i of the record, counted from 0, is stored |
+//! | each such field | varint of its length in bytes, and its bytes |
 //!
 //! The names, the ratings, the result, the ECO code, the date, and the address of a game at Lichess are derived
 //! from the row. Other fields are stored unless their tag is missing. An entry contains the details of

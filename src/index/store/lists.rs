@@ -5,14 +5,14 @@
 //! items are stored in *pages*. A page contains the lists of all subjects with the same first bits. Longer lists
 //! are stored in *chunks* of [`CHUNK`] items each; the last chunk contains the rest.
 //!
-//!  | part | encoding |
-//!  |---|---|
-//!  | a page | for each subject: its last bits in as many whole bytes as they need, high ones first, and its list |
-//!  | a list | varint 2n + t, where n is the number of items, or 0 for a list in chunks, and t is 1 if White is to move; the items |
-//!  | a list in chunks | after varint t: varint 4n + 2p + s, where n is the number of items, p is 1 if the subject is a position, and s is 1 if the position has results by [`period`](super::periods) |
-//!  | a chunk | a byte that is 1 if another chunk follows and 0 otherwise; a list |
-//!  | one item | the move, 2 bytes; varint of the id |
-//!  | several items | varint m and the m different moves, 2 bytes each, in the order of their first occurrence; for each item a varint: the id minus the previous id minus 1 (for the first item, the id), times 2^b, plus the index of its move, where b is the least number of bits that m - 1 fits into |
+//! | part | encoding |
+//! |---|---|
+//! | a page | for each subject: its last bits in as many whole bytes as they need, high ones first, and its list |
+//! | a list | varint 2n + t, where n is the number of items, or 0 for a list in chunks, and t is 1 if White is to move; the items |
+//! | a list in chunks | after varint t: varint 4n + 2p + s, where n is the number of items, p is 1 if the subject is a position, and s is 1 if the position has results by [`period`](super::periods) |
+//! | a chunk | a byte that is 1 if another chunk follows and 0 otherwise; a list |
+//! | one item | the move, 2 bytes; varint of the id |
+//! | several items | varint m and the m different moves, 2 bytes each, in the order of their first occurrence; for each item a varint: the id minus the previous id minus 1 (for the first item, the id), times 2^b, plus the index of its move, where b is the least number of bits that m - 1 fits into |
 //!
 //! Moves are 16-bit Polyglot numbers, little-endian. The move is 0 for games that end in the position. It is
 //! 65534 in lists of players and site ids, and 65535 in lists of name numbers.
@@ -357,8 +357,8 @@ impl<'a> ListBuilder<'a> {
         }
     }
 
-    /// Adds a record, which says that a list contains a game. Records must be added in ascending order of lists, and
-    /// of games within a list.
+    /// Adds a record, which says that a list contains a game or the number of a name. Records must be added in
+    /// ascending order of lists, and of games or numbers within a list.
     ///
     /// # Errors
     ///
