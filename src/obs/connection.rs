@@ -186,8 +186,7 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
 ///
 /// # Errors
 ///
-/// Returns an error if a log with changes exists without its index, because another program then ended before it
-/// moved the changes into the database.
+/// Returns an error if a log with changes has no index, because a program did not finish these changes.
 fn immutable_uri(path: &Path) -> Result<Option<String>> {
     /// The offset of the read version in the header of an SQLite file, and the value of this byte in WAL mode.
     const READ_VERSION: (usize, u8) = (19, 2);

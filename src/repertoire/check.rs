@@ -172,8 +172,8 @@ pub struct CheckSummary {
     pub warnings: Vec<String>,
 }
 
-/// Checks games against the repertoires of one or both sides. Passes the result of each check to `take`, in the
-/// order of the games.
+/// Checks games against the repertoires of one or both sides. Calls `take` with each result, in the order of the
+/// games.
 ///
 /// After leaving a repertoire, a game returns to it by reaching a position in which the repertoire contains a
 /// move for the player. Only the player's moves matter, so a book gives the same results as a PGN, which also
@@ -181,8 +181,8 @@ pub struct CheckSummary {
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read, or if no game has a player whose name matches one of
-/// `check.players`. Stops at the first error of `take` and returns it.
+/// Returns an error if a file cannot be read or no player has a name in `check.players`. Stops if `take` returns
+/// an error, and returns this error.
 pub fn check(
     games: &Games<'_>,
     check: &Check<'_>,

@@ -19,18 +19,16 @@ pub struct Edits {
 }
 
 impl Edits {
-    /// Parses edits of a repertoire for the side `color` in `variant`. Semicolons separate the edits, which are
-    /// applied in this order. Each edit is a line of moves in UCI notation from the starting position, such as
-    /// `e2e4,c7c5,g1f3`.
+    /// Parses edits of a repertoire for the side `color`, separated by semicolons. Each edit is a line of moves in
+    /// UCI notation from the starting position of `variant`, such as `e2e4,c7c5,g1f3`.
     ///
-    /// - A line adds its moves of the repertoire's side.
-    /// - A line after a minus sign removes its last move, which must be a move of the repertoire's side. The move is
-    ///   removed from the file, and from lines that earlier edits added.
+    /// - A line adds its moves of the side `color`.
+    /// - A line after a minus sign removes its last move, which must be a move of this side, from the file and from
+    ///   lines that earlier edits added.
     ///
     /// # Errors
     ///
-    /// Returns a message if a line is empty or contains an illegal move, or if a move to remove belongs to the
-    /// opponent.
+    /// Returns a message if a line is empty or not legal, or if a move to remove belongs to the opponent.
     pub fn parse(text: &str, variant: Variant, color: Color) -> Result<Edits, String> {
         let mut edits = Edits::default();
         for edit in text.split(';') {

@@ -101,8 +101,8 @@ pub struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Writes the repertoire to `out`, and returns the number of moves written. Calls `comment` to get the comment on
-    /// a move, or `None` for no comment; comments are written only to PGN.
+    /// Writes the repertoire to `out`, and returns the number of moves written. Calls `comment` with each move to get
+    /// its comment, or `None` for no comment. Comments are written only to PGN.
     ///
     /// # Errors
     ///
@@ -199,8 +199,7 @@ impl Writing<'_> {
 ///
 /// # Errors
 ///
-/// Returns an error if the PGN cannot be read or has changed since the repertoire was read, or if the output cannot be
-/// written.
+/// Returns an error if `pgn` cannot be read or was changed, or if the output cannot be written.
 pub fn add_to_pgn(
     pgn: &RepertoirePgn,
     added: &Added,

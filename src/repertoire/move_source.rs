@@ -88,7 +88,7 @@ impl RepertoirePgn {
         &self.input
     }
 
-    /// Returns an error if another program has changed the file since it was first read.
+    /// Checks that no program has changed the file since it was first read, and returns an error otherwise.
     pub(super) fn check_unchanged(&self) -> Result<()> {
         if state_of(self.path())? == self.before {
             return Ok(());
@@ -276,8 +276,8 @@ impl MoveSource {
         )
     }
 
-    /// Returns a copy of a repertoire for the side `color` that also contains the moves of this side in the lines
-    /// that `edits` adds. Does not apply the removals of `edits`; see [`without_moves`](super::without_moves).
+    /// Returns a source that extends a repertoire for the side `color`. It adds the moves of this side in the lines
+    /// that `edits` adds, but does not apply the removals of `edits`; see [`without_moves`](super::without_moves).
     pub fn extended(repertoire: &Arc<MoveSource>, color: Color, edits: &Edits) -> MoveSource {
         let mut added: FxHashMap<u64, Vec<TreeMove>> = FxHashMap::default();
         for line in edits.added() {
@@ -444,12 +444,10 @@ impl MoveSource {
     }
 
     /// Returns the position in which a repertoire for the side `color` starts. This is the first of the following
-    /// positions in which the file contains moves for that side:
+    /// positions in which the file contains moves for that side, otherwise the initial position:
     ///
     /// 1. the initial position of `variant`
     /// 2. the positions in which the games of the file start, in the order of the file
-    ///
-    /// Returns the initial position if the file contains such moves in none of these positions.
     ///
     /// # Errors
     ///
@@ -484,9 +482,9 @@ impl MoveSource {
         &self.warnings
     }
 
-    /// Returns a warning if the repertoire seems to be for the other side than `color`, otherwise `None`. One sign is
-    /// a book header that names the other side. Another sign is that `color` has several moves in many more positions
-    /// than the other side, because a repertoire usually contains one move for its own side and several for the
+    /// Returns a warning if the repertoire seems to be for the opponent of `color`, otherwise `None`. One sign is a
+    /// book header that names the opponent. Another sign is that `color` has several moves in many more positions
+    /// than the opponent, because a repertoire usually contains one move for its own side and several for the
     /// opponent.
     ///
     /// # Errors

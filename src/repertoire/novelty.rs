@@ -156,8 +156,8 @@ impl Game {
     }
 
     /// Returns the index of the new move among the moves of the game, or `None` if the reference contains all
-    /// positions. If `first` is `true`, the new move is the first move to an unknown position. Otherwise it is the
-    /// last move from a known to an unknown position.
+    /// positions. A position is unknown if the reference does not contain it. If `first` is `true`, the new move is
+    /// the first move to an unknown position; otherwise it is the last move from a known to an unknown position.
     fn new_move(&self, first: bool) -> Option<usize> {
         let known = self.known.iter();
         let known: Vec<bool> = known.map(|known| known.load(Ordering::Relaxed)).collect();
@@ -186,7 +186,8 @@ struct Lookup<'a> {
 
 impl Lookup<'_> {
     /// Reads the current game of `reader`. If the reference is a book, a database or counts, which contain no games,
-    /// also looks up the positions of the game. Returns `None` if neither player has a requested name.
+    /// also looks up the positions of the game; otherwise they are looked up later. Returns `None` if neither player
+    /// has a requested name.
     fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Option<Game>> {
         let tags = reader.tags().clone();
         let how = match self.reference.exact {

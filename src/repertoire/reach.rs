@@ -298,8 +298,8 @@ impl ReachGraph {
         false
     }
 
-    /// Returns the probability that a game reaches the position of each node, by the index of the node. Includes
-    /// positions after the last half-move that the walk followed.
+    /// Returns a vector with one element for each node: the probability that a game reaches the node's position.
+    /// Includes positions after the last half-move that the walk followed.
     pub(super) fn reach(&self) -> Vec<f64> {
         let mut reach = vec![0.0; self.nodes.len()];
         reach[0] = 1.0;
@@ -319,7 +319,7 @@ impl ReachGraph {
         Some(self.nodes[*id as usize].reach.min(1.0))
     }
 
-    /// Sets the parent of each node to the predecessor from which the most probability reaches the node.
+    /// Sets the parent of each node to the predecessor that contributes most to the probability of the node.
     fn find_likeliest(&mut self) {
         let mut best = vec![0.0; self.nodes.len()];
         for from in 0..self.nodes.len() {

@@ -303,7 +303,7 @@ impl Writer<'_> {
         self.out.push(b')');
     }
 
-    /// Writes the part `range` of the text, separated from the previous part by a blank if necessary.
+    /// Writes the part `range` of the text, separated from the previous part by a space if necessary.
     fn put(&mut self, range: Range<usize>) {
         let mut part = &self.text[range];
         // Two line breaks around a skipped part would become a blank line, which ends a game for some programs.
@@ -320,7 +320,7 @@ impl Writer<'_> {
         self.out.extend_from_slice(part);
     }
 
-    /// Writes a blank, unless the output ends in white space or an opening parenthesis.
+    /// Writes a space, unless the output ends in white space or an opening parenthesis.
     fn separate(&mut self) {
         let last = self.out.last();
         if last.is_some_and(|last| !last.is_ascii_whitespace() && *last != b'(') {
@@ -328,8 +328,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Prepares the output for the text after the moves of a game, whose first byte is `next`: removes blanks at the
-    /// end, and writes one blank if `next` is not white space.
+    /// Prepares the output for the text after the moves of a game, whose first byte is `next`. Removes spaces at the
+    /// end of the output, and writes one space if `next` is not white space.
     fn begin_rest(&mut self, next: Option<&u8>) {
         self.trim();
         if next.is_some_and(|next| !next.is_ascii_whitespace()) {
@@ -337,7 +337,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Removes the blanks at the end of the output.
+    /// Removes the spaces at the end of the output.
     fn trim(&mut self) {
         while self.out.last() == Some(&b' ') {
             self.out.pop();
