@@ -25,8 +25,8 @@ use crate::{
     position::{BookMove, Variant},
 };
 
-/// The number of games that each value of a filter would select. There are numbers for the filters by speed,
-/// rating group, color, year and variant. All other filters stay as they are.
+/// The numbers of games that each value of a filter would select, for the filters by speed, rating group, color,
+/// year and variant. To count the games for one value, only its filter is changed.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facets {
@@ -79,19 +79,20 @@ pub struct RatingScore {
     pub unfinished: u64,
 }
 
-/// The index in [`GroupTally::counts`] of the number of games that pass all filters.
+/// The index of the number of games that pass all filters, in the array [`GroupTally::counts`].
 const GAMES: usize = 0;
-/// The index in [`GroupTally::counts`] of the first number of games by speed. There is one number for each speed.
+/// The index of the first of the numbers of games by speed, in the array [`GroupTally::counts`]. There is one
+/// number for each speed.
 const SPEEDS: usize = GAMES + 1;
-/// The index in [`GroupTally::counts`] of the first number of games by rating group. There is one number for each
-/// rating group.
+/// The index of the first of the numbers of games by rating group, in the array [`GroupTally::counts`]. There is
+/// one number for each rating group.
 const RATINGS: usize = SPEEDS + Speed::ALL.len();
-/// The index in [`GroupTally::counts`] of the number of games without a known rating.
+/// The index of the number of games without a known rating, in the array [`GroupTally::counts`].
 const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
-/// The index in [`GroupTally::counts`] of the number of games in which the player has White. The number of games
-/// with Black follows.
+/// The index of the number of games in which the player has White, in the array [`GroupTally::counts`]. The
+/// number of games in which the player has Black follows.
 const COLORS: usize = UNKNOWN_RATINGS + 1;
-/// The index in [`GroupTally::counts`] of the number of games with a known year.
+/// The index of the number of games with a known year, in the array [`GroupTally::counts`].
 const YEARS: usize = COLORS + 2;
 
 /// The numbers of games by speed, rating group, color and year. `counts` contains all numbers but those by year,
@@ -322,8 +323,8 @@ impl RatingGroups {
         }
     }
 
-    /// Returns a bit set that contains the index in [`GroupTally::counts`] of each number to which the game adds 1.
-    /// `colors` says whether the player of the query has White, and whether the player has Black.
+    /// Returns a bit set with the indexes in [`GroupTally::counts`] of all numbers that count the game. `colors` says
+    /// whether the player of the query has White, and whether the player has Black.
     fn counters_of(&self, game: &GameSummary, colors: [bool; 2]) -> u32 {
         let (speed, group) = (game.traits.speed(), game.traits.group());
         self.counters(speed, group, game.date, colors)
@@ -355,8 +356,8 @@ impl RatingGroups {
 }
 
 impl GroupTally {
-    /// Adds `games` to the numbers in `counts` whose bit in `counters` is set, and to the number of the games' year
-    /// if bit [`YEARS`] is set. `date` is the date number of the games.
+    /// Adds `games` to each element of `counts` whose bit in `counters` is set, and to the number of the games' year
+    /// if the bit [`YEARS`] is set. `date` is the date number of the games.
     fn add(&mut self, mut counters: u32, date: u32, games: u64) {
         if counters >> YEARS & 1 == 1 {
             *self.years.entry((date >> 9) as u16).or_default() += games;

@@ -23,15 +23,15 @@ use crate::{
     pgn::{GameResult, NameMatch, folded},
 };
 
-/// The divisor that decides how filters are applied to a range of games. If at most one game in 32 is a game of
-/// the player, each of these games is tested alone; otherwise, whole columns are scanned.
+/// The divisor that decides how filters are applied to a range of games. If at most `1 / FEW` of the games are
+/// games of the player, these games are tested one by one; otherwise, whole columns are scanned.
 const FEW: usize = 32;
 
 /// The number of games in a range to which filters are applied at a time.
 const STRETCH: usize = 1 << 16;
 
-/// The divisor that decides whether a list of games is long: if it contains more than `1 / LONG` of the games in
-/// its index.
+/// The divisor that decides whether a list of games is long. A list is long if it contains more than `1 / LONG`
+/// of the games in its index.
 const LONG: u64 = 4;
 
 /// The filters of a query, prepared for each index of an explorer in which a game may pass.
@@ -559,8 +559,8 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
     Ok(Some(bits))
 }
 
-/// Returns whether the filters admit games with each combination of traits, indexed by [`Traits::number`].
-/// Returns `None` if all games are admitted.
+/// Returns whether the filters admit games with each combination of result, speed, mode and rating group, indexed
+/// by [`Traits::number`]. Returns `None` if all games are admitted.
 fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     let results = match has_player_results(filters) {
         true => &[][..],

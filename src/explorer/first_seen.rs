@@ -21,8 +21,8 @@ use crate::{
     task,
 };
 
-/// A lookup for many positions: whether games have reached a position, and when the first of them was played. It
-/// is created once, because the filters are prepared only once.
+/// A lookup that finds out whether games have reached given positions, and when the first of these games was
+/// played.
 pub(crate) struct FirstSeen<'a> {
     filters: SourceFilters<'a>,
     /// Caches the results of [`first_day`](FirstSeen::first_day) for long lists of games. There are few such lists,
@@ -54,7 +54,7 @@ pub(crate) struct Visits {
 }
 
 impl Visits {
-    /// Returns the number of the newest game, or `None` if there are no games.
+    /// Returns the game number of the newest game, or `None` if there are no games.
     pub fn last(self) -> Option<u64> {
         self.last.map(|(_, number, _)| number)
     }
@@ -69,7 +69,7 @@ pub(crate) fn first_day(date: Date) -> u32 {
     }
 }
 
-/// Returns the index of the move with which a game left known positions for good. `known[i]` says whether the
+/// Returns the index of the move after which a game reaches no more known positions. `known[i]` says whether the
 /// position after move `i` is known. Returns `None` if the last position is known.
 pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
     let departure = known
@@ -102,8 +102,8 @@ impl FirstSeen<'_> {
     /// Calls `new` for each position in `probes` that no game has reached. If `before` is given, it returns a day for
     /// each position, and only games that were certainly played before this day count.
     ///
-    /// `probes` must be sorted by `subject`. The index stores the lists of several positions together in a page, so
-    /// each page is read only once.
+    /// `probes` must be sorted by `subject`, so that each page of the index is read only once. A page contains the
+    /// lists of several positions.
     ///
     /// # Errors
     ///

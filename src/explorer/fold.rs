@@ -34,9 +34,9 @@ const FEW_PARTS: usize = 32;
 /// The minimum number of parts of a list of games that one thread filters at a time.
 const PARTS_AT_ONCE: usize = 16;
 
-/// The factor that decides whether a part of a list is sparse: its `n` games lie in a range of more than `SPARSE
-/// * n` ids. The games of a sparse part are filtered one by one, because scanning whole columns would take
-/// longer.
+/// The factor that decides whether a part of a list is sparse. A part of `n` games is sparse if they lie in a
+/// range of more than `n` times `SPARSE` ids. Its games are filtered one by one, because scanning whole columns
+/// would take longer.
 const SPARSE: usize = 4;
 
 /// The kind of rows that a [`Collector`] accepts instead of single games. A row is the stored sum of the results
@@ -55,16 +55,16 @@ pub(super) enum AcceptedRows {
 /// Collects the results of a position. The function [`fold`] passes it the results that pass the filters of a
 /// query, either as single games or as rows, which are stored sums over many games.
 pub(super) trait Collector: Send {
-    /// Returns the kind of rows that this collector accepts by [`add_row`](Self::add_row). A row is the stored sum of
-    /// the results of one move, and replaces the single games that it contains. All collectors of a query must return
-    /// the same kind. By default, no rows are accepted.
+    /// Returns the kind of rows that this collector accepts. A row is the stored sum of the results of one move, and
+    /// replaces the single games that it contains. All collectors of a query must return the same kind. By default,
+    /// no rows are accepted.
     fn accepted_rows(&self) -> AcceptedRows {
         AcceptedRows::None
     }
 
-    /// Adds a row, which is a stored sum of results in the period `period`. It contains the games with one move, or
-    /// the games that end in the position. Only rows of the kind that [`accepted_rows`](Self::accepted_rows) returns
-    /// are added.
+    /// Adds a row, which is a stored sum of results in the period `period`. The row contains either the games with
+    /// one move or the games that end in the position. Only rows of the kind that
+    /// [`accepted_rows`](Self::accepted_rows) returns are added.
     fn add_row(&mut self, _source: &OpenIndex, _period: Period, _row: &ResultRow) {}
 
     /// Offers a game that may be one of the newest or highest-rated games of the position. Its result must not be
@@ -119,8 +119,8 @@ impl PassingGames<'_> {
     }
 }
 
-/// Passes all games and stored results of a position that pass the filters to collectors, and returns one
-/// collector that contains all of them.
+/// Passes all results of a position that pass the filters to collectors, and returns one collector that contains
+/// all of them. The results are single games or stored sums.
 ///
 /// `subjects` are the keys under which indexes may store the position. An index of games uses only the first key,
 /// and an index of counts may use any of them. `new` creates an empty collector. A long list is processed on

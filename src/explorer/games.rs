@@ -25,7 +25,7 @@ pub(super) struct GameSummary {
 /// groups.
 pub(super) const UNRATED: usize = RatingGroup::COUNT;
 
-/// The traits of a game that filters can test.
+/// The result, speed, mode and rating group of a game, by which filters select games.
 pub(super) struct TraitValues {
     pub result: GameResult,
     pub speed: Speed,
@@ -43,7 +43,7 @@ pub(super) struct TraitValues {
 pub(super) struct Traits(u16);
 
 impl Traits {
-    /// The number of different values of the low 10 bits. Filters test only these bits.
+    /// The number of possible values of the low 10 bits, which are the only bits that filters test.
     pub(super) const COUNT: usize = 1 << 10;
 
     fn new(row: &GameRow) -> Traits {
@@ -68,8 +68,8 @@ impl Traits {
         (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
     }
 
-    /// Returns the low 10 bits, which encode the traits that filters can test. They are an index for tables of length
-    /// [`COUNT`](Traits::COUNT).
+    /// Returns the low 10 bits, which encode the result, speed, mode and rating group. They are an index for tables
+    /// of length [`COUNT`](Traits::COUNT).
     #[inline]
     pub(super) fn number(self) -> usize {
         usize::from(self.0) % Traits::COUNT

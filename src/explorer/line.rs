@@ -99,7 +99,8 @@ impl Line {
     }
 
     /// Returns the keys under which an index may store the line's last position. An index of games uses only the
-    /// first key. An index of counts may use any of them, because it identifies positions by their Polyglot keys.
+    /// first key. An index of counts may use any of them, because its keys may include an en passant right that no
+    /// legal move uses.
     pub(super) fn subjects(&self) -> Vec<ListKey> {
         let pos = Keyed::new(self.position().clone());
         let identities = pos.exact_identities();

@@ -22,8 +22,8 @@ use crate::{error::Result, index::store::Best, position::BookMove};
 /// over the games of the position, each of which finds the next `WINDOW` games.
 const WINDOW: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
-/// The entry of a match in a list of games: the number of its first game, the move that was played in this game,
-/// and the number of further games. A match is all games of the same players at the same event.
+/// The entry of a match in a list of games: the game number of its first game, the move that was played in this
+/// game, and how many further games there are. A match is all games of the same players at the same event.
 type MatchEntry = (u64, BookMove, u64);
 
 /// A game in a list of games that reached a position, with its date, event and length.

@@ -157,8 +157,8 @@ impl AddAssign for OpeningTally {
     }
 }
 
-/// The player's total score in half points and the number of finished games, each indexed by the player's color
-/// (`Color as usize`).
+/// The totals from which a player's average score is calculated: the score in half points and the number of
+/// finished games, each indexed by the player's color (`Color as usize`).
 #[derive(Copy, Clone, Default)]
 struct Average {
     half_points: [u64; 2],
@@ -279,9 +279,9 @@ pub(super) fn opening_table(
     })
 }
 
-/// Returns the player's total score in all games that pass the filters and have the variant of `line`, whatever
-/// positions they reached. If `of_player` is `false`, because the query names no player, returns the score of
-/// White.
+/// Returns the totals of the player's score in all games that pass the filters and have the variant of `line`,
+/// whatever positions they reached. If `of_player` is `false`, because the query names no player, returns those
+/// of White.
 fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Average {
     let add = |sum: &mut Average, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
         if variant == line.variant() {
@@ -426,8 +426,7 @@ fn rounded(number: f64) -> f64 {
 ///
 /// `expected` is the player's expected score in these games, in points. Adds [`ADDED_GAMES`] imaginary games with
 /// the average score, which keep the interval of an opening with few games close to the average. The imaginary
-/// games are wins and losses, so that exchanging wins and losses turns an interval from L to H into one from 100
-/// - H to 100 - L.
+/// games are wins and losses, so that exchanging wins and losses mirrors the interval around 50 percent.
 fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
     let finished = sum.finished() as f64;
     if finished == 0.0 {

@@ -39,7 +39,8 @@ const SCORED_GAMES: u64 = 10;
 /// The maximum number of gaps in the list of lines to prepare. A gap is a line to which the player has no answer.
 const LISTED_GAPS: usize = 2;
 
-/// The search for lines to prepare skips positions whose probability is less than `1 / RAREST`.
+/// The reciprocal of the minimum probability of a position. The search for lines to prepare skips positions whose
+/// probability is less than `1 / RAREST`.
 const RAREST: f64 = 500.0;
 
 /// The maximum number of half-moves of a line in the list of lines to prepare.
@@ -156,7 +157,7 @@ pub struct PreparedAnswer {
     pub source: AnswerSource,
 }
 
-/// The source of a [`PreparedAnswer`], which is the player's answer to a move of the opponent.
+/// The source of a player's answer to a move of the opponent: the player's repertoire or the player's games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AnswerSource {
@@ -389,7 +390,8 @@ impl PositionGames {
     }
 }
 
-/// The player's answers in a position, the preferred move first, and their source.
+/// The player's answers in a position, the preferred move first, and whether they come from the repertoire or
+/// from games.
 struct Answers {
     moves: Vec<Move>,
     source: AnswerSource,

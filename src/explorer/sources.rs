@@ -36,8 +36,8 @@ impl Sources {
         last.map_or(0, |last| last.first + last.games())
     }
 
-    /// Returns the limit below which positions were removed from counts. Implements
-    /// [`Explorer::min_game`](super::Explorer::min_game).
+    /// Returns the minimum number of counted moves in a position: positions with fewer moves were removed from the
+    /// counts. Implements [`Explorer::min_game`](super::Explorer::min_game).
     pub(super) fn min_game(&self, filters: &Filters) -> Option<u64> {
         let selected = self.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::min_game).max()

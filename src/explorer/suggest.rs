@@ -178,7 +178,8 @@ struct NameTable {
     lines: Vec<NamedLine>,
 }
 
-/// The number and the dates of the games of one name in one source, which is an index of the explorer.
+/// The number of games with one name in one source (an index of the explorer), and the dates of the first and the
+/// last of them.
 #[derive(Copy, Clone, Default, Debug)]
 struct Facts {
     source: u32,

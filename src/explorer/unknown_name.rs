@@ -12,7 +12,7 @@ use crate::{
 
 /// The maximum number of similar names in a message.
 const OFFERED: usize = 3;
-/// The minimum similarity, in thousandths, for which a message suggests a name instead of an unknown name. See
+/// The minimum similarity in thousandths between an unknown name and a name that a message suggests. See
 /// [`likeness`].
 const LIKE: u32 = 600;
 /// The maximum number of letters of a name that are compared. Limits the time of a comparison, which grows with
@@ -34,7 +34,7 @@ pub struct UnknownName {
     how: NameMatch,
 }
 
-/// The role of a name in games: a player or an event.
+/// What a name in a game denotes: a player or an event.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum NameRole {
     Player,

@@ -23,10 +23,10 @@ const LONGEST_WORD: usize = 32;
 /// byte for every indexed text.
 const WORDS_AT_ONCE: usize = 8;
 
-/// The maximum number of typing errors in a search that a text may match.
+/// The maximum number of typing errors. A text does not match a search if it has more.
 pub(super) const MOST_ERRORS: u8 = 2;
 
-/// The number of typing errors that is stored for a text that does not match.
+/// The value that is stored instead of a number of typing errors if a text does not match.
 const NO_MATCH: u8 = u8::MAX;
 
 /// Splits `text` into words, and converts them to lower case without accents. Apostrophes are removed, so `D'Arc`

@@ -55,7 +55,7 @@ impl BlockBuilder {
         self.buffer.len() + 4 * self.restarts.len() + 4
     }
 
-    /// Appends the beginning of an entry: the lengths and the key. The key is the concatenation of `key` and
+    /// Appends the lengths and the key of an entry, but not its value. The key is the concatenation of `key` and
     /// `trailer`, and must be greater than all keys of the block.
     ///
     /// The caller must then append the value, which has `value_len` bytes, to the buffer that
@@ -242,8 +242,8 @@ impl Block {
         Ok(true)
     }
 
-    /// Decodes the beginning of an entry from the front of `rest`, which moves past it, and stores the key in
-    /// `state`. Returns the byte range of the entry's value in the block.
+    /// Decodes the lengths and the key of an entry from the front of `rest`, advances `rest` past them, and stores
+    /// the key in `state`. Returns the byte range of the entry's value in the block.
     ///
     /// Returns `None` if the entry is malformed or its value lies outside of the block.
     #[inline]

@@ -266,8 +266,8 @@ impl TableCursor {
         self.kind == EntryKind::Deletion
     }
 
-    /// Returns `true` if readers see the current entry, because it is the newest entry of its key in the table and
-    /// not a deletion.
+    /// Returns `true` if the current entry is visible: it is the newest entry of its key in the table, and not a
+    /// deletion.
     #[inline]
     fn counts(&self) -> bool {
         !self.is_deleted() && !self.is_old
@@ -341,8 +341,8 @@ impl TablesCursor<'_> {
         self.pass_without_value()
     }
 
-    /// Moves forward to the first entry that readers see, which is the newest entry of its key and not a deletion.
-    /// Does not move if the current entry is such an entry.
+    /// Moves forward to the first entry that is the newest of its key and not a deletion. Does not move if the
+    /// current entry is such an entry.
     pub(crate) fn pass_without_value(&mut self) -> Result<()> {
         while self.table.as_ref().is_some_and(|table| !table.counts()) {
             self.step()?;

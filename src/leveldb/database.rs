@@ -147,7 +147,7 @@ impl Database {
     }
 }
 
-/// The tables of an open database, sorted by number. As many of them as possible are held open; each of the
+/// The tables of an open database, sorted by file number. As many of them as possible are held open; each of the
 /// others is opened when it is used.
 #[derive(Debug)]
 pub(super) struct Tables {
@@ -157,7 +157,8 @@ pub(super) struct Tables {
     most_open: usize,
 }
 
-/// A table of the manifest, with the stamp of its file from the time when the database was opened.
+/// A table in the manifest, with the identity and the modification time that its file had when the database was
+/// opened.
 #[derive(Debug)]
 struct ManifestTable {
     file: TableFile,
@@ -218,7 +219,7 @@ impl Tables {
         tables.filter(|table| table.held.is_some()).count()
     }
 
-    /// Returns the table with the number `number`. Opens its file if it is not held open.
+    /// Returns the table with the file number `number`. Opens its file if it is not held open.
     ///
     /// # Errors
     ///

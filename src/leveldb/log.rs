@@ -62,7 +62,7 @@ fn checksum(kind: u8, fragment: &[u8]) -> u32 {
 /// The error message for a log that ends within a record.
 const TORN: &str = "the log file of the index ends in the middle of a record";
 
-/// Returns the records of a log. Each record comes after the offset in the log at which it begins.
+/// Returns the records of a log, each as a pair of its offset in the log and its bytes.
 ///
 /// # Errors
 ///
@@ -117,8 +117,8 @@ pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
     }
 }
 
-/// Decodes a fragment of a record from the front of `rest`, which moves past it. Returns the checksum, the kind
-/// and the bytes of the fragment, or `None` if it is incomplete.
+/// Decodes a fragment of a record from the front of `rest`, and advances `rest` past it. Returns the checksum,
+/// the kind and the bytes of the fragment, or `None` if it is incomplete.
 fn take_fragment<'a>(rest: &mut &'a [u8]) -> Option<(u32, u8, &'a [u8])> {
     let expected = u32::from_le_bytes(take_array(rest)?);
     let len = u16::from_le_bytes(take_array(rest)?);

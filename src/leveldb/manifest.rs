@@ -150,7 +150,7 @@ impl Version {
         Ok(())
     }
 
-    /// Decodes one field of an edit from the front of `rest`, which moves past it, and applies the field. A field
+    /// Decodes one field of an edit from the front of `rest`, advances `rest` past it, and applies the field. A field
     /// describes a change, such as a new table. Returns `None` if the field is malformed or unknown.
     fn apply_field(&mut self, rest: &mut &[u8]) -> Option<()> {
         match take_varint(rest)? {

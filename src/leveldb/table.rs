@@ -331,7 +331,7 @@ impl<W: Write> BlockWriter<W> {
 /// greater decompressed size is damaged.
 pub(super) const MOST_EXPANSION: usize = 64;
 
-/// The maximum size in bytes of a block that is cached, as stored in the file.
+/// The maximum size of a cached block, in bytes as stored in the file.
 const MOST_KEPT: u64 = 1 << 14;
 
 /// A cache of recently read blocks with 16 slots, which all tables of a database share. It speeds up lookups of
@@ -433,8 +433,8 @@ impl Table {
         Error::damaged(&*self.path, problem)
     }
 
-    /// Returns the index block of the table, which is read from the file by the first call. Several threads may read
-    /// it at the same time.
+    /// Returns the index block of the table. The first call reads the block from the file; several threads may do so
+    /// at the same time.
     fn index(&self) -> Result<Arc<Block>> {
         if let Some(index) = self.index.get() {
             return Ok(Arc::clone(index));
@@ -574,14 +574,14 @@ impl Table {
         Block::new(bytes, handle.offset, &self.path)
     }
 
-    /// Creates an error that the table's file is damaged at byte `offset`. `problem` describes the damage.
+    /// Creates the error for damage at byte `offset` of the table's file. `problem` describes the damage.
     pub(super) fn damaged(&self, offset: u64, problem: &'static str) -> Error {
         Damage { offset, problem }.of(&self.path)
     }
 }
 
-/// Decodes the location of a block from the front of `rest`, which moves past it. Returns `None` if the location
-/// is malformed.
+/// Decodes the location of a block from the front of `rest`, and advances `rest` past it. Returns `None` if the
+/// location is malformed.
 fn take_handle(rest: &mut &[u8]) -> Option<Handle> {
     Some(Handle {
         offset: take_varint(rest)?,
@@ -805,7 +805,7 @@ fn unpack(stored: &[u8], len: usize, out: &mut Vec<u8>) -> Option<usize> {
     (written == len).then_some(taken)
 }
 
-/// Returns how many bytes from the front of `stored` decompress to exactly `len` bytes. Returns `None` if
+/// Returns the number of bytes at the front of `stored` that decompress to exactly `len` bytes. Returns `None` if
 /// `stored` is too short, or if no element of the compressed data ends there.
 fn stored_len(stored: &[u8], len: usize) -> Option<usize> {
     let (mut taken, mut decompressed) = (0, 0);

@@ -26,8 +26,8 @@ use crate::{
     tree::push_move,
 };
 
-/// The length in bytes of the prefix of an encoded line, which identifies the last position by the variant and a
-/// 64-bit hash.
+/// The length in bytes of the prefix of an encoded line. The prefix identifies the last position by the variant
+/// and a 64-bit hash.
 const END: usize = 1 + size_of::<u64>();
 
 /// The line of moves with which a game begins, or with which it continues from a chosen position, encoded as
@@ -94,9 +94,9 @@ impl GameLines {
         task::lock(&self.sorter).spilled_bytes()
     }
 
-    /// Writes a suite to `file`. In the format of lines, it contains the lines that at least `min_game` games played;
-    /// in the format of positions, it contains the positions that at least `min_game` games reached. Returns the
-    /// file, which the caller must commit, and the numbers of lines.
+    /// Writes a suite to `file`. The suite contains the lines that at least `min_game` games played or, if `format`
+    /// is [`SuiteFormat::Epd`], the positions that at least `min_game` games reached. Returns the file, which the
+    /// caller must commit, and the numbers of lines.
     ///
     /// # Errors
     ///
@@ -413,8 +413,8 @@ struct CountedLine<'a> {
 }
 
 impl<'a> CountedLine<'a> {
-    /// Splits the bytes of a [`GameLine`], the encoded line of one game, into fields. The line has the result of this
-    /// game.
+    /// Splits the bytes of a [`GameLine`], the encoded line of one game, into fields. The returned line counts this
+    /// game only.
     fn of_game(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
         let mut results = GameStats::default();

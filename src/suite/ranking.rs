@@ -72,7 +72,7 @@ const IDENTITY: usize = size_of::<u64>();
 /// The length in bytes of the rank that precedes an encoded candidate.
 const RANK: usize = size_of::<u64>();
 
-/// The length in bytes of the field that states the length of [`Candidate::start`].
+/// The size in bytes of the field that stores the length of [`Candidate::start`] in an encoded candidate.
 const LENGTH: usize = size_of::<u16>();
 
 impl<'a> Ranking<'a> {
@@ -203,7 +203,7 @@ fn too_many(path: &Path, suite: &Suite) -> Error {
     Error::too_large(path, problem)
 }
 
-/// Decodes an entry. `ranked` contains the bytes of a candidate after its rank.
+/// Decodes an entry of the suite. `ranked` contains the bytes of an encoded candidate after its rank.
 fn read(ranked: &[u8]) -> Ranked {
     let mut parts = ranked.splitn(2, |byte| *byte == 0);
     let (text, rest) = (parts.next(), parts.next());

@@ -491,7 +491,7 @@ impl Pentanomial {
         self.0.iter().sum()
     }
 
-    /// Returns the number of games that do not belong to a pair. `games` is the number of all games.
+    /// Returns the number of games that are not in a pair. `games` is the number of all games.
     fn unpaired(self, games: u64) -> u64 {
         games - 2 * self.pairs()
     }
@@ -622,7 +622,7 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
 /// doubling, and in the tables that find pairs.
 const GAME: usize = 160;
 
-/// An upper bound on the memory in bytes for two players who have met, without their games.
+/// An upper bound on the memory in bytes for an [`Encounter`] of two players, without their games.
 const ENCOUNTER: usize = 384;
 
 /// An upper bound on the memory in bytes for one player, without the two copies of the player's name.

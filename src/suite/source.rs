@@ -42,8 +42,8 @@ pub(crate) struct SourceAdvice {
     pub fewer: &'static str,
 }
 
-/// A suite whose lines follow the moves of a source, such as a book. Lines begin in each of the positions
-/// `starts`, of which there must be at least one.
+/// A suite whose lines follow the moves of a source, such as a book. The lines begin in the positions `starts`,
+/// which must not be empty.
 pub(crate) struct SourceSuite<'a, S> {
     pub source: &'a S,
     pub results: ResultsOf<'a>,
