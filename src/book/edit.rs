@@ -1,7 +1,7 @@
 //! Edits a book: sets weights, and removes moves and positions.
 //!
-//! A [`Change`] applies to the moves of one position and has a text form. If a change sets a weight as a percentage,
-//! the editor chooses weights that give the move this share of the sum of its position's weights.
+//! A [`Change`] applies to the moves of one position, and can be parsed from text. If a change requests a share
+//! in percent, the editor chooses weights that give the move this share of the sum of its position's weights.
 
 use std::{cmp::Reverse, collections::BTreeMap, io::Write, path::Path, slice, str::FromStr};
 
@@ -247,7 +247,7 @@ fn edited_header(book: &Book) -> Result<Option<String>> {
     lines.retain(|line| !line.starts_with(EDITED));
     lines.push(&line);
     let create = |comment: &str| header::create(&old.variants, &with_checksum(comment)).ok();
-    // The length is compared with `<`, because a null byte follows the text.
+    // The comparison is strict, because a null byte follows the text.
     let text = create(&lines.join("\n")).filter(|text| text.len() < header::PORTABLE_LENGTH);
     // If the header has no room for the new line, it still has room for the line with an existing checksum.
     Ok(text.or_else(|| create(checksum.map(|_| comment)?)))

@@ -72,7 +72,7 @@ pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Resu
     let may_be_book = match format {
         ForeignFormat::Pgn => false,
         _ if is_text(start) => is_whole && are_records(start),
-        // A signature may have only two bytes, and a damaged book is a book.
+        // Some signatures have only two bytes, so a book may begin with one by chance. A damaged book is still a book.
         _ => is_whole && are_records(start) || are_moves(start),
     };
     if may_be_book {
@@ -201,7 +201,7 @@ pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
     let (mut last_key, mut count, mut has_start) = (0, 0, false);
     while let Some(entry) = records.next().transpose().at(path, "read")? {
         if entry.key == 0 {
-            // Null records are the header.
+            // Null records contain the header.
             return Ok(true);
         }
         if entry.key < last_key || !entry.mv.is_possible() {

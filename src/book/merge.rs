@@ -87,7 +87,7 @@ impl Filter {
             .first()
             .is_some_and(|first| first.weight == u16::MAX);
         entries.retain(|entry| {
-            // If no move has a weight, all shares are 0.
+            // If all weights are 0, all shares are 0.
             let rounded = f64::from(u8::from(is_scaled && entry.weight > 0));
             let weight = f64::from(entry.weight) + rounded;
             let has_share = weight * 100.0 >= self.min_share * sum.max(1) as f64;
@@ -207,7 +207,7 @@ impl BookMerge<'_> {
         let variant = self.variant.or(of_first).unwrap_or_default();
         let doing = (&**temp_dir, "write a temporary file in");
         let is_move = move_check(header::parse(&header).ok());
-        // The default filter drops no move, but castling in two spellings is one move.
+        // The default filter drops no move, but the two spellings of castling must be merged.
         let is_default = *self.filter == Filter::default();
         let dropped = match is_default && !self.has_both_castlings(books, meter)? {
             true => None,
@@ -281,7 +281,7 @@ impl BookMerge<'_> {
     ///
     /// Returns an error if a book cannot be read.
     fn has_both_castlings(&self, books: &[Book], meter: &Meter) -> Result<bool> {
-        // e1h1 and e1g1, e1a1 and e1c1, and Black's, as the format numbers moves.
+        // The codes of e1h1 and e1g1, of e1a1 and e1c1, and of the same moves of Black.
         const SPELLINGS: [[u16; 2]; 4] = [
             [0o0407, 0o0406],
             [0o0400, 0o0402],
@@ -667,7 +667,8 @@ mod tests {
     fn only_moves_of_some_position_are_kept_where_no_line_leads() {
         let dir = tempfile::tempdir().unwrap();
         let (path, out) = (dir.path().join("in.bin"), dir.path().join("out.bin"));
-        // a1c4 and a promotion on the first rank are no moves, a1b1 and a1c1 are.
+        // No piece can move from a1 to c4, and no pawn can promote on the first rank with a1b1, but a1b1 and a1c1 are
+        // possible.
         let moves = [(26, 100), (1 << 12 | 1, 50), (1, 9), (2, 1)];
         let bytes = moves.map(|(mv, weight)| entry(7, mv, weight, 0).to_bytes());
         let king_move = entry(8, 1, 1, 0).to_bytes();

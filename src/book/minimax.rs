@@ -188,8 +188,8 @@ impl Graph {
             scratch: RefCell::default(),
         };
         let (positions, moves) = source.sizes(counts)?;
-        // The memory is doubled, because each position also has an entry in the map of numbers, and each move may get
-        // an entry in `shares`.
+        // Twice the memory of the graph is needed, because each position also has an entry in the map of numbers, and
+        // each move may get an entry in `shares`.
         let bytes = 2 * (positions * size_of::<MinimaxNode>() + moves * size_of::<MinimaxEdge>());
         if bytes > memory.bytes {
             let problem = format!(

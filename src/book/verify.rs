@@ -456,7 +456,7 @@ mod tests {
         let book = [header::create_raw(&text), records].concat();
         assert_eq!(faults_of(&book), []);
         let line = text.rfind("\nChecksum").unwrap();
-        // This changes a byte of the word. Without the word, the header has no checksum.
+        // Changing a byte of this word is not found, because the header has no checksum without the word.
         let of_word =
             |at: usize| (line..line + 11).contains(&(at / 16 * 8 + at % 8)) && at % 16 >= 8;
         for at in (0..book.len()).filter(|at| !of_word(*at)) {
@@ -487,7 +487,7 @@ mod tests {
     fn data_of_which_most_records_are_no_moves_is_not_a_book() {
         let dir = tempfile::tempdir().unwrap();
         let (path, out) = (dir.path().join("book.bin"), dir.path().join("fixed.bin"));
-        // From a1: a knight's step to b3 and a king's to b1, then steps to c4 and f2, which no piece has.
+        // From a1, a knight can move to b3 and a king to b1, but no piece can move to c4 or f2.
         for (moves, is_book) in [
             (vec![17, 1, 26], true),
             (vec![17, 26], true),

@@ -223,7 +223,7 @@ impl Jobs<'_> {
             };
             let evaluated = started.and_then(|mut running| {
                 let record = self.evaluated(&mut running, pos)?;
-                // An engine that failed is dropped, and another takes its place for the next position.
+                // An engine that failed is dropped. The next position starts a new one.
                 engine = Some(running);
                 Ok(record)
             });
@@ -367,7 +367,7 @@ impl Engine {
         self.read_until(|line| line == "readyok")?;
         // An evaluation applies to all games that reach the position, so the move counters are reset.
         self.say(&format!("position fen {} 0 1", epd_of(pos)))?;
-        // A `bestmove` that arrives before `go` answers no search.
+        // A `bestmove` that arrives before `go` is not the answer to this search.
         for _ in 0..AHEAD {
             match self.lines.next_waiting() {
                 Some(line) if is_answer(&line) => {
@@ -458,7 +458,7 @@ impl EngineInfo {
                 "cp" => said.score = number().map(Score::centipawns),
                 "mate" => said.score = number().and_then(Score::mate),
                 "lowerbound" | "upperbound" => is_bound = true,
-                // The rest is a text or moves.
+                // The rest of the line is text or moves.
                 "string" | "pv" => break,
                 _ => {}
             }

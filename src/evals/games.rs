@@ -1,4 +1,4 @@
-//! Evaluations in the comments of games: `[%eval 0.33]`, `[%eval 0.33,20]`, `[%eval #-3]`.
+//! Reads evaluations from the comments of games, such as `[%eval 0.33]`, `[%eval 0.33,20]` and `[%eval #-3]`.
 
 use memchr::memmem;
 use shakmaty::Chess;
@@ -99,7 +99,7 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
                 }
             }
             Token::End(GameEnd::Broken(flaw)) => return Err((flaw.offset, flaw.reason.to_owned())),
-            // The moves after a null move lead to no position of chess.
+            // The moves after a null move do not lead to positions of a legal game.
             Token::NullMove { .. } | Token::End(GameEnd::Complete(_)) => return Ok(()),
             Token::BeginVariation | Token::EndVariation => {
                 unreachable!("variations are passed over")

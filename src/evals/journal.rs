@@ -118,7 +118,7 @@ impl Journal {
             return Err(problem);
         }
         if settings != first {
-            // A journal without evaluations has nothing that could be lost.
+            // A journal without evaluations can be replaced, because nothing is lost.
             if !records.is_empty() || !settings.starts_with(b"{\"engine\":") {
                 return Err(journal.is_foreign());
             }
@@ -275,7 +275,7 @@ fn locked(path: &Path) -> Result<File> {
     const MOST_ENDED: usize = 100;
     refuse_append_only(parent(path)).at(path, "write")?;
     for _ in 0..MOST_ENDED {
-        // A link could lead to a file of another program, and a pipe never ends.
+        // A link could lead to a file of another program, and reading a pipe could wait forever.
         match fs::symlink_metadata(path) {
             Ok(found) if !found.is_file() => {
                 let problem =
@@ -288,7 +288,7 @@ fn locked(path: &Path) -> Result<File> {
         let mut options = File::options();
         options.read(true).append(true).create(true);
         let file = options.open(path).at(path, "open")?;
-        // Some file systems have no locks.
+        // Some file systems have no locks, so other errors are ignored.
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
             break;
         }
@@ -414,7 +414,7 @@ mod tests {
             let (mut journal, records) = Journal::open(&out, &asked(7)).unwrap();
             let whole = cut.saturating_sub(bytes.len() - 3 * size) / size;
             assert_eq!(records, all[..whole], "{cut}");
-            // It goes on there.
+            // New evaluations follow the last whole entry.
             journal.push(&all[2]).unwrap();
             drop(journal);
             let (_, records) = Journal::open(&out, &asked(7)).unwrap();

@@ -4,15 +4,15 @@
 //! |---|---|
 //! | the first 44 bytes | eight zeros, `polybook evals 2`, zeros |
 //! | 44 bytes for each position, by ascending key | a record |
-//! | 4 bytes for each 64 records, the last of which may be fewer | the CRC-32C of these records |
-//! | the rest but 8 bytes | a JSON document: [`Footer`] |
+//! | 4 bytes for each block of 64 records; the last block may have fewer | the CRC-32C of the records of the block |
+//! | all other bytes except the last 8 | a JSON document: [`Footer`] |
 //! | the next 4 bytes | the CRC-32C of the JSON document |
 //! | the last 4 bytes | the number of bytes of the JSON document |
 //!
 //! | bytes of a record | content |
 //! |---|---|
 //! | 0-7 | the key of the position, computed by [`eval_key`] |
-//! | 8-31 | the position, as the crate `shakmaty` packs it without counters of moves, then zeros |
+//! | 8-31 | the position, packed by the crate `shakmaty` without move counters, followed by zeros |
 //! | 32-33 | the score, seen from White, as [`Score::to_code`] returns it |
 //! | 34 | the depth; 255 for more |
 //! | 35 | the origin of the evaluation: the index of its name in the footer |
@@ -192,7 +192,7 @@ impl EvalRecord {
         bytes[9..17].copy_from_slice(&(!nodes).to_be_bytes());
         bytes[17] = !depth;
         bytes[18] = self.eval.origin;
-        // Flipping the sign lets bytes sort as numbers do.
+        // Flipping the sign bit makes the bytes sort like the numbers.
         let code = self.eval.score.to_code() ^ i16::MIN;
         bytes[RANK..21].copy_from_slice(&code.to_be_bytes());
         bytes[21..].copy_from_slice(&self.position);

@@ -1,4 +1,4 @@
-//! Files with an evaluation on each line: EPD files, and the file that Lichess publishes.
+//! Reads files with an evaluation on each line: EPD files, and the file of evaluations that Lichess publishes.
 //!
 //! [`BatchRead`] is the result of reading a batch of games, lines or records.
 
@@ -149,7 +149,7 @@ fn split_epd(line: &str) -> Result<(Chess, &str), String> {
         Ok(pos) => return Ok((pos, without_counters(operations))),
         Err(problem) => problem,
     };
-    // Fields may be missing, so operations may follow earlier.
+    // If fields are missing, the operations follow fewer than four words.
     (1..=4)
         .rev()
         .find_map(|words| {

@@ -162,7 +162,7 @@ mod tests {
         let moves = ["d4", "g4", "c4", "e4"];
         let kept = [Some(false), Some(true), None, Some(false)];
         assert_eq!(judged(evals, 40, "", &moves), kept);
-        // The best move need not be among them.
+        // The best move need not be one of the judged moves.
         assert_eq!(judged(evals, 40, "", &moves[..3]), kept[..3]);
         assert_eq!(judged(evals, 41, "", &["g4"]), [Some(false)]);
         assert_eq!(judged(evals, 19, "", &["d4"]), [Some(true)]);
@@ -171,14 +171,14 @@ mod tests {
 
     #[test]
     fn a_position_is_worth_its_best_move_and_depth_counts() {
-        // Black can have 0.30, which 1... f6 misses by 2.30.
+        // Black can have 0.30, but 1... f6 leads to -2.00, a loss of 2.30.
         let evals = "1. e4 {[%eval -0.30,20]} f6 {[%eval 2.0,19]} *";
         assert_eq!(judged(evals, 40, "e4", &["f6"]), [Some(true)]);
         assert_eq!(judged(evals, 230, "e4", &["f6"]), [Some(false)]);
-        // A mate needs no depth.
+        // Mates are compared whatever their depth.
         let mated = "1. f3 e5 {[%eval -0.71,10]} 2. g4 {[%eval #-1,245]} *";
         assert_eq!(judged(mated, 900, "f3 e5", &["g4"]), [Some(true)]);
-        // The shallow evaluation of a move that nobody plays says nothing of deep ones, but of shallow ones.
+        // A shallow evaluation of another move is compared with shallow evaluations, but not with deep ones.
         let shallow = "1. e4 {[%eval 0.3,30]} *\n\n[A \"\"]\n\n1. Nh3 {[%eval 2.5,1]} *\n\n[A \"\"]\n\n1. a3 {[%eval 0.0,2]} *";
         let moves = ["e4", "Nh3", "a3"];
         let expected = [Some(false), Some(false), Some(true)];
@@ -195,10 +195,10 @@ mod tests {
             [Some(false), Some(true), Some(true)]
         );
         assert_eq!(judged(evals, 65535, "e4", &["f6"]), [Some(true)]);
-        // All others are mated too, as far as it is known.
+        // All other evaluated moves are mated as well.
         let mated = "1. e4 f6 {[%eval #12]} *\n\n[A \"\"]\n\n1. e4 g5 {[%eval #3]} *";
         assert_eq!(judged(mated, 0, "e4", &["f6", "g5"]), [Some(false); 2]);
-        // A mate on the board needs no evaluation.
+        // A move that gives checkmate needs no evaluation.
         let line = "f3 e5 g4";
         let evals = "1. f3 e5 2. g4 d6 {[%eval -9.0]} *";
         assert_eq!(

@@ -69,8 +69,8 @@ pub(super) fn begin_output(
                 has_store = FileKind::of(old)? == FileKind::Evals;
                 has_store
             }
-            // An EPD file has no room for a checksum that would show changes by hand, and a Parquet file could hold
-            // more evaluations than the new one.
+            // A changed EPD file cannot be recognized, because it has no checksum. A Parquet file could contain more
+            // evaluations than the new one.
             EvalsFormat::Epd => false,
             #[cfg(feature = "parquet")]
             EvalsFormat::Parquet => false,
@@ -150,9 +150,9 @@ impl MakeEvals {
     /// file.
     pub fn claim<'a>(&'a self, out: &'a Path, format: EvalsFormat) -> Result<ClaimedEvals<'a>> {
         task::caught(|| {
-            // The journal is locked before the target is claimed, so another run with an engine has either replaced the
-            // target already or cannot begin. The target is claimed before its store is read, so if another run
-            // replaces it meanwhile, this run does not replace it again.
+            // The journal is locked before the target is claimed. So another run with an engine has either replaced
+            // the target already, or cannot begin. The target is claimed before its store is read. So if another run
+            // replaces the store meanwhile, this run does not replace it again.
             let engine = self.engine.as_ref();
             let analyst = engine.map(|options| Analyst::start(options, out));
             let analyst = analyst.transpose()?;
@@ -364,7 +364,7 @@ impl EvalCollector<'_> {
                 self.note_origins(&read.records);
                 let evaluations = read.records.len() as u64;
                 read.records = Vec::new();
-                // Only the first reasons of all batches are kept.
+                // Of the reasons of all batches, only the first ones are kept.
                 let mut described = task::lock(&described);
                 described.extend(
                     read.described

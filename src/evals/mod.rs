@@ -1,8 +1,8 @@
-//! Stores of evaluations, by position key.
+//! Stores of evaluations, which are files that contain an evaluation for each of many positions.
 //!
-//! [`MakeEvals`] builds a store from PGN with `[%eval]` comments, from EPDs, from the file of evaluations that Lichess
-//! publishes, and from other stores. It keeps the deepest evaluation of each position. [`Evals`] finds the evaluation
-//! of a position in a store.
+//! [`MakeEvals`] builds a store from PGN with `[%eval]` comments, from EPDs, from the file of evaluations that
+//! Lichess publishes, and from other stores. It keeps the deepest evaluation of each position. [`Evals`] finds
+//! the evaluation of a position in a store.
 //!
 //! ```
 //! use polybook::{evals::{Evals, EvalsFormat, MakeEvals, eval_key}, pgn::Input, position::from_text};

@@ -144,8 +144,8 @@ impl Evals {
         let Some(number) = bound.checked_sub(1) else {
             return Ok(None);
         };
-        // Damaged keys can mislead the search. The store has no record with the key if the record before the bound has
-        // a smaller key, the record at the bound a greater one, and the checksums of both match.
+        // Damaged keys can mislead the search. The store certainly has no record with the key if the record before the
+        // bound has a smaller key, the record at the bound has a greater key, and the checksums of both match.
         let before = number.checked_sub(1).filter(|_| !is_found);
         let at = (number < self.len()).then_some(number);
         let mut block = (u64::MAX, Cow::Borrowed(&[][..]));
@@ -481,7 +481,7 @@ mod tests {
         assert!(evals.check().is_err());
         assert_eq!(in_memory.find(last).unwrap(), before);
         drop(evals);
-        // One that is put in its place leaves the open one as it is.
+        // If another file replaces the store, the open store is unchanged.
         std::fs::write(&path, &bytes).unwrap();
         let evals = Evals::open(&path).unwrap();
         let other = dir.path().join("b.evals");

@@ -101,7 +101,7 @@ impl Budget {
         let held = counts + counts / 8 + outputs;
         let memory = &run.memory;
         let left = memory.bytes.saturating_sub(held).max(memory.bytes / 8);
-        // Sorting needs some memory besides the rows.
+        // Sorting needs memory in addition to the rows.
         memory.with_bytes(left / 4 * 3)
     }
 
@@ -119,7 +119,8 @@ impl Budget {
 /// Returns `None` if the counts must be sorted instead, because the memory is too small or too many files would
 /// be open.
 fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize, usize, usize)> {
-    // Counts that are not ordered are sorted first, and stay in memory while they are merged with the ordered counts.
+    // Counts that are not sorted yet are sorted first. They stay in memory while they are merged with the sorted
+    // counts.
     let bytes = match ordered.is_all {
         true => share,
         false => share / 2,

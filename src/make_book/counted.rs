@@ -201,7 +201,7 @@ impl Starts {
             self.more[*number] += games;
             return Ok(());
         }
-        // The first positions are remembered, so their indices are also those of `more`.
+        // The first positions are remembered, so their numbers are also their indices in `more`.
         if self.seen.len() < REMEMBERED {
             self.seen.insert(fingerprint, self.more.len());
             self.more.push(0);

@@ -1,8 +1,8 @@
 //! Recognizes duplicate games.
 //!
-//! The threads that replay games do not know which of two equal games comes first. Each thread therefore passes on all
-//! of its games as candidates, each with a fingerprint. The records of a batch are added to the counts only after all
-//! earlier batches are complete.
+//! The threads that replay games do not know which of two equal games comes first in the inputs. Each thread
+//! therefore passes on all of its games as candidates, each with a fingerprint. The records of a batch are added
+//! to the counts only after all earlier batches are complete.
 
 use std::hash::Hasher;
 

@@ -90,7 +90,8 @@ impl MainLine {
 
     /// Plays the counted half-moves of a game from the starting position `pos`, and reads the game to its end. Leaves
     /// the position after the last counted half-move in `pos`.
-    // This is one long loop because it runs once per half-move, and its arms share values in registers.
+    // This is one long loop because it runs once per half-move. Its arms share values that the compiler keeps in
+    // registers.
     pub(super) fn play<P: Rules>(
         &mut self,
         options: &MakeBook,

@@ -222,8 +222,8 @@ impl MakeBook {
                 in_flight,
             };
             match task::caught(|| inputs.read(&mut batches)) {
-                // Parts of counts may be waiting to be read on other threads. If one of the few earlier batches failed,
-                // its error is the one to report.
+                // Other threads may still have parts of counts to read, and setting the failure stops them. If an
+                // earlier batch has failed, its error is kept.
                 Err(err) if inputs.has_counts() => {
                     run.failure.set(err);
                     Ok(())
@@ -231,7 +231,7 @@ impl MakeBook {
                 read => read,
             }
         });
-        // If a job failed, its error is the reason why reading has ended.
+        // If a job failed, its error is the reason why the reading ended.
         run.failure.take().and(read)?;
         pool.install(|| {
             if let Some(merging) = &budget.merging {

@@ -101,8 +101,9 @@ impl<'a> Replayer<'a> {
             .input
             .reader(text)
             .with_variations(self.options.variations);
-        // A half-move takes about seven bytes, including the tags of its game. A batch that is much larger than usual
-        // contains one odd game, so it must not reserve more memory than two usual batches.
+        // A half-move takes about eight bytes of text, including its share of the tags. Reserve a little more than
+        // that. A batch that is much larger than usual contains one odd game, so it must not reserve more than two
+        // usual batches.
         let plies = text.len().min(2 * BATCH_SIZE) / 7;
         if self.needs.keys {
             self.outcome.records.reserve(plies);

@@ -165,7 +165,8 @@ impl<'a> Run<'a> {
         };
         let mut outcome = replayer.replay(&batch.text, taken);
         if !self.options.drop_duplicates {
-            // An outcome may wait for earlier batches. It should not hold its records meanwhile, so take them out.
+            // An outcome may have to wait for earlier batches. Take its records out, so that they do not occupy memory
+            // meanwhile.
             let records = std::mem::take(&mut outcome.records);
             self.add_records(&records, &std::mem::take(&mut outcome.identity_records))?;
         }

@@ -1,7 +1,7 @@
 //! Restores the order of batches.
 //!
 //! Batches are completed in any order. Data that depend on the order of games, such as game numbers and the first
-//! rejected games, wait here until all earlier batches are complete.
+//! rejected games, are held here until all earlier batches are complete.
 
 use std::{collections::BTreeMap, iter::repeat_n};
 
@@ -161,7 +161,7 @@ impl<'a> Sequencer<'a> {
     fn why_no_game(&self, state: &InputState, input: &Input) -> String {
         let mut rejected = self.report.rejected.iter();
         let first = rejected.clone().find(|it| it.file == input.path());
-        // Prose may look like the text of a game, but its words do not look like moves.
+        // Prose may look like the text of a game, but its first word does not look like a move.
         let prose = MoveError::Unreadable.to_string();
         let mut played = rejected
             .by_ref()

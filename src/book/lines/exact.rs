@@ -1,14 +1,14 @@
 //! Computes the numbers of `polyglot info-book -exact`, which depend on the order of polyglot's search.
 //!
-//! polyglot searches the book four times. The first two searches follow the lines of White and of Black. The other two
-//! follow, for each side, every legal move of that side and the replies after which the book has a move. A position
-//! that is on the current path already ends a line. But the last two searches record only every other position of the
-//! path. The other slots of the path keep the keys that an earlier search wrote. So these searches also stop at
-//! positions that equal a stale key, and never reach a few positions.
+//! polyglot searches the book four times. The first two searches follow the lines of White and of Black. For each
+//! side, another search follows every legal move of that side, and the replies after which the book has a move. A
+//! search does not continue from a position that is already on its current path. But the last two searches record
+//! only every other position of the path, and the other slots of the path keep the keys of an earlier search. So
+//! these searches also stop at positions that equal such a stale key, and never reach a few positions.
 //!
-//! To get equal numbers, this module searches in the order of polyglot's move generator. The generator goes through a
-//! list of the pieces of a side: a piece keeps its slot when it moves, and the last piece of the list takes the slot of
-//! a captured one.
+//! To compute equal numbers, this module searches in the order of polyglot's move generator. The generator goes
+//! through a list of the pieces of a side. A piece keeps its slot in the list when it moves, and the last piece
+//! of the list takes the slot of a captured piece.
 
 use shakmaty::{ByColor, Color, Move, Position, Role, Square, variant::VariantPosition};
 

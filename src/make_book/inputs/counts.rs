@@ -176,8 +176,8 @@ impl RunInput for CountsInput {
             return Ok(());
         }
         if run.needs.tallies() == 0 && self.origin.is_some() {
-            // Counts by class are read when the output is written. Without a sidecar they must be read now to learn
-            // their half-moves.
+            // Counts by class are read when the output is written. Counts without a sidecar must be read now, because
+            // otherwise their number of half-moves is unknown.
             run.options.progress.add_bytes(self.directory.size());
             return Ok(());
         }

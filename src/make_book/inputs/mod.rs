@@ -465,7 +465,7 @@ impl RunInput for GamesInput<'_> {
             stop: Arc::clone(&run.options.stop),
             memory: input.unpacking_memory(run.options.memory.bytes),
         };
-        // A silent pipe must not delay the end of a failed run.
+        // A pipe that delivers nothing must not delay the end of a failed run.
         let stream = input.open_until(&options, run.failure.flag())?;
         let taken = Arc::clone(&stream.taken);
         let left_out = Arc::clone(&stream.left_out);

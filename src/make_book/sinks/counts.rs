@@ -221,7 +221,7 @@ impl CountsSink<'_> {
     /// Returns the description of the counts directory that is written to its sidecar, `counts.json`.
     fn about(&self, counted: &CollectedData<'_>) -> CountsOrigin {
         let totals = &counted.games.report.totals;
-        // Counts name their inputs without directories.
+        // The sidecar names the inputs without their directories.
         let without_directory = |rejection: &Rejection| Rejection {
             file: PathBuf::from(rejection.file.file_name().unwrap_or_default()),
             ..rejection.clone()

@@ -1,5 +1,5 @@
-//! The outputs of a run, one file for each format. To add an output, add a file with its option, an entry in [`plans`],
-//! and a report.
+//! The outputs of a run, with one file for each format. To add an output, add a file with its option, an entry in
+//! [`plans`], and a report.
 
 mod book;
 #[cfg(feature = "parquet")]
@@ -40,7 +40,7 @@ pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<P
         .filter_map(|plan| plan(options, inputs, &mut needs));
     let plans: Vec<Plan<'_>> = plans.collect();
     if plans.is_empty() {
-        // Even if there are no outputs, the report needs counts.
+        // Without outputs, the run still reports the numbers of positions and moves.
         needs.keys = true;
         needs.rare_positions = true;
     }
