@@ -239,9 +239,8 @@ pub(super) struct Lent {
 }
 
 impl Lent {
-    /// Limits the memory that SQLite uses for sorting the rows of this connection's queries to `memory.bytes`,
-    /// clamped to the range from [`LEAST_CACHE`] to [`MOST_CACHE`]. SQLite writes further rows to temporary files in
-    /// `memory.temp_dir`.
+    /// Limits the memory that this connection uses for sorting rows to `memory.bytes`, clamped to the range from
+    /// [`LEAST_CACHE`] to [`MOST_CACHE`]. SQLite writes further rows to temporary files in `memory.temp_dir`.
     ///
     /// # Errors
     ///

@@ -18,16 +18,17 @@ use crate::{
 /// version.
 const VERSION: &str = "0.1";
 
-/// The name of standard chess in the table `Info`.
+/// The name of standard chess in the table `Info` of an OOBS database.
 const STANDARD: &str = "standard";
 
-/// The beginning of the value `Generator` in databases that polybook writes. The version of polybook follows.
+/// The beginning of the value `Generator` in the table `Info` of databases that polybook writes. The version of
+/// polybook follows.
 const GENERATOR: &str = "polybook ";
 
 /// The separator between the move filters of merged databases, in the value `Dropped` of the resulting database.
 const FILTER_SEPARATOR: &str = " | ";
 
-/// The names of the rows of the table `Info` that polybook reads.
+/// The names of the rows that polybook reads from the table `Info` of an OOBS database.
 const READ: [&str; 10] = [
     "Variant",
     "Generator",
@@ -41,7 +42,7 @@ const READ: [&str; 10] = [
     CHECKSUM,
 ];
 
-/// The maximum number of bytes that are read of a value in the table `Info`. The rest of a longer value is
+/// The maximum length in bytes of a value in the table `Info` of an OOBS database. The rest of a longer value is
 /// ignored.
 const LONGEST_VALUE: usize = 1 << 16;
 
@@ -213,7 +214,7 @@ impl Info {
     }
 }
 
-/// The rows of the table `Info` whose names polybook knows, as pairs of a name and a value.
+/// The rows of a database's table `Info` whose names polybook knows, as pairs of a name and a value.
 struct InfoValues(Vec<(String, String)>);
 
 impl InfoValues {

@@ -48,9 +48,8 @@ pub(super) struct LegalCount {
     pub stats: Wdl,
 }
 
-/// Walks through the positions of `counts`: begins in the positions `starts`, and plays the counted moves of each
-/// position. Calls `visit` once for each position, in arbitrary order. Uses all threads of the current rayon
-/// pool.
+/// Walks through the positions of `counts`: begins in `starts`, and plays the counted moves of each position.
+/// Calls `visit` once for each position, in arbitrary order. Uses all threads of the current rayon pool.
 ///
 /// Returns the number of positions and moves in `counts` that the walk did not reach. If `starts` contains the
 /// starting positions of all games, this number is 0 unless two positions have the same hash key.

@@ -75,8 +75,7 @@ pub struct ObsSummary {
 }
 
 impl ObsWriter {
-    /// Creates a writer for a new OOBS database at `path`. An existing database may be replaced only if `force` is
-    /// `true`.
+    /// Creates a writer for a new OOBS database at `path`, which replaces an existing one only if `force` is `true`.
     ///
     /// If `path` is standard output, a pipe or a device, the database is created in a temporary file and copied to
     /// `path` when it is complete.
