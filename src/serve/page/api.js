@@ -17,11 +17,11 @@
  * @property {string | null} [event]
  * @property {string | null} [eco]
  * @property {number} [plies]
- * @property {number} [copies] The number of equal games that this one represents.
+ * @property {number} [copies] The number of duplicates of this game that the list does not show.
  * @property {{ more: number, skip?: number }} [match] The number of further games of the same two players in this event.
  */
 /**
- * A move of a position. If a player is chosen, it also contains the player's results.
+ * A move that was played in a position, and the results of its games. If a player is chosen, it also contains the player's results.
  * @typedef {object} Move
  * @property {string} uci
  * @property {string} san
@@ -46,14 +46,15 @@
  * @property {boolean} check
  * @property {WrittenMove[]} line
  * @property {WrittenMove[]} legal
- * @property {{ uci: string, games: number }[] | null} transpositions Null if they are unknown for all moves.
+ * @property {{ uci: string, games: number }[] | null} transpositions For a move, the number of games that reach the position after it by another move order. Null if these numbers are unknown.
  * @property {number} [minGame] If rare positions are missing from the counts, the minimum number of moves in a position.
- * @property {number} [maxPly] The last half-move that was counted of each game, if games were not counted to their end.
+ * @property {number} [maxPly] The number of half-moves of each game that were counted, if the games were not counted to their end.
  * @property {({ uci: string, depth: number } & Evaluation)[]} [evals] The evaluations of the positions after the legal moves.
  * @property {{ read: number, moves: { uci: string, games: number, mean: number }[] }} [clocks] The mean times of the moves in seconds.
  */
 /**
- * The counts of a position. If a player is chosen, they also contain the player's results.
+ * The "counts" of a position: the results of the games that reach it, and its moves. If a player is chosen, they also contain the
+ * player's results.
  * @typedef {object} Answer
  * @property {number} white
  * @property {number} draws
@@ -63,7 +64,7 @@
  * @property {number} [unfinished] The number of games without a result, which are included in the draws.
  * @property {number} [performance] The performance rating, if there are at least ten games.
  * @property {number} [performanceGames] The number of games that have a result and a rated opponent.
- * @property {number} [opponentRating] The mean rating of these opponents.
+ * @property {number} [opponentRating] The mean rating of the rated opponents.
  * @property {number} [playerRating]
  * @property {number} [playerRatingGames] The number of games in which the player's own rating is known.
  * @property {string} [lastPlayed]
@@ -81,7 +82,7 @@
 /** @typedef {{ uci: string, san: string, weight: number, probability: number }} BookMove */
 /** @typedef {{ name: string, moves: BookMove[] }} Book */
 /** @typedef {{ variant: string, start: string | null, moves: WrittenMove[], problem: string | null, tags: [string, string][] }} Moves */
-/** @typedef {{ cp: number } | { mate: number }} Evaluation From White's side. */
+/** @typedef {{ cp: number } | { mate: number }} Evaluation From White's point of view: in centipawns, or the number of moves until mate. */
 /** @typedef {WrittenMove & { clk?: number, eval?: Evaluation, nags?: number[], comments?: string[] }} GameMove */
 /**
  * @typedef {object} OpenGame
@@ -100,12 +101,12 @@
  * @property {GameMove[]} moves
  * @property {string[]} [comments] The comments before the first move.
  * @property {(number | null)[]} reached The number of games that reach the position after each half-move.
- * @property {number | null} novelty The index of the move by which the game left the positions of other games for good.
+ * @property {number | null} novelty The index of the move after which no position of the game occurs in another game.
  * @property {number | null} ply The number of half-moves after which the game reaches the position of the request.
  * @property {string | null} problem
  * @property {[string, string][]} tags
  */
-/** @typedef {{ name: string, games: number, met?: number, since?: string, until?: string, eco?: string, uci?: string, distance: number }} Suggestion `met` is the number of games against the names of the request. */
+/** @typedef {{ name: string, games: number, met?: number, since?: string, until?: string, eco?: string, uci?: string, distance: number }} Suggestion `met` is the number of games against the players whom the request names. */
 /**
  * The number of games that each value of a filter would select.
  * @typedef {object} Facets
@@ -124,30 +125,30 @@
  * @property {string} name
  * @property {string[]} eco The first and the last ECO code.
  * @property {number} white
- * @property {number} draws Without the games that have no result.
+ * @property {number} draws The number of drawn games, without the games that have no result.
  * @property {number} black
  * @property {number} [unfinished]
  * @property {number} [wins]
  * @property {number} [losses]
  * @property {number | null} score The player's score, or White's.
  * @property {[number, number] | null} scoreRange
- * @property {number | null} [points] The points above the player's average.
+ * @property {number | null} [points] The player's points minus the points that the player's average score would give.
  * @property {number | null} [performance]
  * @property {number | null} [rating] Without a player, the mean of the known ratings.
  * @property {string | null} [lastPlayed]
- * @property {string[]} line The moves to the usual position of the opening.
- * @property {number} lineGames The number of these games that reach that position.
+ * @property {string[]} line The moves that lead to the position in which the opening is usually reached.
+ * @property {number} lineGames The number of games of the opening that reach this position.
  * @property {OpeningRow[]} [variations]
  */
 /** @typedef {{ games: number, unnamed: number, averageScore: number | null, families: OpeningRow[] }} Openings */
 /** @typedef {{ games: number, entries?: number, answers?: number, bytes: number, command: string | null }} BookSize A repertoire has answers instead of entries. The command is null if the book would be empty. */
-/** @typedef {WrittenMove & { oneIn: number | null, games: number }} Gap A reply without an answer. One in `oneIn` games reaches it. */
-/** @typedef {{ name: string, color: "white" | "black", pgn: boolean, version: string }} ServedRepertoire `pgn` says whether it is a PGN file, which can be edited. `version` differs for each state of the file. */
+/** @typedef {WrittenMove & { oneIn: number | null, games: number }} Gap An opponent's move that the repertoire does not answer. One in `oneIn` games reaches it. */
+/** @typedef {{ name: string, color: "white" | "black", pgn: boolean, version: string }} ServedRepertoire `pgn` says whether it is a PGN file, which can be edited. `version` identifies the content of the file. */
 /** @typedef {WrittenMove & { answers?: WrittenMove[], added?: boolean }} KnownMove A move of a repertoire. An opponent's move has the answers to it. `added` is true for a move that only the edits of the user contain. */
 /** @typedef {ServedRepertoire & { isKnown: boolean, oneIn: number | null, moves: KnownMove[], gaps: Gap[] }} Repertoire The report of a repertoire about a position. */
-/** @typedef {{ moves: string, move: string, oneIn: number, isLineEnd: boolean }} LineGap `moves` ends with `move`. At the end of a line, no reply has an answer. */
+/** @typedef {{ moves: string, move: string, oneIn: number, isLineEnd: boolean }} LineGap An opponent's move, `move`, that a repertoire does not answer. `moves` is the line up to and including this move. `isLineEnd` is true if the repertoire answers no other move in this position either. */
 /**
- * The gaps of a whole repertoire, the most frequent first.
+ * The gaps of a whole repertoire, that is, the opponent's moves that it does not answer. The most frequent gap comes first.
  * @typedef {object} Gaps
  * @property {string | null} start The position in which lines start, if it is not the usual one.
  * @property {number} total The number of all gaps; not all of them may be listed.
@@ -156,11 +157,11 @@
  * @property {{ line: string, moves: string[] }[]} severalMoves The positions in which the repertoire has several moves.
  */
 /** @typedef {{ name: string, games: number | null, notCounted?: number, years?: [number, number] | null, variant: string, files: string[], counts?: boolean }} Source */
-/** @typedef {{ read: number, of: number | null, done?: number | null }} Indexing `done` is the completed part of reading and writing together, from 0 to 1. */
+/** @typedef {{ read: number, of: number | null, done?: number | null }} Indexing The progress of an index: `read` and `of` are bytes of games, and `done` is the finished fraction of the whole work, from 0 to 1. */
 /** @typedef {{ games: number, white: number, draws: number, black: number, unfinished?: number }} Results `draws` does not contain the unfinished games. */
 /** @typedef {Results & { rating: number | null, lastPlayed: string | null }} PlayerGames */
 /**
- * A move of a preparation.
+ * A move in the preparation for an opponent.
  * @typedef {object} PreparedMove
  * @property {string} uci
  * @property {string} san
@@ -171,7 +172,7 @@
  */
 /** @typedef {Results & { play: string[], san: string[], opening: Opening | null, chance: number, score: number | null, loss: number | null, gap: boolean }} PreparedLine */
 /**
- * An opponent's moves next to the results of the user.
+ * The preparation for an opponent: the opponent's moves, the user's results after them, and the user's answers.
  * @typedef {object} Preparation
  * @property {PlayerGames} theirs
  * @property {PlayerGames} yours
@@ -183,7 +184,7 @@
  */
 /** @typedef {{ version: string, games: number | null, notCounted?: number, years: [number, number] | null, sources: Source[], variants?: Record<string, number>, books: string[], repertoires?: ServedRepertoire[], me?: string[], indexing?: Indexing | null }} About */
 
-/** The current request of one kind. Starting the next one aborts the previous one. */
+/** Requests of one kind, of which only one runs at a time: starting a request aborts the previous one. */
 export class Asking {
   #controller = new AbortController();
 
@@ -230,7 +231,7 @@ async function asked(path, parameters, signal, accept, read) {
     const answer = await fetch(query ? `${path}?${query}` : path, { signal, headers: { accept, "x-polybook": "1" } });
     if (answer.ok) return await read(answer);
     const text = (await answer.text()).trim();
-    // A proxy answers for a server that is not running.
+    // A reverse proxy sends these statuses if the server behind it is not running.
     if (answer.status === 502 || answer.status === 504) throw new Unreachable();
     throw new Refused(text || `the server answers ${answer.status}`, answer.status);
   } catch (error) {

@@ -1,7 +1,7 @@
 // @ts-check
-// Arrows of moves on the board. A stronger arrow cuts a rim out of weaker ones, so that their colors do not mix. Arrows that
-// start on one square in one direction share their shaft: the strongest one is whole, a shorter one is only its head on that
-// shaft, and a longer one is only the part beyond.
+// Arrows on the board that show moves. Around an arrow, a rim is cut out of weaker arrows, so that their colors do not mix.
+// Arrows that start on the same square in the same direction share their shaft: the strongest one is drawn completely, of a
+// shorter one only the head is drawn, and of a longer one only the part beyond the strongest one.
 
 import { path, svg } from "./pieces.js";
 
@@ -22,7 +22,7 @@ const START = 0.34;
 const RIM = 0.05;
 
 /**
- * Returns the shapes of arrows, which must be sorted by descending share.
+ * Returns the SVG elements of arrows. The arrows must be sorted by descending share.
  * @param {Shaft[]} shafts
  */
 export function arrows(shafts) {
@@ -52,8 +52,8 @@ export function arrows(shafts) {
 }
 
 /**
- * Returns true if two arrows start on one square in one direction. The arrow of a knight bends, so it shares its shaft with no
- * other.
+ * Returns true if two arrows start on the same square in the same direction. Returns false for the arrow of a knight, which
+ * bends and therefore cannot share its shaft.
  * @param {Shaft} one
  * @param {Shaft} other
  */

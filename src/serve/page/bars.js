@@ -8,7 +8,7 @@ import { counted, drawn, number, percent, sum } from "./format.js";
 /** @typedef {import("./format.js").Counts} Counts */
 /** @typedef {Counts & { wins?: number, losses?: number }} Results */
 
-/** The values of the filter by result, by the classes of the sections. */
+/** The value of the result filter for each section of a bar. The keys are the classes of the sections. */
 const RESULTS = /** @type {Record<string, string>} */ ({ white: "1-0", draw: "1/2-1/2", black: "0-1", win: "win", even: "draw", loss: "loss" });
 
 /** The smallest share of a bar, from 0 to 1, that has a label. */
@@ -54,7 +54,7 @@ export function bar(results, ofPlayer, list, isBig = false) {
     const isTarget = share >= LABELED && list && result;
     const title = isTarget ? `List the ${counted(count)}: ${name}` : undefined;
     const press = (/** @type {MouseEvent} */ event) => {
-      // The row below the bar plays its move.
+      // The bar may be in a row of the table, and a press on the row plays its move.
       event.stopPropagation();
       if (isTarget) list(result);
     };

@@ -19,9 +19,9 @@ import { NAMES, positionWords } from "./words.js";
  */
 /** @typedef {{ letter: string, square: string, element: HTMLElement }} Piece */
 
-/** The distance in pixels from which a press with a moving pointer is a drag instead of a click. */
+/** The distance in pixels that the pointer must move after a press before the press is a drag instead of a click. */
 const DRAG = 4;
-/** The distance in pixels that a wheel turns for one move. Touchpads send many small distances. */
+/** The distance in pixels by which the wheel must turn to go one move forward or back. Touchpads send many small distances. */
 const NOTCH = 60;
 
 class ChessBoard extends HTMLElement {
@@ -38,11 +38,11 @@ class ChessBoard extends HTMLElement {
   #drag;
 
   /**
-   * The squares of the arrows that the user drew with the right button, such as "e2e4". A circle has one square twice.
+   * The arrows that the user drew with the right mouse button, as pairs of squares such as "e2e4". A circle is a pair of equal squares.
    * @type {Set<string>}
    */
   #sketches = new Set();
-  /** The square on which the right button went down. */
+  /** The square on which the user pressed the right mouse button. */
   #sketchFrom = "";
   #turned = 0;
 
@@ -98,7 +98,7 @@ class ChessBoard extends HTMLElement {
   }
 
   /**
-   * Updates the pieces. Moves pieces of the same kind, so that they glide, and adds or removes the others.
+   * Updates the pieces on the board. Moves existing pieces of the right kind, so that they glide, and adds or removes the others.
    * @param {Map<string, string>} wanted
    */
   #place(wanted) {
@@ -159,7 +159,7 @@ class ChessBoard extends HTMLElement {
   }
 
   /**
-   * Returns the column and row of a square, as the board is turned.
+   * Returns the column and the row of a square on the screen, which depend on how the board is turned.
    * @param {string} square
    * @returns {[number, number]}
    */
@@ -234,7 +234,7 @@ class ChessBoard extends HTMLElement {
 
   /** @param {WheelEvent} event */
   #wheel(event) {
-    // A pinch on a touchpad enlarges the page.
+    // With Ctrl, or when pinching on a touchpad, the wheel zooms the page.
     if (event.ctrlKey) return;
     event.preventDefault();
     const lines = event.deltaMode === WheelEvent.DOM_DELTA_PIXEL ? 1 : NOTCH;

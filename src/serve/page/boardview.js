@@ -17,7 +17,7 @@ import { gameStrip, plainStrip, playerStrip, positionStrip, preparationStrip } f
 
 /** The maximum number of moves with an arrow. */
 const MOST_ARROWS = 4;
-/** The smallest share of games for which a move has an arrow. */
+/** The minimum share of games, from 0 to 1, of a move with an arrow. */
 const LEAST_SHARE = 0.02;
 
 /**
@@ -37,7 +37,7 @@ export function drawBoard(counts) {
   const atEnd = view.play.length === known.length;
   const isOver = atEnd && (!!opened || !counts.moves.length);
   for (const [act, isOff] of /** @type {[string, boolean][]} */ ([["first", !view.play.length], ["back", !view.play.length], ["forward", isOver], ["last", atEnd]])) {
-    // A disabled button would lose the focus.
+    // With the attribute `disabled`, the button would lose the focus.
     for (const other of document.querySelectorAll(`[data-act=${act}]`)) other.setAttribute("aria-disabled", String(isOff));
   }
 }
@@ -74,7 +74,7 @@ export function drawArrows(uci) {
   board.arrows = uci ? [arrow(uci, 1, true), ...others].slice(0, MOST_ARROWS) : arrows;
 }
 
-/** Turns the board around. If this chooses another repertoire, the view is shown again. */
+/** Turns the board around. The page shows the repertoire of the side at the bottom, so if it changes, the view is shown again. */
 export function flip() {
   const before = chosenRepertoire();
   changeShown({ flip: blackBelow() ? "0" : "1" });

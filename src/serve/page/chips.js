@@ -56,7 +56,7 @@ function ratingsWords(list) {
     from = to;
   }
   const known = words.filter((word) => word !== "not known");
-  // A group without ratings is not a range, so it is not listed like one.
+  // The group "unknown" is not a range of ratings, so it is described separately.
   if (known.length === words.length) return known.length ? `rated ${known.join(", ")}` : "no rating";
   return known.length ? `rated ${known.join(", ")}, or rating not known` : "rating not known";
 }
@@ -71,7 +71,8 @@ const RESULTS = /** @type {Record<string, string>} */ ({
 });
 
 /**
- * Describes the filters. Each description has the field of the dialog, the text, and the parameters that it represents.
+ * Describes the filters that are set. Each description contains the name of its field in the dialog, a text, and the names of the
+ * filters that the text describes.
  * @param {Filters} filters
  * @param {string} variant
  * @returns {{ field: string, text: string, names: string[] }[]}
@@ -101,7 +102,7 @@ export function filterWords(filters, variant) {
 }
 
 const OFFERS = Object.entries({ player: "Player", since: "Years", ratings: "Rating", event: "Event", eco: "Opening", result: "Result" });
-/** The filters of counts, which have no games. */
+/** The filters that are offered for sources of counts, which contain no single games. */
 const OFFERS_OF_COUNTS = Object.entries({ since: "Years", ratings: "Rating", speeds: "Speed" });
 
 /** The index of the chip that was removed last, or -1 if the chips have been drawn since. */
@@ -139,10 +140,10 @@ export function showChips(place, filters, variant, { hasGames, hasVariants, isMe
   const offers = [...(hasGames ? OFFERS : OFFERS_OF_COUNTS), ...variants].filter(([field = ""]) => !isSet(field)).map(([field = "", label = ""]) => offer(field, label));
   const clear = words.length ? [button({ class: "small plain", "data-focus": "clear" }, ["Clear all"], on.clear)] : [];
   fill(place, ...chips, ...offers, ...clear);
-  // Where there is no room for all, one chip opens the dialog for all further filters.
+  // If there is no room for all chips, a single chip opens the dialog with all filters.
   if (place.scrollWidth > place.clientWidth) fill(place, ...chips, offer("", "Filter"), ...clear);
   if (removed >= 0 && document.activeElement === document.body) {
-    // Move the focus to the next chip.
+    // The focused chip was removed. Move the focus to the next one.
     const next = chips[Math.min(removed, chips.length - 1)]?.querySelector("button:last-child") ?? byId("filters-button");
     if (next instanceof HTMLElement) next.focus();
   }

@@ -49,7 +49,7 @@ export function connectControls() {
   on(byId("enlarge"), "click", enlargeBoard);
   closeOnPressOutside();
   on(board, "play", (event) => play(/** @type {CustomEvent<string>} */ (event).detail));
-  // The wheel does not play new moves: a turn by mistake must not change the line.
+  // The wheel only moves along the known line. Turning it by mistake must not play new moves.
   board.addEventListener("step", (event) => {
     if (/** @type {CustomEvent<number>} */ (event).detail < 0) walk("back");
     else if (session.view.play.length < session.known.length) walk("forward");

@@ -1,5 +1,5 @@
 // @ts-check
-// The details of a position, which load after its counts: the list of games, the openings and the trends.
+// The details of a position: the list of games, the openings and the trends. They are requested after the counts.
 
 import { ask, words } from "./api.js";
 import { byId, fill, p } from "./dom.js";
@@ -40,7 +40,7 @@ const openings = new OpeningsTable(byId("openings"), {
 });
 
 /**
- * Returns the number of games with a result in the counts of a position.
+ * Returns the number of games in the counts of a position that have the result `result`.
  * @param {Answer} counts
  * @param {string} result
  */

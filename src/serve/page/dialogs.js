@@ -15,7 +15,7 @@ import { filterQuestion, put } from "./state.js";
 let filtersDialog;
 const bookDialog = new BookDialog(byId("book"), () => openFilters());
 
-/** Builds the dialog of the filters for the served games. */
+/** Builds the dialog of the filters, for the games that the server shows. */
 export function buildFilters() {
   const dialog = /** @type {HTMLDialogElement} */ (byId("filters"));
   if (dialog.open) return;
@@ -39,7 +39,7 @@ export async function openBook(kind) {
   bookDialog.open(kind, session.view, /** @type {Answer | undefined} */ (counts));
 }
 
-/** Lets a press outside of a dialog close it. */
+/** Makes a press outside of an open dialog close the dialog. */
 export function closeOnPressOutside() {
   for (const dialog of document.querySelectorAll("dialog")) {
     on(dialog, "pointerdown", (event) => {

@@ -4,7 +4,7 @@
 import { words } from "./api.js";
 import { path, svg } from "./pieces.js";
 
-/** Paths in a square of 16 units. */
+/** The SVG paths of the icons, in a square of 16 units. */
 const ICONS = /** @type {Record<string, string>} */ ({
   back: "M10 3.5 5.5 8l4.5 4.5",
   book: "M8 4.2C6.5 3 4.5 2.7 2 2.8v9.4c2.5-.1 4.5.2 6 1.4 1.5-1.2 3.5-1.5 6-1.4V2.8c-2.5-.1-4.5.2-6 1.4zv9.4",

@@ -8,9 +8,9 @@ import { toast } from "./dom.js";
 /**
  * The edits of a repertoire, in the order in which the user made them.
  * @typedef {object} Edits
- * @property {string} version The state of the file that was edited.
- * @property {string[]} lines Moves in UCI notation from the start, separated by commas. The last move of each line was added, or
- *   removed if a minus sign precedes the line.
+ * @property {string} version Identifies the content of the file that was edited.
+ * @property {string[]} lines Moves in UCI notation from the start, separated by commas. A line means that its last move was added. With a
+ *   minus sign before the line, it means that its last move was removed.
  * @property {boolean} isSaved Whether the user downloaded the repertoire with all of these edits.
  */
 
@@ -69,7 +69,7 @@ export function editsOf({ name, color, version }) {
 }
 
 /**
- * Returns the edits of another state of the file that were not saved.
+ * Returns the unsaved edits that were made for an earlier content of the file.
  * @param {ServedRepertoire} repertoire
  */
 export function olderLines({ name, color, version }) {
@@ -114,7 +114,7 @@ function isRemoval(line) {
 }
 
 /**
- * Returns the edits after the user pressed the button of a move.
+ * Returns the edits that result if the user presses the button of a move, which adds or removes the move.
  * @param {string[]} lines The edits before.
  * @param {string} line The moves from the start that end with the move.
  * @param {"added" | "known" | "new"} state Whether the user added the move, the file contains it, or neither.
@@ -123,6 +123,6 @@ export function toggledEdits(lines, line, state) {
   const removal = `-${line}`;
   if (state === "new") return lines.includes(removal) ? lines.filter((other) => other !== removal) : [...lines, line];
   const left = lines.filter((other) => other !== line && !other.startsWith(`${line},`));
-  // An added move that another order of moves reached has no line of its own.
+  // A move that was added by another move order has no line of its own here, so a removal is needed.
   return state === "added" && left.length < lines.length ? left : [...left, removal];
 }

@@ -14,7 +14,7 @@ import { noGames, noName } from "./states.js";
 /** @typedef {import("./api.js").Facets} Facets */
 
 /**
- * Shows the reason in place of the table of moves.
+ * Shows why the position has no games, in place of the table of moves.
  * @param {Answer} counts
  * @param {AbortSignal} signal
  */

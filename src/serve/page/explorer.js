@@ -1,5 +1,5 @@
 // @ts-check
-// The start of the page. It connects the controls, and shows the view of the address once the server can answer.
+// The start of the page. It connects the controls, and shows the view that the address describes as soon as the server can answer.
 
 import { ask } from "./api.js";
 import { drawStrips } from "./boardview.js";

@@ -83,8 +83,8 @@ function readableTime(control) {
 }
 
 /**
- * Returns the number of half-moves after which other games were in the position of the open game for the last time, up to the end of
- * a line of the game. Returns the length of the line if it leaves the game, or if other games reach its end.
+ * Returns the length of the longest beginning of `play` that leads to a position which other games reach, too. Returns the length
+ * of `play` if its moves are not those of the open game.
  * @param {OpenGame} game
  * @param {string[]} play
  */
@@ -96,7 +96,7 @@ export function sharedPlies({ moves, reached }, play) {
 }
 
 /**
- * Says where other games were last in the position of the open game, with a button that goes there.
+ * Says at which position the open game left all other games, with a button that goes to this position.
  * @param {HTMLElement} place
  * @param {OpenGame} game
  * @param {number} ply
@@ -171,7 +171,7 @@ export function markMove(place, ply, isNew) {
   const list = place.querySelector("ol");
   if (!list) return;
   if (list.scrollHeight <= list.clientHeight + 1) {
-    // The column or the window scrolls, instead of the list.
+    // The list itself does not scroll, but the column or the window does.
     if (current && ply && !isNew) current.scrollIntoView({ block: "nearest" });
   } else if (current) reveal(list, current);
   else list.scrollTop = 0;

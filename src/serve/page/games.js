@@ -1,5 +1,6 @@
 // @ts-check
-// The list of the games of a position: the best rated or the latest ones, of all results or of one. A button loads more.
+// The list of the games that reach a position, sorted by rating or by date. It shows all games or those with one result. A button
+// loads more games.
 
 import { Asking, ask, askFile, words } from "./api.js";
 import { button, div, fill, icon, make, p, save, segments, small, span, toast } from "./dom.js";
@@ -15,8 +16,8 @@ import { namesIn, put } from "./state.js";
  * @property {URLSearchParams} question
  * @property {boolean} hasGames Whether a source contains games, instead of only counts. Otherwise the list is empty.
  * @property {string} result The result of the listed games, or an empty string for all.
- * @property {boolean} choosesResult Whether the list offers the results: not if a filter chooses one.
- * @property {number | undefined} counted The number of games with the result in the counts of the position, if the same sources have them.
+ * @property {boolean} choosesResult Whether the list has buttons that choose a result. It has none if a filter already chooses one.
+ * @property {number | undefined} counted The number of games with this result in the counts of the position, if the counts come from the same sources as the list.
  * @property {Map<string, string>} sans The moves of the position in SAN, by their UCI notation.
  * @property {string} player The names of the player whose results are shown, one on each line, or an empty string.
  * @property {{ chosen: string, theirs: number, yours: number, choose: (whose: string) => void } | undefined} whose In a preparation,
@@ -136,7 +137,7 @@ export class GamesList {
     const list = make("ul", "", ...this.#games.map((game) => this.#item(game, listed)));
     const copies = this.#games.reduce((all, game) => all + (game.copies ?? 0), 0);
     const shown = `${number(this.#games.length)} of ${number(this.#total)}${copies ? ` · ${counted(copies, "duplicate")} hidden` : ""}`;
-    // The list and the counts of the moves may differ by a few games, which looks like an error.
+    // The number of listed games may differ from that in the table of moves. Say why, because it looks like an error.
     const all = listed.counted;
     const duplicates = listed.question.get("duplicates") === "once" ? "" : "counts duplicates, and ";
     const isSame = all === undefined || all === this.#total || (all === this.#total + copies && this.#next === null);
@@ -182,7 +183,7 @@ export class GamesList {
       const others = games.filter(({ id }) => !this.#games.some((known) => known.id === id));
       const at = this.#games.indexOf(game);
       this.#games.splice(at, 1, { ...game, match: undefined }, ...others);
-      // The last of these games offers those that did not fit into the request.
+      // If the match has more games than one response, the last game gets the button that loads the others.
       const last = this.#games[at + others.length];
       if (last && next !== null) last.match = { more: total - next, skip: next };
       return at + 1;
@@ -267,7 +268,7 @@ function point(text) {
 }
 
 /**
- * Returns the class of a game, by the color that won or by the player's result.
+ * Returns the CSS class of a game. It depends on the color that won or, if a player is chosen, on the player's result.
  * @param {Game} game
  * @param {string} player
  */

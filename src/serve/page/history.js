@@ -6,9 +6,9 @@ import { address } from "./state.js";
 
 /** @typedef {import("./state.js").View} View */
 
-/** Whether the requested view becomes a new entry of the history, even if another view is requested before it is shown. */
+/** Whether the next view that is shown becomes a new entry of the history. If false, it replaces the current entry. */
 let pushes = false;
-/** Whether the address is an older or later entry of the history that is not shown yet. */
+/** Whether the user went back or forward in the history, and the view of that entry is not shown yet. */
 let popped = false;
 
 /** Makes the requested view a new entry of the history when it is shown. */
@@ -21,7 +21,7 @@ export function replaceNext() {
   pushes = false;
 }
 
-/** Notes that the browser went to another entry of the history. */
+/** Notes that the user went back or forward in the history. */
 export function notePop() {
   popped = true;
 }
@@ -37,8 +37,8 @@ export function writeView() {
 }
 
 /**
- * Writes the shown view into the address again, because the requested view cannot be shown. If the user went to another entry of
- * the history, the entry stays, and the next view becomes a new entry.
+ * Makes the shown view the requested one again, because the requested view cannot be shown. Writes it into the address, unless the user
+ * went back or forward in the history: then the address stays, and the next view becomes a new entry.
  * @param {View} shown
  */
 export function restoreView(shown) {

@@ -7,7 +7,7 @@ import { byId, dialogTop, div, make, on, p, toggle } from "./dom.js";
 
 const SWITCH = "polybook.keys";
 
-/** The position of the switch, if the browser could not store it. */
+/** The state of the switch for keyboard shortcuts, if the browser could not store it. */
 let unstored = /** @type {string | null} */ (null);
 
 /**

@@ -1,5 +1,5 @@
 // @ts-check
-// The line: its moves as buttons, including those after the position that is shown.
+// The line of moves: a button for each move, including those after the position that is shown.
 
 import { button, fill, make, span } from "./dom.js";
 

@@ -51,7 +51,7 @@ export class BookDialog {
       div("bottom", this.#copy, span("", button("", ["Cancel"], close), this.#download)),
     );
     on(dialog, "close", () => {
-      // The server cancels a book when its client is gone.
+      // Aborting the request also cancels the work of the server.
       this.#asking.end();
       this.#saving.end();
     });
@@ -182,7 +182,7 @@ export class BookDialog {
       if (size.answers) await this.#showLines(signal);
     } catch (error) {
       if (signal.aborted) return;
-      // For example, make-book does not have one of the filters.
+      // The server refuses the request, for example because make-book cannot apply one of the filters.
       this.#command = "";
       this.#able(false);
       fill(this.#preview, p({ class: "problem", role: "alert" }, `${words(error)}.`));
@@ -211,7 +211,8 @@ export class BookDialog {
   }
 
   /**
-   * Shows the first lines of the repertoire. The server keeps what it made for the size, so this costs little.
+   * Shows the first lines of the repertoire. The server has kept the file that it made to determine the size, so this request takes
+   * little time.
    * @param {AbortSignal} signal
    */
   async #showLines(signal) {
@@ -284,7 +285,7 @@ function firstLines(pgn) {
         open.push(line);
         lines.push(line);
       } else if (/^\d+\.\.\.$/.test(token)) {
-        // A file numbers Black's moves after variations, which are other lines here.
+        // In the file, a number with dots precedes a move of Black that follows a variation. Here, variations are separate lines.
         if (open.at(-1)?.join() === "…") open.at(-1)?.push(token);
       } else if (!/^(\*|1-0|0-1|1\/2-1\/2)$/.test(token)) open.at(-1)?.push(token);
     }

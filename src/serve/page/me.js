@@ -1,5 +1,5 @@
 // @ts-check
-// The names of the user in the games. The browser stores them, and only this server gets them.
+// The names under which the user plays. The browser stores them, and sends them only to this server.
 
 import { session } from "./session.js";
 import { namesIn } from "./state.js";

@@ -17,7 +17,7 @@ import { Combobox, marked } from "./suggest.js";
 
 const dialog = /** @type {HTMLDialogElement} */ (byId("me"));
 const note = p("note wrong");
-/** The end of the last addition of a name. Each addition begins after the previous one, because it compares the name with all others. */
+/** Resolves when the last name has been added. Names are added one after the other, because each is compared with all others. */
 let adding = Promise.resolve(true);
 
 /** Opens the dialog. */
@@ -114,7 +114,7 @@ export async function addAll(names) {
 }
 
 /**
- * Adds a name. Returns a problem if no game contains it, or if it played against another name of the user.
+ * Adds a name. Returns a problem if no game contains the name, or if a game was played between this name and another name of the user.
  * @param {string} text
  */
 async function tryAdd(text) {
@@ -126,7 +126,7 @@ async function tryAdd(text) {
     const games = await countGames(together, AbortSignal.timeout(5000));
     if (games) return `${found.name} and ${other} played ${counted(games)} against each other, so they are two players.`;
   }
-  // The user may have removed a name meanwhile.
+  // The user may have changed the names in the meantime.
   const mine = myNames();
   if (!mine.includes(found.name)) change([...mine, found.name], `Added ${found.name}. ${counted(found.games)}`);
   return "";

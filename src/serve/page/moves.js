@@ -18,7 +18,7 @@ import { marks } from "./repertoire.js";
  * @typedef {{ uci: string, san: string, move: Move | undefined }} Row
  */
 /**
- * A further column: its heading, the meaning of its values, and the cells of the moves that have a value.
+ * An additional column of the table: its heading, the meaning of its values, and the cells of the moves that have a value.
  * @typedef {{ name: string, title: string, cells: { uci: string, text: string, value: number, of?: number, title?: string }[] }} Column `of` is the number of games from which a mean was calculated.
  */
 /**
@@ -27,9 +27,9 @@ import { marks } from "./repertoire.js";
  * @property {Book[]} books
  * @property {RepertoireContext | undefined} repertoire
  * @property {boolean} ofPlayer Whether to show the player's results instead of White's and Black's.
- * @property {string} side The heading of the moves.
- * @property {string} whose The player of the results as "Your" or a name in the genitive, if the table also shows a repertoire, or an
- *   empty string.
+ * @property {string} side The heading of the column of moves.
+ * @property {string} whose Whose results the table shows, as "Your" or a name in the genitive. It is an empty string unless the
+ *   table shows both a player's results and a repertoire.
  * @property {string} gameMove The next move of the open game.
  * @property {(uci: string) => void} play
  * @property {(uci: string) => void} point
@@ -45,25 +45,25 @@ import { marks } from "./repertoire.js";
  */
 /** @typedef {{ key: string, ascending: boolean }} Sort The column by which the rows are sorted. */
 
-/** The distance in pixels from which a pointer that rested points at a row again. */
+/** The distance in pixels by which a resting pointer must move before it points at a row again. */
 const HOVER = 5;
 /** The number of rows that are always shown. Further rows are folded. */
 const SHOWN = 8;
-/** The share of games from which a gap is always shown. */
+/** The minimum share of games, from 0 to 1, of a gap that is always shown. */
 const FREQUENT = 0.01;
-/** The share of games below which rows after the fourth are folded. */
+/** The minimum share of games, from 0 to 1, of rows after the fourth. Rows with a smaller share are folded. */
 const RARE = 0.005;
 
 /** The table of moves. */
 export class MovesTable {
-  /** The position whose folded rows the user unfolded. */
+  /** The FEN of the position whose folded rows the user has unfolded. */
   #unfolded = "";
   /** @type {Sort} */
   #sort = { key: "games", ascending: false };
   #place;
   /**
-   * Where the pointer was at the last press or key. Until it moves, the row below it is not pointed at: the table may have
-   * changed below a resting pointer.
+   * Where the pointer was when the user last pressed a button or a key. The table may have changed since then, so the row under the pointer
+   * does not count as pointed at until the pointer moves.
    * @type {{ x: number, y: number } | undefined}
    */
   #resting;
@@ -235,7 +235,7 @@ function columnsOf({ polybook: { evals, clocks } }, books) {
 }
 
 /**
- * Returns the value by which a row is sorted, or undefined for a row without one.
+ * Returns the value of a row by which the table is sorted, or undefined if the row has no such value.
  * @param {Row} row
  * @param {Column[]} columns
  * @param {boolean} ofPlayer
@@ -250,7 +250,7 @@ function sortValue({ uci, san, move }, columns, ofPlayer, key) {
   return {
     name: move.opening?.name,
     games: sum(move),
-    // The share of losses of the player, or White's score.
+    // The share of games that the player lost or, without a player, White's score.
     results: games ? (ofPlayer ? (move.losses ?? 0) / games : scoreOf(move)) : undefined,
     score: games ? ((move.wins ?? 0) + drawn(move) / 2) / games : undefined,
     performance: move.performance ?? undefined,
@@ -311,7 +311,7 @@ function headings(answer, { ofPlayer, repertoire, side, whose }, columns, sort, 
     const buttons = [...row.querySelectorAll("button")];
     const at = buttons.findIndex((one) => one === document.activeElement);
     if (!step || at < 0) return;
-    // Elsewhere these keys move along the line.
+    // In the rest of the page, these keys move along the line.
     event.preventDefault();
     buttons[Math.max(0, Math.min(at + step, buttons.length - 1))]?.focus();
   });
@@ -377,7 +377,7 @@ function tableRow({ uci, san, move }, index, answer, total, { repertoire, ofPlay
 function actOf({ state, toggle }, uci, san, isGap, play) {
   const act = (/** @type {string} */ kind, /** @type {string} */ sign, /** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ press) =>
     [button({ class: `small ${kind}`, "data-focus": `act ${uci}`, "aria-label": label }, [icon(sign), span("caption", text)], (event) => {
-      // The row below the button plays its move.
+      // The button is in a row of the table, and a press on the row plays its move.
       event.stopPropagation();
       press();
     })];
@@ -398,7 +398,7 @@ function percentOf(move) {
 }
 
 /**
- * Returns the number of games from which a mean was calculated, to be shown below it.
+ * Returns an element with the number of games from which a mean was calculated. It is shown below the mean.
  * @param {number | undefined} games
  */
 function partOf(games) {

@@ -1,5 +1,5 @@
 // @ts-check
-// Navigation: along the line, to the open game and back, to other filters, and to the address.
+// Navigation: along the line, to the open game and back, to other filters, and to the view that the address describes.
 //
 // The modules that draw the page import this one, so it does not import them. `connect` passes it the functions that show a view.
 
@@ -15,8 +15,8 @@ import { commonPlies, readView, sourceOnly, ucis, withoutFilters } from "./state
  * Options for showing a view.
  * @typedef {object} How
  * @property {boolean} [push] Whether the view becomes a new entry of the browser's history.
- * @property {boolean} [opens] Whether a game is opened at the position that is shown.
- * @property {boolean} [keeps] Whether the message on the page stays.
+ * @property {boolean} [opens] Whether a game is opened so that the page continues to show the same position.
+ * @property {boolean} [keeps] Whether the message at the top of the page stays.
  */
 
 /** @type {(how?: How) => Promise<void>} */
@@ -25,7 +25,7 @@ let show = async () => undefined;
 let start = async () => undefined;
 
 /**
- * Sets the functions that other modules reach through this one.
+ * Sets the functions that other modules call through this module.
  * @param {(how?: How) => Promise<void>} showView Shows the requested view.
  * @param {() => Promise<void>} startAgain Requests the served games and books again, and shows the view of the address.
  */
@@ -55,7 +55,7 @@ export function go(change, how) {
   return show(how);
 }
 
-/** Goes to the view of the address. If the address names no variant, uses the variant of all sources. */
+/** Goes to the view that the address describes. If the address names no variant, uses the variant of the sources. */
 export function goToAddress() {
   replaceNext();
   const view = readView(location.search);
@@ -74,7 +74,7 @@ export function play(uci) {
 }
 
 /**
- * Goes to a position of the known line.
+ * Goes to a position of the longest line that the user has visited.
  * @param {number} ply The number of moves before the position.
  */
 export function goToPly(ply) {
@@ -106,7 +106,10 @@ export function walk(where) {
   else if (best) play(best.uci);
 }
 
-/** Plays the moves that the user requested after the end of the line, as far as the counts of the shown position allow. */
+/**
+ * Plays the moves that the user requested after the end of the line: the most played move of each position, as soon as its counts
+ * arrive.
+ */
 export function walkAhead() {
   if (!session.ahead) return;
   const rest = session.answer?.moves.length ? session.ahead - 1 : 0;
@@ -152,7 +155,7 @@ export function clearFilters() {
 }
 
 /**
- * Lists the games with a result. The counts stay those of all results.
+ * Lists only the games with one result. The counts still contain the games with all results.
  * @param {string} result
  * @param {string} [uci] The move to play first.
  */

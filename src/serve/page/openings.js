@@ -1,6 +1,6 @@
 // @ts-check
-// The view of the openings that the games of a position became: a table of families, whose variations unfold. For a player, it says
-// where points are lost, and whether chance alone would explain that.
+// The view of the openings of the games that reach a position: a table of opening families, whose variations unfold. For a player, it says
+// in which openings points are lost, and whether chance alone could explain this.
 
 import { bar } from "./bars.js";
 import { b, button, div, fill, icon, make, on, p, span } from "./dom.js";
@@ -10,19 +10,19 @@ import { counted, dateWords, finished, number, sum } from "./format.js";
 /** @typedef {import("./api.js").Openings} Openings */
 /** @typedef {import("./dom.js").Child} Child */
 /**
- * The functions that the table calls when a reader clicks in it.
+ * The functions that the table calls when the user presses something in it.
  * @typedef {object} Acts
- * @property {(line: string[]) => void} open Shows the usual position of an opening.
+ * @property {(line: string[]) => void} open Shows the position in which an opening is usually reached.
  * @property {(opening: string, result: string) => void} list Lists the games of an opening with a result.
  */
 /** @typedef {{ key: string, ascending: boolean }} Sort */
 
-/** The number of games from which a row is marked as weaker or stronger, if its range misses the average. */
+/** The minimum number of games of a row that is marked as weaker or stronger. A row is marked if its range does not contain the average. */
 const ENOUGH = 10;
-/** Families and variations with fewer games are only counted. */
+/** The minimum numbers of games of families and of variations with a row of their own. The others are only counted. */
 const [LEAST_FAMILY, LEAST_VARIATION] = [5, 3];
 
-/** The words for an order in the menu that takes the place of the headings in narrow columns. */
+/** The names of the orders in a menu, which replaces the headings if the column is narrow. */
 const ORDERS = /** @type {Record<string, string>} */ ({ points: "Most points lost", name: "Name", games: "Most games", losses: "Most losses", score: "Best score", performance: "Best performance", rating: "Best rating", latest: "Last played" });
 /** The columns that sort, with their headings. The first is the usual order. */
 const OWN = /** @type {[string, string][]} */ ([["points", "Points"], ["name", "Opening"], ["games", "Games"], ["losses", "W / D / L, %"], ["score", "Score"], ["performance", "Perf."], ["latest", "Last"]]);
@@ -122,7 +122,7 @@ export class OpeningsTable {
    * @param {number | null} average
    * @param {boolean} ofPlayer
    * @param {{ isOpen: boolean, toggle: () => void }} [fold]
-   * @param {string} [family] The family of a variation, which its name leaves out.
+   * @param {string} [family] The family of a variation. The name in the row does not repeat it.
    */
   #row(opening, filter, average, ofPlayer, fold, family) {
     const { eco, score, points, scoreRange, lineGames, line } = opening;
@@ -169,13 +169,13 @@ export class OpeningsTable {
       if (again instanceof HTMLElement) again.focus();
     } else return;
     event.preventDefault();
-    // Elsewhere these keys choose a move.
+    // In the rest of the page, these keys choose a move.
     event.stopPropagation();
   }
 }
 
 /**
- * Counts games without a result among the draws, as all other counts of the page do.
+ * Adds the games without a result to the draws, as everywhere else on the page.
  * @param {OpeningRow} row
  * @returns {OpeningRow}
  */
@@ -189,7 +189,7 @@ function rest(text) {
 }
 
 /**
- * Explains the marks.
+ * Returns a key to the marks of the table.
  * @param {number} average
  */
 function key(average) {
@@ -198,8 +198,9 @@ function key(average) {
 }
 
 /**
- * Returns "weaker" or "stronger" if the range of the score misses the average in enough games, otherwise an empty string.
- * The points of a player are compared with the player's average of each color, so they give the average of these games.
+ * Returns "weaker" or "stronger" if the opening has enough games and the range of its score does not contain the average. Otherwise returns
+ * an empty string. A player's points are relative to the player's average score with each color, so the average for these games is
+ * calculated from the points.
  * @param {OpeningRow} opening
  * @param {number | null} average
  */
@@ -211,7 +212,7 @@ function markOf({ scoreRange, score, points, ...opening }, average) {
 }
 
 /**
- * Draws the range of a score, and the line of the average.
+ * Draws the range in which the true score probably is, and a line at the average.
  * @param {number | null} score
  * @param {[number, number] | null} between
  * @param {number | null} average
@@ -219,7 +220,7 @@ function markOf({ scoreRange, score, points, ...opening }, average) {
  */
 function range(score, between, average, mark) {
   if (score === null || !between || average === null) return [];
-  // The average is in the middle, and 30 percent are half of the width.
+  // The average is in the middle, and half of the width is 30 percentage points.
   const at = (/** @type {number} */ percent) => Math.max(0, Math.min(100, 50 + (50 / 30) * (percent - average)));
   const line = span("average");
   const width = span(`between ${mark}`);

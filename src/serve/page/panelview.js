@@ -29,11 +29,11 @@ import { chosenView, showViews } from "./views.js";
 
 export const table = new MovesTable(byId("moves"));
 
-/** Whether only the open game reached the position that was shown before. */
+/** Whether the previously shown position was reached only by the open game. */
 let wasAlone = false;
 /** The game whose heading, moves and evaluations are on the page. */
 let drawnGame = /** @type {OpenGame | undefined} */ (undefined);
-/** The position whose rare moves the user unfolded in a preparation. */
+/** The FEN of the position whose rare moves the user has unfolded in a preparation. */
 let unfolded = "";
 
 /**
@@ -79,7 +79,7 @@ export function draw(counts, books, signal) {
   else if (!session.prepared) {
     const gameMove = isInGame ? (gameLine[tabledPlay.length]?.uci ?? "") : "";
     const playFrom = (/** @type {string} */ uci) => void go({ play: [...tabledPlay, uci] });
-    // The board shows another position than the table.
+    // With `lastShared`, the table shows an earlier position than the board, so its moves cannot be drawn on the board.
     const pointAt = lastShared ? () => undefined : drawArrows;
     const list = opened || !listOfResult() ? undefined : (/** @type {string} */ result, /** @type {string} */ uci) => listResult(result, uci);
     const repertoire = lastShared ? undefined : repertoireContext();
@@ -124,7 +124,8 @@ function ownColor() {
 }
 
 /**
- * Returns the button of a player: it opens the names of the user, prepares for another player, or says that the player is the user.
+ * Returns the button next to a player's name. If the player is the user, it opens the dialog with the user's names. Otherwise it opens the
+ * preparation for this player or, if the user is unknown, makes this player the user.
  * @param {string} player
  */
 function mineButton(player) {
@@ -136,7 +137,7 @@ function mineButton(player) {
 }
 
 /**
- * Shows the moves of a preparation, and the lines to look at first.
+ * Shows the moves of the preparation for an opponent, and the lines to study first.
  * @param {Answer} counts
  */
 function drawPreparation(counts) {
@@ -204,9 +205,9 @@ function drawTally(total, isStart) {
   const all = known ?? total;
   const isFiltered = narrowing(view.filters).length > 0 || view.variant !== "";
   const years = (chosenSource()?.years ?? about.years)?.join("–");
-  // Games without moves and games from other positions are not in the table.
+  // The table lacks games without moves and games that start from other positions.
   const inTable = all === total ? "" : ` · ${number(total)} in the table`;
-  // Games that polybook could not read, and those that were filtered when the index was made, are in no answer.
+  // Some games were not indexed, because they could not be read or were filtered out. The page does not count them.
   const left = uncountedGames();
   const leftOut = left === 0 ? "" : ` · ${number(left)} more not counted`;
   const text = isStart && !isFiltered ? ` games${inTable}${leftOut}${years ? ` · ${years}` : ""}` : `${known === null ? "" : ` of ${number(all)}`} games${isStart ? "" : " here"}`;
@@ -228,7 +229,8 @@ export function drawViews() {
 }
 
 /**
- * Makes the board a thumbnail on phones in a view that is not about moves, until the user presses it or chooses another view.
+ * On phones, shrinks the board to a thumbnail in a view that is not about moves. It becomes large again if the user presses it or chooses
+ * another view.
  * @param {string} list The name of the view, or an empty string if the board is always whole.
  */
 function drawThumbnail(list) {
@@ -245,12 +247,15 @@ export function enlargeBoard() {
   board.focus({ preventScroll: true });
 }
 
-/** Returns true if the trends are below the moves: in the widest windows, and in place of the games of counts. */
+/** Returns true if the trends are shown below the moves: in very wide windows, and if the sources contain no games to list there. */
 export function trendsAreBelow() {
   return widest.matches || hasOnlyCounts();
 }
 
-/** Returns the function that lists the games of the position with a result, unless a filter already chooses a result. */
+/**
+ * Returns a function that lists the games of the position with a given result. Returns undefined if a filter already chooses a
+ * result, or if there are no games to list.
+ */
 function listOfResult() {
   return session.view.filters.result || hasOnlyCounts() ? undefined : (/** @type {string} */ result) => listResult(result);
 }

@@ -1,6 +1,6 @@
 // @ts-check
-// The elements of a preparation: its heading, the opponent's moves next to the user's results and answers, and the lines to look at
-// first.
+// The elements of the preparation for an opponent: its heading, a table of the opponent's moves with the user's results and
+// answers, and the lines to study first.
 
 import { bar } from "./bars.js";
 import { b, button, div, icon, make, on, p, segments, small, span } from "./dom.js";
@@ -13,11 +13,14 @@ import { counted, dateWords, number, percent, plyNumber } from "./format.js";
 /** @typedef {import("./dom.js").Child} Child */
 /** @typedef {"white" | "black"} Color */
 
-/** The quantile of the normal distribution that leaves 10 % on each side, as in the openings. */
+/**
+ * The 90 % quantile of the normal distribution. 80 % of the values are within this many standard deviations, as for the ranges of
+ * openings.
+ */
 const QUANTILE = 1.2816;
-/** The number of games from which a score is marked as weaker, if its range misses the average. */
+/** The minimum number of games of a score that is marked as weaker. A score is marked if the average is above its range. */
 const ENOUGH = 10;
-/** The number of rows that are always shown, and the share of games below which rows are folded. */
+/** The number of rows that are always shown, and the minimum share of games of further rows. Rows with a smaller share are folded. */
 const [SHOWN, RARE] = [7, 0.005];
 /** The number of games below which a score is not shown. */
 const FEW = 5;
@@ -43,7 +46,7 @@ function scoreText(results, color) {
 }
 
 /**
- * Returns true if chance alone is an unlikely reason for a score below the average.
+ * Returns true if a score is so far below the average that chance alone hardly explains it.
  * @param {Results} results
  * @param {Preparation} prepared
  * @param {Color} color
@@ -53,7 +56,7 @@ function isWeak(results, prepared, color) {
   const all = scored(prepared.yours, color);
   if (games < ENOUGH || !all.games) return false;
   const average = all.points / all.games;
-  // Two games at the average are added: parts of wins and losses.
+  // Add two imaginary games with the average score, as fractions of wins and losses. Otherwise, few games would give too narrow a range.
   const added = 2 * average;
   const mean = (points + added) / (games + 2);
   const variance = Math.max(0.02, (wins + results.draws / 4 + added) / (games + 2) - mean * mean);
@@ -148,7 +151,7 @@ function row(move, index, prepared, { color, isOwn, all, recentSince, play }) {
 }
 
 /**
- * Returns the list of the lines to look at first.
+ * Returns the list of the lines to study first.
  * @param {Preparation} prepared
  * @param {Color} color The user's color.
  * @param {number} first The number of the first half-move.

@@ -1,5 +1,5 @@
 // @ts-check
-// Recovery from errors: a message about the error, and the view that the page shows instead.
+// Reports errors: shows a message about an error, and determines which view the page shows instead of the requested one.
 
 import { Refused, Unreachable, ask, words } from "./api.js";
 import { drawBoard } from "./boardview.js";

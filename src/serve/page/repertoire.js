@@ -11,7 +11,7 @@ import { svg } from "./pieces.js";
 /** @typedef {import("./dom.js").Child} Child */
 
 /**
- * Returns the number of games of which one is expected to reach a position, rounded.
+ * Formats the number N of "one game in N".
  * @param {number} games
  */
 function often(games) {
@@ -45,7 +45,8 @@ export function marks(repertoire, uci) {
 }
 
 /**
- * Returns the gap of the position that occurs most often, or an empty string.
+ * Returns the gap of the position that occurs in the most games, in UCI notation, or an empty string. A gap is an opponent's move that the
+ * repertoire does not answer.
  * @param {Repertoire | undefined} repertoire
  */
 export function largestGap(repertoire) {
@@ -53,7 +54,7 @@ export function largestGap(repertoire) {
 }
 
 /**
- * The contents of a card.
+ * The contents of the card that describes a repertoire.
  * @typedef {object} Card
  * @property {Repertoire} repertoire
  * @property {Gaps | undefined} gaps The gaps of the whole repertoire, if they are known.
@@ -63,9 +64,9 @@ export function largestGap(repertoire) {
  * @property {boolean} isSaved Whether the user saved these edits.
  * @property {{ san: string, isAdded: boolean } | undefined} last The move that led to the position, if the user can add it or added it.
  * @property {string} news A sentence about the last edit, or an empty string.
- * @property {string[]} older The edits of an earlier state of the file.
+ * @property {string[]} older The unsaved edits that were made for an earlier content of the file.
  * @property {[string, string][]} others The served repertoires to choose from, as values and labels, if there are several.
- * @property {string} chosen The value of this repertoire.
+ * @property {string} chosen The value of this repertoire among `others`.
  */
 /**
  * The actions of a card.
@@ -114,7 +115,7 @@ export function repertoireCard({ repertoire, gaps, ply, isOwn, edits, isSaved, l
 }
 
 /**
- * Returns the coverage up to a half-move, or that of the nearest one.
+ * Returns the share of games that are still in the repertoire after a half-move, or after the nearest half-move for which it is known.
  * @param {Gaps | undefined} gaps
  * @param {number} ply
  */

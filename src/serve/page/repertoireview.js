@@ -16,9 +16,9 @@ import { filterQuestion, put } from "./state.js";
 /** @typedef {import("./api.js").Gaps} Gaps */
 /** @typedef {import("./api.js").ServedRepertoire} ServedRepertoire */
 
-/** The gaps of the last answer, with their query. */
+/** The gaps that the server found last, and the query string of that request. */
 let found = /** @type {{ key: string, gaps: Gaps | undefined }} */ ({ key: "", gaps: undefined });
-/** The last edit, the line after which it was made, and the edits before it. */
+/** A text about the last edit, the line that was shown at that time, and the edits before it. */
 let news = { text: "", at: "", before: /** @type {string[]} */ ([]) };
 
 /**
@@ -31,7 +31,7 @@ export function repertoireQuestion(repertoire) {
   return { repertoire: repertoire.name, side: repertoire.color, ...(lines.length && { edits: lines.join(";") }) };
 }
 
-/** Shows the card of the chosen repertoire, or nothing if none is for this variant. */
+/** Shows the card of the chosen repertoire. Shows nothing if no repertoire is for this variant. */
 export function drawRepertoire() {
   const place = byId("repertoires");
   const { report, answer, view, about } = session;
@@ -119,7 +119,10 @@ function goToGap(line) {
   void goToText(line, { tab: tab === "gaps" ? "" : tab });
 }
 
-/** Returns the move that led to the position, if the user added it or can add it, and its state. */
+/**
+ * Returns the move that led to the position, and whether the user added it. Returns undefined if the user neither added it nor can
+ * add it.
+ */
 function ownLast() {
   const { answer, report, view } = session;
   const last = answer?.polybook.line.at(-1);

@@ -8,7 +8,7 @@ import { sharedPlies } from "./game.js";
 import { session } from "./session.js";
 import { commonPlies, filterQuestion, narrowing, put, question, sourceOnly, ucis } from "./state.js";
 
-/** The number of lines of a preparation to look at first. */
+/** The number of lines to study first that are requested for a preparation. */
 const LINES = 7;
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -32,7 +32,7 @@ export async function count(of, isPlayer, signal) {
     if (session.timed) return await ask(route, put(new URLSearchParams(parameters), { clocks: "true" }), signal);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    // For example, the games are compressed. Counts do not need their texts.
+    // Reading times from the games failed, for example because their file is compressed. The counts do not need the texts of games.
     session.timed = false;
     toast(words(error));
   }
@@ -63,8 +63,8 @@ export async function countColors(signal) {
 }
 
 /**
- * Chooses the color with more games if the view names a player without a color: a table of both colors would mix the player's own
- * moves with the replies of the opponents.
+ * If the view names a player but no color, chooses the color with which the player has more games. With both colors, the table
+ * would mix the player's own moves with the opponents' moves.
  * @param {AbortSignal} signal
  */
 export async function chooseColor(signal) {
@@ -93,9 +93,10 @@ export function prepare(of, me, repertoire, signal) {
 }
 
 /**
- * Requests the game that the view names, unless it is already open. If the game does not play the line of the view, changes the
- * view to the position in which the game reaches it, or to the start of the game.
- * @param {boolean} opens Whether the game is opened at the position that is shown.
+ * Requests the game that the view names, unless it is already open. If the line of the view is not the beginning of the game,
+ * changes the line: to the game's own moves to the same position or, if the game does not reach this position, to the start of the
+ * game.
+ * @param {boolean} opens Whether the game is opened so that the page continues to show the same position.
  * @param {AbortSignal} signal
  */
 export async function openGame(opens, signal) {
@@ -117,8 +118,8 @@ export async function openGame(opens, signal) {
 }
 
 /**
- * Returns the line of the requested view, without the moves after the last position that other games share with the open game.
- * Returns the whole line if there are filters, because it is unknown which of the positions have games.
+ * Returns the line of the requested view up to the last position that other games share with the open game. If filters are set, returns the
+ * whole line, because it is unknown which of its positions have games that pass the filters.
  * @param {OpenGame | undefined} game
  */
 export function sharedLine(game) {

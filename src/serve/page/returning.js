@@ -1,20 +1,21 @@
 // @ts-check
-// The return from an open game to the list of games: the position and the places that scrolled are as before, and the game has the focus.
+// Returns from an open game to the list of games. The position and the scroll offsets are as before, and the game in the list has
+// the focus.
 
 import { byId } from "./dom.js";
 
-/** The elements that scroll. On a phone, the whole page does. */
+/** Returns the elements that can scroll. On a phone, the whole page scrolls. */
 const scrollers = () => [document.documentElement, byId("panel"), byId("answer"), byId("side")];
 
 /** @type {number[]} */
 let places = [];
-/** The game that was closed last. */
+/** The id of the game that was closed last, until the page has returned to the list. */
 let closed = "";
-/** The open game, and the line to the position of the list from which it was opened. */
+/** The id of the open game, and the line to the position at which it was opened from the list. */
 let left = { game: "", play: /** @type {string[]} */ ([]) };
 
 /**
- * Remembers the position and how far everything is scrolled, and goes to the top, where the opened game is.
+ * Stores the line and the scroll offsets, and scrolls to the top, where the opened game is shown.
  * @param {string} game
  * @param {string[]} play
  */
@@ -25,7 +26,7 @@ export function leaveForGame(game, play) {
 }
 
 /**
- * Returns the line to the position in which a game was opened from a list, or undefined for a game of the address.
+ * Returns the line to the position at which a game was opened from the list. Returns undefined if the game was opened by its address.
  * @param {string} game
  */
 export function lineBefore(game) {
@@ -33,7 +34,7 @@ export function lineBefore(game) {
 }
 
 /**
- * Remembers that a game is closed.
+ * Stores the id of a game that was closed.
  * @param {string} id
  */
 export function close(id) {
@@ -41,7 +42,7 @@ export function close(id) {
 }
 
 /**
- * Scrolls back to where the closed game was, and focuses it, or something else if it is no longer in the list.
+ * Restores the scroll offsets, and focuses the closed game in the list, or `other` if the list no longer contains it.
  * @param {HTMLElement | undefined} other
  */
 export function comeBack(other) {

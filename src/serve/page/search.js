@@ -33,7 +33,7 @@ const LONGEST = 6000;
 export function buildSearch(input, searched) {
   const done = (/** @type {() => void} */ act) => () => {
     input.value = "";
-    // Release the arrow keys, so that they move along the line again.
+    // Remove the focus, so that the arrow keys move along the line again.
     input.blur();
     act();
   };
@@ -56,13 +56,13 @@ export function buildSearch(input, searched) {
   };
   new Combobox(input, find, (text) => done(() => enter(text))());
   on(input, "keydown", (event) => {
-    // The first press closes the suggestions.
+    // If suggestions are open, the key has already closed them and does nothing more.
     if (event.key === "Escape" && !event.defaultPrevented) done(() => undefined)();
   });
   on(input, "paste", (event) => {
     const text = event.clipboardData?.getData("text/plain").trim() ?? "";
     if (input.value || !isPosition(text)) return;
-    // The field would join the lines of a game, so read the text directly.
+    // Read the text directly, because the input field would join its lines.
     event.preventDefault();
     input.blur();
     void read(text);
@@ -172,7 +172,7 @@ function lineWords({ moves, start }) {
 async function nameGroups(text, signal, searched, done) {
   const { source } = searched.where();
   const [players, events, openings] = await Promise.all([
-    // Sources of counts have no names, so the request fails.
+    // The request fails for sources of counts, which contain no names.
     suggestions("player", text, source, 4, signal).catch(() => []),
     suggestions("event", text, source, 3, signal).catch(() => []),
     suggestions("opening", text, source, 3, signal),

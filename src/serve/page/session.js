@@ -1,5 +1,5 @@
 // @ts-check
-// The session: what the server serves, which view is requested, and which view is shown. Other modules read and change it.
+// The session: what the server offers, which view is requested, and which view is shown. Other modules read and change it.
 
 import { readView } from "./state.js";
 
@@ -12,7 +12,7 @@ import { readView } from "./state.js";
 /** @typedef {import("./state.js").View} View */
 /**
  * @typedef {object} Session
- * @property {About} about The served games and books.
+ * @property {About} about A description of the server's games, books and repertoires.
  * @property {View} view The requested view. The page may not show it yet; the next change is applied to it.
  * @property {View | undefined} shown The view that the page shows.
  * @property {Answer | undefined} answer The counts of the position that the page shows.
@@ -23,10 +23,10 @@ import { readView } from "./state.js";
  *   moves after the position that is shown.
  * @property {string} knownStart The variant and the starting position of `known`.
  * @property {OpenGame | undefined} opened The open game.
- * @property {Answer | undefined} lastShared The counts of the last position that other games share with the open game, if the
- *   shown position is after it. Then the table and the list of games stay those of that position.
- * @property {number} ahead The number of moves that the user requested after the end of the line. The next answers determine
- *   which moves they are.
+ * @property {Answer | undefined} lastShared If the shown position is reached only by the open game: the counts of the
+ *   last position that other games share with it. The table and the list of games then show this position.
+ * @property {number} ahead The number of moves that the user requested after the end of the line. They are played when the
+ *   answers arrive, which say which moves are played most.
  * @property {boolean} timed Whether the table contains the mean times of the moves, for which the server must read games.
  * @property {{ key: string, white: number, black: number }} colors The number of the player's games with each color, and the
  *   query that they belong to.
@@ -60,13 +60,16 @@ function queriedSources() {
   return chosen ? [chosen] : session.about.sources;
 }
 
-/** Returns the number of counted games in the chosen source or in all sources, or null if a source of counts does not contain this number. */
+/**
+ * Returns the number of games in the chosen source or in all sources. Returns null if it is unknown, because a source of counts
+ * does not contain it.
+ */
 export function sourceGames() {
   const { games } = chosenSource() ?? session.about;
   return games === null ? null : games - uncountedGames();
 }
 
-/** Returns the number of games in the chosen source or in all sources that are in no answer, because they were rejected or filtered. */
+/** Returns the number of games in the chosen source or in all sources that were not indexed, because they were rejected or filtered out. */
 export function uncountedGames() {
   return (chosenSource() ?? session.about).notCounted ?? 0;
 }
@@ -93,8 +96,9 @@ export function servedVariant() {
 }
 
 /**
- * Returns true if Black is at the bottom: because the user turned the board, because the player has Black (in a preparation, the
- * user), or because all served repertoires are for Black.
+ * Returns true if Black is at the bottom of the board. If the user turned the board, this choice applies. Otherwise, the side of
+ * the filter's player is at the bottom (in a preparation, the side of the user). Without a player, Black is at the bottom if all
+ * repertoires are for Black.
  * @param {boolean} isPreparing Whether the view is a preparation.
  */
 export function blackBelow(isPreparing = Boolean(session.prepared)) {
@@ -105,7 +109,7 @@ export function blackBelow(isPreparing = Boolean(session.prepared)) {
 }
 
 /**
- * Returns the repertoire that the page shows: that of the side at the bottom, if there is one.
+ * Returns the repertoire that the page shows. It is one for the side at the bottom, if there is one.
  * @param {boolean} [isPreparing] Whether the view is a preparation, if the page does not show it yet.
  */
 export function chosenRepertoire(isPreparing) {

@@ -19,13 +19,13 @@ import { put, question, ucis } from "./state.js";
 /** @typedef {import("./api.js").Book} Book */
 /** @typedef {import("./api.js").Repertoire} Repertoire */
 
-/** The time in milliseconds for which the previous numbers are shown as if they were current. */
+/** The time in milliseconds after which the previous numbers are marked as out of date, if the new ones have not arrived. */
 const STALE = 150;
 
 const asking = new Asking();
 
 /**
- * Shows the requested view. If another view is requested before its data arrive, does nothing more.
+ * Shows the requested view. Stops if another view is requested before the data of this one arrive.
  * @param {import("./navigation.js").How} [how]
  */
 export async function show({ push = false, opens = false, keeps = false } = {}) {
@@ -65,7 +65,7 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
     session.answer = counts;
     session.unprepared = typeof prepared === "string" ? prepared : "";
     session.prepared = typeof prepared === "string" ? undefined : prepared;
-    // The repertoire of a preparation is for the color of the user, who is not at the bottom if the preparation is refused.
+    // In a preparation, the repertoire is for the user's color. If the preparation is refused, another color is at the bottom of the board.
     session.report = session.unprepared ? undefined : /** @type {{ repertoires: Repertoire[] }} */ (known).repertoires[0];
     if (!keeps) notice.clear();
     draw(counts, /** @type {{ books: Book[] }} */ (books).books, signal);

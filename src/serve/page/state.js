@@ -1,5 +1,5 @@
 // @ts-check
-// The state of the page, which its address contains: the line, the filters and the open game.
+// The state of the page, which is part of its address: the line, the filters and the open game.
 
 /** @typedef {Record<string, string>} Filters Filters by their names in the API. */
 /**
@@ -35,7 +35,7 @@ export function readView(search) {
   const filters = {};
   for (const name of FILTERS) {
     const value = PLAYERS.includes(name) ? joined(parameters.getAll(name)) : parameters.get(name);
-    // An empty list selects no game, so it is a filter, too.
+    // For these filters, an empty value is an empty list. It selects no game, so it must be kept.
     if (value || (value === "" && ["ratings", "speeds"].includes(name))) filters[name] = value;
   }
   return {
@@ -85,7 +85,7 @@ export function namesIn(text) {
 }
 
 /**
- * Returns the names in a text with one name on each line as one text for people.
+ * Formats the names in a text, which has one name on each line, for display.
  * @param {string | undefined} text
  */
 export function nameText(text) {
@@ -182,7 +182,7 @@ export function sourceOnly({ source }) {
 export function withoutFilters(all, names) {
   /** @type {Filters} */
   const filters = Object.fromEntries(Object.entries(all).filter(([name]) => !names.includes(name)));
-  // A win or a loss refers to the player.
+  // These results refer to the player, so they have no meaning without one.
   if (!filters.player && /win|loss|^draw$/.test(filters.result ?? "")) delete filters.result;
   if (!filters.player) delete filters.opponentRating;
   return filters;

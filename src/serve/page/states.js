@@ -1,5 +1,5 @@
 // @ts-check
-// Messages for states in which there is nothing to show: no games, an unknown name, an unfinished index, no server.
+// Messages for cases in which there is nothing to show: no games, an unknown name, an unfinished index, or no server.
 
 import { b, button, div, fill, icon, make, p, small, span } from "./dom.js";
 import { counted } from "./format.js";
@@ -19,7 +19,7 @@ function blank(sign, title, content, ways) {
 }
 
 /**
- * Explains that no game reaches the position, or none that passes the filters.
+ * Explains that no game reaches the position, or that no game that reaches it passes the filters.
  * @param {{ all: number, unfiltered: number, back: number, one: { text: string, names: string[], games: number } | undefined, isFiltered: boolean, isOver: boolean, isEnd: boolean, elsewhere: number, hasLine: boolean, variants: [string, string, number][] }} counts `one` is the filter whose removal leaves the most games.
  * @param {{ clear: () => void, back: () => void, remove: (names: string[]) => void, variant: (name: string) => void }} on
  */
@@ -70,7 +70,7 @@ export function reading({ read, of, done: part = null }, name) {
   return blank("menu", isWritten ? `Writing the index of ${name}` : `Reading ${name}`, [bar, p("", text)], []);
 }
 
-/** The pauses before further requests to a server that does not answer, in seconds. */
+/** The pauses, in seconds, between attempts to reach a server that does not answer. */
 const PAUSES = [2, 5, 10, 30];
 
 /** The message above the page: what went wrong, and what the user can do. */

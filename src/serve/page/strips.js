@@ -26,7 +26,8 @@ export function positionStrip(answer, color, repertoire) {
 }
 
 /**
- * Returns the strip of a player's games: the player's side, or that of the opponents.
+ * Returns the strip of one color in the games of a player. If the player has the same color in all games, the strip names the player or the
+ * opponents. Otherwise it names the color.
  * @param {Answer} answer
  * @param {Color} color
  * @param {string} player

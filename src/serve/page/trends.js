@@ -11,19 +11,19 @@ import { path, svg } from "./pieces.js";
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
 /** @typedef {import("./dom.js").Child} Child */
 
-/** The number of moves that have a color. */
+/** The number of moves that have a color of their own in the charts. */
 const MOVES = 4;
 /** The minimum number of games with a result for a rating group to be drawn. */
 const LEAST = 10;
-/** The number of games in three years below which the shares of a year are pale. */
+/** The minimum number of games in three years. With fewer games, the shares of the year in the middle are drawn pale. */
 const FEW = 200;
-/** The distance between the labels of the shares, as a part of the chart's height: 18 of 136 px. */
+/** The minimum distance between the labels of the shares, as a fraction of the chart's height: 18 of 136 px. */
 const GAP = 18 / 136;
-/** The number of years that an axis has room to label. */
+/** The maximum number of labels on the axis of years. */
 const LABELS = 5;
 
 /**
- * Returns the years to draw, starting with the first one that has a noticeable number of games. Years without games are included.
+ * Returns the years to draw, at most 60. The first one is the first year with enough games to be visible. Years without games are included.
  * @param {Year[]} years
  */
 function shown(years) {
@@ -167,7 +167,7 @@ function sharesChart(years, sans) {
     const point = (/** @type {number[]} */ edge) => (/** @type {unknown} */ _, /** @type {number} */ index) => `${x(index)} ${(100 - 100 * (edge[index] ?? 0)).toFixed(2)}`;
     const up = years.map(point(top));
     const down = years.map(point(below)).reverse();
-    // A single year is as wide as the chart.
+    // If there is only one year, it fills the width of the chart.
     const d = years.length > 1 ? `M${[...up, ...down].join("L")}Z` : `M0 ${100 - 100 * (top[0] ?? 0)}H100V${100 - 100 * (below[0] ?? 0)}H0Z`;
     picture.append(path(`share${place + 1}`, d));
     ends.push([1 - ((below.at(-1) ?? 0) + (top.at(-1) ?? 0)) / 2, sans.get(moves[place] ?? "") ?? "", share.at(-1) ?? 0]);
@@ -178,7 +178,7 @@ function sharesChart(years, sans) {
   const half = 50 / Math.max(1, years.length - 1);
   const thin = years.map((_, index) => (isThin(index) ? `M${(Number(x(index)) - half).toFixed(2)} 0h${(2 * half).toFixed(2)}v100h-${(2 * half).toFixed(2)}z` : "")).join("");
   picture.append(path("grid", "M0 25H100M0 50H100M0 75H100"), path("thin", thin));
-  // Keep the labels at a distance from each other: upwards from the bottom, then downwards from the top.
+  // Move labels apart that are too close to each other: first upwards, beginning at the bottom, then downwards, beginning at the top.
   let floor = 1 + GAP / 2;
   const places = ends.map(([middle]) => (floor = Math.min(middle, floor - GAP)));
   let ceiling = -GAP / 2;

@@ -1,5 +1,5 @@
 // @ts-check
-// The views of a position, as a row of tabs. The chosen one takes the place below the row.
+// The views of a position, as a row of tabs. The chosen view is shown below the row.
 
 import { fill, segments, span } from "./dom.js";
 
@@ -8,10 +8,10 @@ import { fill, segments, span } from "./dom.js";
 /** The names of the views in the address. The moves have an empty name. */
 const VIEWS = /** @type {[string, string][]} */ ([["", "Moves"], ["gaps", "Gaps"], ["openings", "Openings"], ["trends", "Trends"]]);
 
-/** @typedef {{ openings: boolean, trends: boolean, gaps: number | string | undefined }} Offered The trends are a view of their own unless they are below the moves. `gaps` is the number of gaps of the repertoire, an empty text if it is not known yet, or undefined without a repertoire. */
+/** @typedef {{ openings: boolean, trends: boolean, gaps: number | string | undefined }} Offered The views that have tabs. The trends have no tab if they are shown below the moves. `gaps` is the number of gaps of the repertoire, an empty text if it is not known yet, or undefined without a repertoire. */
 
 /**
- * Returns the view of the address, or the moves if it is not one of the offered views.
+ * Returns the view that the address names. If it is not offered, returns the view of the moves, whose name is empty.
  * @param {string} named
  * @param {Offered} has
  */

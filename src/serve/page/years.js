@@ -1,11 +1,11 @@
 // @ts-check
-// The years of the filter: a histogram, two sliders, and two fields that accept many spellings and show how they understood
-// them.
+// The filter by year: a histogram, two sliders, and two fields for text. The fields accept many spellings of a date, and show which
+// date was understood.
 
 import { div, fill, icon, make, on, p, span } from "./dom.js";
 import { counted, dateWords, readMonth } from "./format.js";
 
-/** A range of months. A bound is empty if there is no limit. */
+/** A range of months. An empty text means that there is no limit. */
 /** @typedef {{ since: string, until: string }} Range */
 
 export class Years {
@@ -99,7 +99,7 @@ export class Years {
   }
 
   /**
-   * Reads the fields, and shows how they were understood if that differs from the typed text.
+   * Reads the dates in the two fields. If a date differs from the typed text, shows how the text was understood.
    * @param {boolean} [isChange]
    */
   #read(isChange = true) {
