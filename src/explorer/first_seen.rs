@@ -114,7 +114,7 @@ impl FirstSeen<'_> {
         before: Option<impl Fn(&Probe) -> u32 + Sync>,
         new: impl Fn(&Probe) + Sync,
     ) -> Result<()> {
-        // Every game passes the filters.
+        // All games pass the filters, and an explorer for this lookup has one source.
         let Some((source, _)) = self.filters.of_sources.first() else {
             probes.iter().for_each(new);
             return Ok(());
@@ -233,7 +233,7 @@ mod tests {
         assert!(!is_before(day(0, 0, 0), day(0, 0, 0)));
         assert!(is_before(day(2001, 5, 3), day(0, 0, 0)));
     }
-    /// Each batch of games asks for the positions that most games reach. The lists of these positions are long.
+    /// Each batch of games looks up the positions that most games reach, and the lists of these positions are long.
     #[test]
     fn a_long_list_of_games_is_read_once() {
         let dir = tempfile::tempdir().unwrap();
@@ -263,7 +263,7 @@ mod tests {
         };
         assert!(is_new(Date::new(2001, 5, 3)));
         assert!(!is_new(Date::new(2001, 5, 4)));
-        // Replace what was found in the list. The next look-up must use this value instead of the list.
+        // Replaces the cached day. The next lookup must use the new value instead of the list.
         let found = task::lock(&first_seen.first_days).insert(subject, u32::MAX);
         assert_eq!(found, Some(latest(date_number(Date::new(2001, 5, 3)))));
         assert!(is_new(Date::new(2001, 5, 4)));

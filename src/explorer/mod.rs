@@ -391,7 +391,7 @@ impl Explorer {
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`games`](Explorer::games). The iterator returns an error if an index is
+    /// Returns an error in the same cases as [`games`](Explorer::games). The iterator returns an error if an index is
     /// damaged.
     pub fn game_numbers<'a>(
         &'a self,
@@ -420,7 +420,8 @@ impl Explorer {
     }
 
     /// Returns, for each move of `line`, the number of games that reached the position after the move. The number is
-    /// `None` if it is unknown. Uses only the selected source and the option to skip unfinished games of `filters`.
+    /// `None` if it is unknown. `filters` selects the source and says whether unfinished games are skipped; its other
+    /// conditions are ignored.
     ///
     /// `goes_on` is called before each position, and returns `false` to cancel the count.
     ///
@@ -449,7 +450,7 @@ impl Explorer {
                 true => count_games(&filters, &here)?,
                 false => None,
             };
-            // The game of the line reaches the position, so 0 means that the index ends before it.
+            // The line was played in a game of the source, so 0 means that the index does not contain the position.
             all.push(games.filter(|games| *games > 0));
         }
         Ok(all)
@@ -520,7 +521,7 @@ impl Explorer {
     ///
     /// # Errors
     ///
-    /// Returns an error if the games are in a compressed file, or in the cases of [`games`](Explorer::games) and
+    /// Returns an error if the games are in a compressed file, or in the same cases as [`games`](Explorer::games) and
     /// [`text_while`](Explorer::text_while).
     pub fn times(&self, query: &Query, most: usize, goes_on: &dyn Fn() -> bool) -> Result<Times> {
         times(&self.sources, query, most, goes_on)
@@ -679,7 +680,8 @@ impl Explorer {
     ///
     /// # Errors
     ///
-    /// Returns an error if no game has this number, or in the cases of [`Index::text`](crate::index::Index::text).
+    /// Returns an error if no game has this number, or in the same cases as
+    /// [`Index::text`](crate::index::Index::text).
     pub fn text(&self, number: u64) -> Result<Vec<u8>> {
         self.text_while(number, &|| true)
     }
@@ -689,7 +691,7 @@ impl Explorer {
     ///
     /// # Errors
     ///
-    /// Returns an error if no game has this number, or in the cases of
+    /// Returns an error if no game has this number, or in the same cases as
     /// [`Index::text_while`](crate::index::Index::text_while).
     pub fn text_while(&self, number: u64, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
         let (source, id) = self.sources.locate(number)?;

@@ -1,4 +1,4 @@
-//! An index of counts answers as the index of the games does.
+//! Tests that an index of counts gives the same answers as an index of the same games.
 
 use std::{
     cell::Cell,
@@ -99,7 +99,7 @@ fn write(rows: &RowsByKey, target: &Path, min_game: u64) {
     finished.commit().unwrap();
 }
 
-/// Filters that counts can answer.
+/// Returns combinations of filters that can be applied to counts.
 fn combinations() -> Vec<Filters> {
     let date = |year, month| Some(Date::new(year, month, 0));
     let times = [
@@ -140,7 +140,7 @@ fn combinations() -> Vec<Filters> {
     all
 }
 
-/// Games of the engine, three times each, with tags of all kinds.
+/// Writes games of the engine to `target`, each three times, with different tags.
 fn tagged_games(target: &Path) {
     let text = fs::read_to_string("data/selfplay.pgn").unwrap();
     let movetexts = text
@@ -302,7 +302,7 @@ fn sources_of_both_kinds_answer_together() {
     assert!(line(Some("counts")).starts_with("these counts have only"));
     assert_eq!(line(Some("games")), "");
     assert_eq!(both.about().sources[0].games, Some(7));
-    // Counts do not say how many games pass filters.
+    // Counts do not state how many games pass filters.
     let line = Line::start(Variant::Standard);
     let variants = |filters: &Filters| both.facets(&line, filters).unwrap().variants;
     assert!(variants(&of(None)).is_some());
@@ -362,7 +362,7 @@ fn a_search_for_unknown_names_reads_the_names_once() {
             ..Filters::default()
         };
         let nobody = |count: usize| (0..count).map(|number| format!("nob{number}"));
-        // The search asks whether it goes on each time it begins to read the names.
+        // The search calls the function each time it begins to read the names.
         let readings = |players: Vec<String>| {
             let readings = Cell::new(0);
             let unknown = explorer.unknown_name_while(&filters(players), &|| {

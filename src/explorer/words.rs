@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(errors("tla", true), [(4, 1)]);
         assert_eq!(errors("", false).len(), texts.len());
         assert_eq!(errors("zz", true), []);
-        // All words count, and those of a number have no errors.
+        // All search words are required, and a number must match without errors.
         let event = |text| errors(text, true);
         for text in [
             "london 2016",

@@ -355,7 +355,7 @@ mod tests {
         for (key, sequence) in keys.iter().zip(1..) {
             let found = block.find(key).unwrap().unwrap();
             assert_eq!(block.parts(&found).unwrap().1, sequence);
-            // The search begins at a restart before the key.
+            // The search begins at a restart point before the key.
             assert!(found.passed <= RESTART_INTERVAL + 1, "{}", found.passed);
         }
     }

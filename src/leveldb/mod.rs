@@ -31,7 +31,7 @@ pub(crate) use self::{
     table::{BLOCK_SIZE, TableBuilder},
 };
 
-/// A problem of a file and the byte offset at which it was found.
+/// A problem in a file, and the byte offset at which it was found.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 struct Damage {
     offset: u64,

@@ -209,7 +209,7 @@ proptest! {
 
     #[test]
     fn blocks_that_are_not_well_formed_are_errors(mut block in vec(prop_oneof![0..4u8, any::<u8>()], 4..200), compression in 0..3u8, key in keys()) {
-        // If the checksum is valid, the reader checks everything else.
+        // The checksum is made valid, so that the reader has to detect everything else.
         let count = block.len() - 4;
         block[count + 1..].fill(0);
         let size = block.len() as u64;
@@ -345,7 +345,7 @@ fn all_entries(database: &Database) -> EntryMap {
     found
 }
 
-/// A length takes one byte below 128 and two bytes from 128 on.
+/// A length below 128 takes one byte, and a length from 128 on takes two.
 #[test]
 fn lengths_of_one_and_two_bytes_are_those_of_rusty_leveldb() {
     let mut entries = EntryMap::new();
@@ -398,7 +398,8 @@ fn a_block_whose_restarts_are_wrong_is_damaged() {
         format!("{err:?}").contains("a restart lies outside"),
         "{err:?}"
     );
-    // An entry with a key of 9 bytes and a value of 4 bytes. Only the first of two restarts lies where the value should.
+    // An entry with a key of 9 bytes and a value of 4 bytes. Two restart points follow, the first of them where the
+    // value should be.
     let entry = [&[0, 9, 4][..], b"a\x01\0\0\0\0\0\0\0"].concat();
     let block = [&entry[..], &[0; 8], &2_u32.to_le_bytes()].concat();
     let block = Block::new(block, 0, &path).unwrap();

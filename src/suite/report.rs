@@ -622,7 +622,8 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
 /// doubling, and in the tables that find pairs.
 const GAME: usize = 160;
 
-/// An upper bound on the memory in bytes for an [`Encounter`] of two players, without their games.
+/// An upper bound on the memory in bytes for the table entry of two players who have played each other, without
+/// their games.
 const ENCOUNTER: usize = 384;
 
 /// An upper bound on the memory in bytes for one player, without the two copies of the player's name.
