@@ -64,7 +64,7 @@ pub struct CountClass {
     pub book_only: bool,
 }
 
-/// The sum and the number of known ratings. They are the ratings of the players who played a move.
+/// The known ratings of the players who played a move, stored as their sum and their number.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Ratings {
     /// The sum of the ratings.
@@ -226,9 +226,9 @@ impl Fold for AddGames {
         }
     }
 
-    /// Ends the current sum of records and passes it to `out`. A record can count at most 16 games, so a larger sum
-    /// is split into several records, in ascending order. Each record gets a share of the ratings in proportion to
-    /// its games.
+    /// Passes the sum of the current records to `out`, and starts a new sum. A record can count at most 16 games, so
+    /// a larger sum is split into several records, in ascending order. Each record gets a share of the ratings in
+    /// proportion to its games.
     #[inline]
     fn finish(&mut self, out: &mut impl FnMut(ClassRecord)) {
         let Some((shared, games, sum)) = self.open.take() else {
@@ -366,7 +366,7 @@ impl Grouping {
         self == Grouping::default()
     }
 
-    /// Returns `true` if `self` includes every property of `other`. Counts grouped by `self` can then be summed up to
+    /// Returns `true` if `self` includes every property of `other`. Counts grouped by `self` can then be converted to
     /// counts grouped by `other`.
     pub fn has(self, other: Grouping) -> bool {
         let mine = self.fields();
@@ -377,8 +377,8 @@ impl Grouping {
             .all(|(theirs, mine)| !theirs.1 || mine.1)
     }
 
-    /// Returns a copy of `class` in which the speed, the rating group and the month are 0 if counts are not grouped
-    /// by them.
+    /// Returns a copy of `class` in which all properties that this grouping does not include are 0. The properties
+    /// are speed, rating group and month.
     pub(crate) fn of(self, class: CountClass) -> CountClass {
         CountClass {
             speed: if self.speed { class.speed } else { 0 },

@@ -36,9 +36,9 @@ const MOST_OF_MOVE: usize = 1 << 16;
 /// group and month; fifty years of games have fewer than 80,000 classes.
 const MOST_CLASSES: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
-/// The maximum number of rows in a counts directory that has no rows for games which end in a position. A larger
-/// directory without such rows cannot be merged with directories that have them, because the program that wrote it
-/// did not count the ends of games. A small directory may lack such rows by chance.
+/// The maximum number of rows in a directory of counts without any row for the last positions of games. A larger
+/// directory cannot be merged with directories that have such rows, because the program that wrote it did not count
+/// the ends of games. A small directory may lack the rows by chance.
 const MOST_WITHOUT_ENDS: u64 = 10_000;
 
 /// Several directories of counts, which are merged while they are read. Counts are the results of moves in
@@ -47,10 +47,10 @@ const MOST_WITHOUT_ENDS: u64 = 10_000;
 pub(crate) struct ClassedCounts {
     /// The properties of games by which the sums are grouped. Each directory is grouped by at least these properties.
     by: Grouping,
-    /// Each directory, the properties by which it is grouped, whether a row for games that end in a position has been
-    /// read from it, and its sorted files.
+    /// Each directory, the properties by which it is grouped, whether a row without a move has been read from it, and
+    /// its sorted files.
     directories: Vec<(CountsDirectory, Grouping, AtomicBool, OrderedParts)>,
-    /// Whether the sums contain a row for games that end in a position.
+    /// Whether the sums contain a row without a move, which counts games that ended in the row's position.
     has_ends: AtomicBool,
     /// The number of games read so far. It is limited so that no sum overflows.
     games: AtomicU64,
@@ -133,8 +133,10 @@ impl ClassedCounts {
     ///
     /// # Errors
     ///
-    /// Returns the error of `f`, or an error if a file cannot be read, contains an invalid row or is not sorted, if
-    /// inputs disagree about the side to move in a position, or if a move has more than [`MOST_CLASSES`] classes.
+    /// Returns the error of `f`, or an error if an input cannot be read, is invalid or is not sorted.
+    ///
+    /// Also returns an error if inputs disagree about the side to move in a position, or if a move has more than
+    /// [`MOST_CLASSES`] classes.
     pub(crate) fn for_each_row(
         &self,
         shards: Range<usize>,
@@ -234,7 +236,7 @@ impl ClassedCounts {
     }
 
     /// Returns an iterator over the rows of one directory, which the reader `rows` provides. The iterator sets
-    /// `has_ends` when it finds a row for games that end in a position.
+    /// `has_ends` when it reads a row without a move, which counts games that ended in the row's position.
     fn rows<'a>(&'a self, mut rows: OrderedRows<'a>, has_ends: &'a AtomicBool) -> ClassedRows<'a> {
         let (mut batch, mut at) = (Vec::new(), 0);
         Box::new(std::iter::from_fn(move || {
@@ -306,8 +308,8 @@ impl ClassedCounts {
     /// Returns an error if the number of rows that were read from a file differs from the number in its metadata or
     /// in `counts.json`.
     ///
-    /// Also returns an error if the sums contain rows for games that end in a position, but a directory of more than
-    /// 10,000 rows contains none. The program that wrote this directory did not count the ends of games.
+    /// Also returns an error if a directory of more than 10,000 rows has no row without a move, but other inputs have
+    /// such rows. They count games that ended in the position of the row.
     pub(crate) fn check_read(&self) -> Result<()> {
         self.games.store(0, Relaxed);
         self.ratings.store(0, Relaxed);
@@ -322,8 +324,8 @@ impl ClassedCounts {
     }
 }
 
-/// Sets `has_ends` to `true` if `rows` contains a row without a move. Such a row counts games that end in a
-/// position.
+/// Sets `has_ends` to `true` if `rows` contains a row without a move. Such a row counts games that ended in the
+/// row's position.
 fn note_ends(rows: &[ClassRow], has_ends: &AtomicBool) {
     let is_end = |row: &ClassRow| row.row.mv == BookMove::NONE;
     if !has_ends.load(Relaxed) && rows.iter().any(is_end) {

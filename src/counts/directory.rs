@@ -58,8 +58,8 @@ impl CountsDirectory {
         open_again_if_replaced(&path, || CountsDirectory::open_once(&path))
     }
 
-    /// Opens the directory, but does not try again if another program replaces the directory in the meantime.
-    /// [`CountsDirectory::open`] does.
+    /// Tries once to open the directory. [`CountsDirectory::open`] tries again if another program replaced the
+    /// directory in the meantime.
     fn open_once(path: &Path) -> Result<CountsDirectory> {
         let path = path.to_owned();
         let directory = FileId::of(&path).at(&path, "open")?;
@@ -108,7 +108,8 @@ impl CountsDirectory {
         &self.path
     }
 
-    /// Returns the description of the counts in `counts.json`, or `None` if that file does not exist.
+    /// Returns the content of `counts.json`, which describes the origin of the counts. Returns `None` if that file
+    /// does not exist.
     pub fn about(&self) -> Option<&CountsOrigin> {
         self.about.as_ref()
     }
@@ -270,7 +271,7 @@ impl Part {
     }
 
     /// Calls `f` with the rows of the file, in batches of up to a few thousand rows. Skips rows without a move, which
-    /// count games that end in a position. Returns the number of half-moves that the rows count.
+    /// count games that ended in the row's position. Returns the number of half-moves that the rows count.
     ///
     /// # Errors
     ///
@@ -299,8 +300,8 @@ impl Part {
     /// `row_of` returns the results in a decoded row. `by` contains the properties of games (speed, rating group,
     /// month) to read.
     ///
-    /// Rows without a move count games that end in a position. They are skipped if `with_ends` is `false`. Returns
-    /// the number of half-moves that the rows count.
+    /// Rows without a move, which count games that ended in the row's position, are skipped if `with_ends` is
+    /// `false`. Returns the number of half-moves that the rows count.
     fn read_rows<R>(
         &self,
         by: Grouping,

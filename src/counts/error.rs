@@ -165,7 +165,8 @@ pub enum CountsError {
         "these counts have no rows with the move 0, which mark the ends of games, but other inputs have such rows: \
          keep these rows in all counts, or leave them out of all"
     )]
-    /// The counts have no rows for games that end in a position, but other inputs have such rows.
+    /// The counts have no rows without a move, which count games that ended in the row's position, but other inputs
+    /// have such rows.
     NoEnds,
     /// A file has a column of identities, like all counts of variants, but no variant was named.
     #[error(
@@ -178,8 +179,8 @@ pub enum CountsError {
     NoIdentity,
 }
 
-/// Returns advice for a user whose counts have the format version `version`, which this polybook cannot read: to make
-/// older counts again, or to use a newer polybook for newer counts.
+/// Returns advice for counts in the format version `version`, which this polybook cannot read. Older counts must be
+/// made again, and newer counts need a newer polybook.
 fn other_version(version: &u32) -> &'static str {
     match *version < VERSION {
         true => "count the games again",

@@ -29,8 +29,8 @@ const PART_IN_FILE: u64 = 256;
 
 /// An index that finds the moves of a position in sorted counts by the position's key.
 ///
-/// Keys are uniformly distributed, so the leading bits of a key determine where its records are to within a few
-/// records. The index is a table that contains the first record for each combination of leading bits.
+/// Keys are uniformly distributed, so the leading bits of a key nearly determine the location of its records. The
+/// index is a table that contains the first record for each combination of leading bits.
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
     pub(super) counts: &'a Counts,
@@ -56,8 +56,8 @@ pub(super) struct ShardBuckets {
     pub(super) positions: u64,
 }
 
-/// A range of the sorted records in one shard. If the position with the given key was counted, all of its records
-/// are in this range. A shard contains a 256th of the range of keys.
+/// A range of the sorted records in one shard, in which to search for one position. If the position was counted,
+/// all of its records are in the range. A shard contains a 256th of the range of keys.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct RecordRange {
     key: u64,
@@ -184,9 +184,9 @@ impl Finder<'_> {
         self.to_records(self.part_numbers(key))
     }
 
-    /// Returns the number of the part that can contain the records of `key`, as a range of one part number. A part
-    /// contains the records of a shard whose keys have the same leading bits. [`to_records`](Finder::to_records)
-    /// converts the part number to a range of records.
+    /// Returns the number of the part that can contain the records of `key`, as a range that contains only this
+    /// number. A part contains the records of a shard whose keys have the same leading bits.
+    /// [`to_records`](Finder::to_records) converts the part number to a range of records.
     #[inline]
     pub(super) fn part_numbers(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;
@@ -318,7 +318,7 @@ impl Finder<'_> {
     }
 }
 
-/// The number of bits in a word of a bit set.
+/// The number of bits in each word of a bit set.
 const WORD: usize = u64::BITS as usize;
 
 /// A set of visited positions. It has one bit for each record, and the bit of a position's first record is set if

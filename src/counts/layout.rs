@@ -120,8 +120,8 @@ pub struct Row {
     pub key: u64,
     /// A number that distinguishes positions with equal keys. In standard chess it equals the key.
     pub identity: u64,
-    /// The move, or [`BookMove::NONE`] for games that end in the position. Only counts by class contain rows without
-    /// a move.
+    /// The move, or [`BookMove::NONE`] for games that ended in the position. Only counts by class contain rows
+    /// without a move.
     pub mv: BookMove,
     /// The side to move.
     pub turn: Color,
@@ -131,7 +131,7 @@ pub struct Row {
 
 impl Row {
     /// Returns the number of half-moves that the row counts. It is the number of games in which the row's move was
-    /// played, or 0 if the row has no move. A row without a move counts games that end in the position.
+    /// played, or 0 if the row has no move. A row without a move counts games that ended in the position.
     pub fn plies(&self) -> u64 {
         match self.mv {
             BookMove::NONE => 0,

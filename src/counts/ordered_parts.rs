@@ -130,7 +130,8 @@ impl OrderedPart {
         Ok(OrderedPart::new(part, groups?))
     }
 
-    /// Creates a file whose numbers of read rows and half-moves are 0. `groups` contains its row groups.
+    /// Creates the state for reading a file, of which no rows have been read yet. `groups` contains the row groups of
+    /// the file.
     fn new(part: &Part, groups: Vec<Group>) -> OrderedPart {
         OrderedPart {
             part: part.clone(),
@@ -284,8 +285,8 @@ impl OrderedParts {
     }
 }
 
-/// A reader of the rows of a directory of counts whose position keys are in a range. It reads the sorted files of
-/// the directory in ascending order of keys.
+/// A reader of the rows in a range of position keys. It reads the sorted files of a directory of counts, in
+/// ascending order of keys.
 pub(crate) struct OrderedRows<'a> {
     keys: RangeInclusive<i64>,
     by: Grouping,
@@ -319,8 +320,8 @@ pub(crate) struct ReadProgress<'a> {
 }
 
 impl<'a> OrderedRows<'a> {
-    /// Reads the next batch of rows into `batch`, which must be empty. Returns what was read, or `None` at the end of
-    /// the range of keys.
+    /// Reads the next batch of rows into `batch`, which must be empty. Returns the file and the numbers of games and
+    /// bytes that were read, or `None` at the end of the range of keys.
     ///
     /// # Errors
     ///
@@ -330,8 +331,8 @@ impl<'a> OrderedRows<'a> {
     }
 
     /// Reads the next batch of rows with their classes (speed, rating group and month), and appends the rows to
-    /// `out`. Skips rows without games, so a batch may append nothing. Returns what was read, or `None` at the end of
-    /// the range of keys.
+    /// `out`. Skips rows without games, so a batch may append nothing. Returns the file and the numbers of games and
+    /// bytes that were read, or `None` at the end of the range of keys.
     ///
     /// # Errors
     ///
@@ -358,8 +359,8 @@ impl<'a> OrderedRows<'a> {
     }
 
     /// Reads batches until one contains rows in the range of keys. Then calls `take` with this batch and the indices
-    /// of the rows in the range; `take` must return the number of half-moves that the rows count. Returns what was
-    /// read, or `None` at the end of the range.
+    /// of the rows in the range; `take` must return the number of half-moves that the rows count. Returns the file
+    /// and the numbers of games and bytes that were read, or `None` at the end of the range.
     fn next_with(
         &mut self,
         mut take: impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,

@@ -42,7 +42,7 @@ const MOST_OF_METADATA: u64 = 16 << 20;
 /// `PAR1`.
 const FOOTER: u64 = 8;
 
-/// The estimated memory for parsing Parquet metadata, in bytes for each byte of the encoded metadata.
+/// The estimated number of bytes of memory that parsing takes for each byte of Parquet metadata.
 const PARSED: u64 = 16;
 
 /// Calls `read`, and converts a panic to an error. The crate `parquet` panics on some damaged files.

@@ -230,8 +230,8 @@ impl Fold for SumUp {
     }
 }
 
-/// The maximum number of records that one call of [`push`](CountBatch::push) adds to a batch. Results that need
-/// more records are stored outside of records.
+/// The maximum number of records that one call of [`push`](CountBatch::push) adds to a batch. Results that would
+/// need more records are stored in a separate list.
 const MOST_RECORDS: u64 = 16;
 
 /// The maximum number of moves whose results need more than 16 records. Such results are held in memory, in a map.

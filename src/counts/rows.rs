@@ -22,23 +22,23 @@ use crate::{
 /// The number of rows that are decoded in one batch.
 const BATCH: usize = 1 << 11;
 
-/// The maximum of a sum of games. It is less than 2^63, so that adding the games of one more row cannot overflow 64
-/// bits.
+/// The maximum total number of games. It is less than 2^63, so that adding the games of one more row cannot
+/// overflow 64 bits.
 pub(super) const MOST_GAMES: u64 = i64::MAX as u64;
 
 /// The maximum number of wins, of draws and of losses in one row of counts. It is small enough that adding all
 /// three to a sum of up to [`MOST_GAMES`] cannot overflow 64 bits.
 pub(super) const MOST_OF_RESULT: u64 = MOST_GAMES / 4;
 
-/// A limit that the wins, draws and losses of nearly all rows are below. Rows with such small numbers need no exact
-/// checks.
+/// An upper bound on the wins, draws and losses in nearly all rows. Rows with numbers below this bound need no
+/// exact checks.
 const SMALL: u64 = 1 << 15;
 
 /// An exclusive upper bound on the encoded moves, including promotions.
 const MOVES_END: u64 = 6 << 12;
 
-/// The columns of a Parquet file of counts. Every file has all of them except the column of identities, which
-/// distinguish positions with equal keys.
+/// The columns that every Parquet file of counts has, and the optional column of identities. An identity is a hash
+/// that distinguishes positions with equal keys.
 #[derive(Copy, Clone)]
 pub(super) struct PartColumns {
     pub key: Column,
@@ -81,7 +81,7 @@ impl PartColumns {
     }
 }
 
-/// A reader of one Parquet row group of counts. It reads all columns in parallel, in batches of rows.
+/// A reader of one Parquet row group of counts. It reads batches of rows, each from all columns.
 pub(super) struct GroupReader {
     key: Values,
     mv: Values,
@@ -226,7 +226,7 @@ impl GroupReader {
 
 impl ColumnBatch {
     /// Appends the results in the rows with the indices in `range` to `batch`. Skips rows without a move, which count
-    /// games that end in a position. Returns the number of games in the appended rows.
+    /// games that ended in the row's position. Returns the number of games in the appended rows.
     ///
     /// # Errors
     ///

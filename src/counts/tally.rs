@@ -346,7 +346,7 @@ impl Tally {
     ///
     /// - `memory`: the memory budget of the returned counts
     /// - `ranges`: the number of ranges of equal size into which the shards are divided
-    /// - `fewest`: a position is dropped if none of its moves was played at least so many times; [`Counts::rare`]
+    /// - `fewest`: a position is dropped if each of its moves was played fewer than `fewest` times; [`Counts::rare`]
     ///   returns the number of dropped positions
     /// - `open`: returns the sorted sources for a range of shards
     /// - `watch`: called from time to time with the number of bytes in temporary files; an error of `watch` ends the

@@ -46,8 +46,8 @@ impl Wdl {
         }
     }
 
-    /// Converts the results from White's view to the view of `side`. The same call converts them back: it swaps wins
-    /// and losses if `side` is Black.
+    /// Converts the results from White's view to the view of `side`, or from the view of `side` to White's view.
+    /// Swaps wins and losses if `side` is Black.
     #[inline]
     #[must_use]
     pub fn turned(self, side: Color) -> Wdl {

@@ -96,8 +96,8 @@ impl CountsWriter {
         })
     }
 
-    /// Writes the rows of `source` and the content of `counts` to the temporary directory. To move the directory to
-    /// its target, rename the returned [`Finished`] output.
+    /// Writes the rows of `source` and the content of `counts` to the temporary directory. Call [`Finished::commit`]
+    /// on the returned output to rename the directory to its target.
     ///
     /// Uses all threads of the current rayon pool. `meter` advances by one for each of the 256 shards.
     ///
@@ -138,14 +138,13 @@ impl CountsWriter {
     /// `classed`, the counts of input directories, and `own`, the counts of games that were read in the same run of
     /// `make-book`.
     ///
-    /// `counts` contains the starting positions and the description of the counts. The files get a column of
-    /// identities, which variants need, if `has_identities` is `true`. At most `at_once` files are written at the
-    /// same time, which bounds the memory.
+    /// `counts` contains the starting positions and a description. If `has_identities` is `true`, as for variants,
+    /// the files get a column of identities. At most `at_once` files are written at a time, which bounds the memory.
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`write`](CountsWriter::write), or if an input directory cannot be read, is
-    /// damaged or is not sorted.
+    /// Returns the errors of [`write`](CountsWriter::write), or an error if an input is unreadable, damaged or not
+    /// sorted.
     pub(crate) fn write_classed(
         self,
         (classed, own): (&ClassedCounts, &ClassCounts),

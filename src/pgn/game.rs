@@ -390,7 +390,7 @@ impl<'a> GameReader<'a> {
 /// that closes the comment. If no closing brace is within this distance, the comment counts as unclosed.
 pub(super) const REACH: usize = 1 << 20;
 
-/// The end of a comment, which is either closed or unclosed.
+/// The offset at which a comment ends, and whether the comment is closed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum CommentEnd {
     /// The comment is closed. Contains the offset of the byte after its closing brace.
@@ -399,7 +399,7 @@ pub(super) enum CommentEnd {
     Unclosed(usize),
 }
 
-/// A search for the ends of comments in one text, which caches the last closing brace that was found. Without the
+/// A finder of the ends of comments in one text. It caches the last closing brace that was found; without the
 /// cache, reading a file in which every game opens a comment and none closes it would take quadratic time.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Comments {

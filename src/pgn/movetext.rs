@@ -351,7 +351,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Reads a word that begins with a digit: a move number, a termination marker, or castling written with zeros.
-    /// Returns `None` if the word was skipped, such as a move number.
+    /// Returns the token of the word, or `None` if the word has no token, such as a move number.
     #[inline]
     fn read_number(&mut self) -> Option<Token<'a>> {
         let offset = self.at;

@@ -154,8 +154,8 @@ pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
     }
 }
 
-/// The way in which a game ended when its moves were played: its result and, if not all moves could be played, the
-/// reason.
+/// The outcome of playing the moves of a game: the result after the moves and, if not all moves could be played,
+/// the reason.
 #[derive(Default)]
 pub(crate) struct Ending {
     /// The result that the termination marker states, or `None` if the game has no marker or its text is damaged.
@@ -224,7 +224,7 @@ pub(crate) fn play(
     }
 }
 
-/// A game whose moves were played: its starting position, its final position, and the way in which it ended.
+/// A game whose moves were played: its starting position, its final position, and the outcome of playing its moves.
 pub(crate) struct ReplayedGame {
     pub variant: Variant,
     pub start: VariantPosition,

@@ -134,7 +134,7 @@ impl GameResult {
         (certainty != Certainty::MayBeCastling).then_some(result)
     }
 
-    /// Returns `true` if a text such as `0-0` means either castling or that both sides lost.
+    /// Returns `true` if a text such as `0-0` can mean castling as well as a loss of both sides.
     pub(super) fn is_double_loss(text: &[u8]) -> bool {
         spelled(text).is_some_and(|(_, certainty)| certainty == Certainty::MayBeCastling)
     }

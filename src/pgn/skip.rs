@@ -107,8 +107,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Returns the end of a game whose text ends at the current offset without a termination marker. First reads its
-    /// last words again, because they may state the result, as in `White wins`. `token` is an offset before them at
-    /// which a token begins.
+    /// last words again, because they may state the result, as in `White wins`. `token` is an earlier offset at which
+    /// a token begins.
     #[cold]
     fn end_after_words(&mut self, token: usize) -> GameEnd {
         let before = &self.text[token.min(self.at)..self.at];

@@ -14,8 +14,7 @@ use super::{
 };
 use crate::position::{LineError, UnknownVariant, Variant, game_start, looks_like_move};
 
-/// The maximum length in bytes of the continuation of a tag's value, if the value spans several lines: 1 MiB. The
-/// continuation begins after the first line.
+/// The maximum length in bytes of a tag's value after its first line: 1 MiB. Most values have a single line.
 pub(super) const LONGEST_CONTINUATION: usize = 1 << 20;
 
 /// The maximum length in bytes of a damaged line that can be skipped between the tags of a game.
@@ -48,7 +47,7 @@ const ALWAYS_KEPT: [&[u8]; 18] = [
     b"EventType",
 ];
 
-/// A tag pair of PGN, such as `[White "Tal"]`. Its name and value are the bytes in the file.
+/// A tag pair of PGN, such as `[White "Tal"]`. The value contains the bytes of the file, which are not decoded.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Tag<'a> {
     /// The name, which usually consists of letters and digits. Names of tags that polybook uses have the spelling of
@@ -251,7 +250,8 @@ pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
     Some(Tag { name, value })
 }
 
-/// The kind of lines that follow a damaged line between the tags of a game.
+/// A classification of the lines after a damaged line between the tags of a game. It shows whether the tags
+/// continue.
 pub(super) enum NextLines<'a> {
     /// A tag pair follows, perhaps after other lines that are not blank.
     Tag {
@@ -451,8 +451,8 @@ fn next_line(text: &[u8], end: usize) -> usize {
     }
 }
 
-/// Finds the quote that closes the value of a tag, which is the first one before a closing bracket. Returns the
-/// offset of the quote in `line` and the offset after the bracket. Returns `None` if there is no such quote.
+/// Finds the quote that closes the value of a tag: the first unescaped quote before a closing bracket. Returns the
+/// offset of the quote in `line` and the offset after the bracket, or `None` if there is no such quote.
 pub(super) fn closing_quote(line: &[u8]) -> Option<(usize, usize)> {
     memchr_iter(b'"', line)
         .filter(|quote| !is_escaped(line, 0, *quote))
@@ -480,8 +480,8 @@ pub(super) fn ends_game(line: &[u8]) -> bool {
     words.next().and_then(GameResult::from_marker).is_some()
 }
 
-/// Reads a tag whose value is not closed. The value begins at the offset `start`, and ends at `end`, the end of its
-/// line, or before a bracket at the end of the line. Returns the tag and the offset after it.
+/// Reads a tag whose value is not closed. The value is the text from the offset `start` to `end`, the end of its
+/// line, without a closing bracket. Returns the tag and the offset after it.
 fn unclosed<'a>(text: &'a [u8], name: &'a [u8], start: usize, end: usize) -> (Tag<'a>, usize) {
     let value = text[start..end].trim_ascii_end();
     let value = value.strip_suffix(b"]").unwrap_or(value);
@@ -507,11 +507,11 @@ pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
     text
 }
 
-/// The maximum number of bytes between a move number and its move.
+/// The maximum number of bytes between a move number and its move that are examined.
 const LONGEST_START: usize = 256;
 
 /// Returns `true` if a text starts like the moves of a game: with a move, with a termination marker such as `1-0`,
-/// or with a move number.
+/// or with a move number such as `1.`.
 pub(super) fn moves_begin(text: &[u8]) -> bool {
     let is_between = |at: usize| match text.get(at) {
         Some(b'.' | b' ' | b'\n' | b'\r') => 1,

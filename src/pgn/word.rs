@@ -8,7 +8,7 @@ pub(super) fn is_move_byte(byte: u8) -> bool {
         || matches!(byte, b'+' | b'#' | b'=' | b'-' | b':' | b'@' | b'/' | b'_')
 }
 
-/// Returns `true` if `byte` can continue a move after several [move bytes](is_move_byte), as in `e8(Q)`,
+/// Returns `true` if a move can continue with `byte` after its [move bytes](is_move_byte), as in `e8(Q)`,
 /// `exd6e.p.`, `O–O` and `e×d5`.
 #[inline]
 pub(super) fn may_go_on(byte: u8) -> bool {

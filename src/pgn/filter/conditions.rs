@@ -106,8 +106,8 @@ impl FromStr for EcoRange {
 
 // Time controls.
 
-/// A range of time controls, such as `180-480`, `600-` or `-60`. The bounds are numbers of seconds that a player
-/// has for 40 moves.
+/// A range of the time that a player has for 40 moves, in seconds, such as `180-480`, `600-` or `-60`. It selects
+/// games by their time control.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TimeControlRange {
     min: u64,
@@ -320,8 +320,8 @@ fn caseless(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
         .flat_map(char::to_lowercase)
 }
 
-/// Returns whether a game is rated, according to its `Event` tag, such as "Rated Blitz game", "FICS unrated blitz
-/// game" or "Casual Rapid game". Returns `None` if the tag is missing or contains no such word.
+/// Returns whether a game is rated, according to words in its `Event` tag, as in "Rated Blitz game", "FICS unrated
+/// blitz game" or "Casual Rapid game". Returns `None` if the tag is missing or contains no such word.
 pub(in crate::pgn) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
     let event = tags.get(b"Event")?.to_ascii_lowercase();
     let words = event.split(|byte| !byte.is_ascii_alphanumeric());

@@ -22,7 +22,8 @@ pub(super) use self::conditions::{estimated_seconds, is_rated, millis};
 /// A filter that selects games by their tags. The default filter admits all games.
 ///
 /// Games often lack information. A condition on ratings or dates is met by games whose rating or date is unknown.
-/// Other conditions, such as an ECO code or a time control, are not met by games without the tag.
+/// Any other condition that requires a tag, such as an ECO code or a time control, is not met by games without the
+/// tag.
 ///
 /// ```
 /// use polybook::pgn::{GameReader, GameFilter};
@@ -79,7 +80,7 @@ pub struct GameFilter {
 }
 
 impl GameFilter {
-    /// Checks that games can meet the conditions of the filter.
+    /// Checks that the conditions of the filter do not contradict each other, and that no name is empty.
     ///
     /// # Errors
     ///
@@ -216,7 +217,7 @@ impl GameFilter {
     }
 
     /// Returns `true` if the filter has a condition on ratings, but the rating of a player is missing or unreadable.
-    /// Such a rating meets the condition.
+    /// Such a player meets the condition.
     pub(crate) fn passes_unrated(&self, tags: &Tags<'_>) -> bool {
         let is_unrated = |name: &[u8]| tags.get(name).and_then(rating).is_none();
         (self.min_elo.is_some() || self.max_elo.is_some())

@@ -125,7 +125,7 @@ impl Input {
     }
 
     /// Returns the name of the file without directories and without a compression extension such as `.gz`. The name
-    /// is therefore the same whether the file is compressed or not. Returns `standard input` if the input is no file.
+    /// is therefore the same whether the file is compressed or not. Returns `standard input` for standard input.
     pub fn name(&self) -> String {
         let Some(path) = &self.path else {
             return "standard input".to_owned();
@@ -217,9 +217,11 @@ impl Input {
     /// Returns an error if the file does not exist, cannot be read or is a directory, and [`Error::Interrupted`] if
     /// the stop flag is set.
     ///
-    /// Reading the stream fails if the file is not PGN, if it changes meanwhile, or if it needs too much memory
-    /// ([`StreamOptions::memory`]). It also fails for a zip archive that is damaged or encrypted, that contains no
-    /// `.pgn` file, or that contains several files with the same name.
+    /// Reading the stream fails if the file is certainly not PGN, if it changes meanwhile, or if decompression needs
+    /// more memory than [`StreamOptions::memory`].
+    ///
+    /// Reading a zip archive also fails if it is damaged or encrypted, contains no `.pgn` file, or contains several
+    /// files with the same name.
     pub fn open(&self, options: &StreamOptions) -> Result<Stream> {
         self.open_until(options, Arc::default())
     }
@@ -233,7 +235,7 @@ impl Input {
         Stream::open(self.clone(), options, failed)
     }
 
-    /// Converts an error of reading the [`Stream`] of this input to an error that names the input.
+    /// Converts an error that occurred while reading the [`Stream`] of this input to an error that names the input.
     pub fn error(&self, err: io::Error) -> Error {
         match err.downcast::<Error>() {
             Ok(err) => err,
@@ -374,7 +376,7 @@ impl SizeAndTime {
     }
 }
 
-/// The side of a [`Stream`] that runs on a separate thread: it reads and decompresses an input, and sends the bytes
+/// The part of a [`Stream`] that runs on a separate thread: it reads and decompresses an input, and sends the bytes
 /// in chunks.
 pub(super) struct Sender {
     pub(super) input: Input,
