@@ -199,17 +199,15 @@ impl Convert {
         })
     }
 
-    /// Converts the database to an opening suite, a list of lines or positions from which engine games start, and
-    /// writes it to `out`.
+    /// Converts the database to an opening suite, a list of lines or positions from which engine games start.
     ///
-    /// Lines are written as games without a result. They are sorted by the number of games that may have played them,
-    /// in descending order, and no line is written twice. Positions are written as EPDs, one per line of text, sorted
-    /// by the number of games that reached them, in descending order. A comment in a game, or the operation `c0` in an
-    /// EPD, states how many games reached the final position by any moves, and White's score in these games.
+    /// Lines are written as games without a result, sorted by the number of games that may have played them, in
+    /// descending order. No line is written twice. Positions are written as EPDs, one per line of text, sorted by the
+    /// number of games that reached them, in descending order. A comment in a game, or the operation `c0` in an EPD,
+    /// states how many games reached the final position by any moves, and White's score in these games.
     ///
-    /// Every move of a line is one that a book made from the database would contain, and no line repeats a position.
-    /// In Chess960, lines begin at all starting positions of the database, unless `suite` specifies starting
-    /// positions.
+    /// A line contains only moves that a book made from the database would contain, and repeats no position. In
+    /// Chess960, lines begin at all starting positions of the database, unless `suite` specifies starting positions.
     ///
     /// # Errors
     ///

@@ -59,7 +59,7 @@ pub(super) enum Wait {
     Stop,
 }
 
-/// The arguments of the UCI command `go`.
+/// The parsed arguments of the UCI command `go`, which starts a search.
 #[derive(Default)]
 pub(super) struct Go<'a> {
     pub wait: Wait,
@@ -70,8 +70,8 @@ pub(super) struct Go<'a> {
 }
 
 impl<'a> Go<'a> {
-    /// Parses the arguments of the UCI command `go`. Unknown words are kept, because all arguments are passed on to
-    /// the second engine.
+    /// Parses the arguments of the UCI command `go`. Unknown words are kept, because the arguments may be passed on to
+    /// another engine.
     pub(super) fn read(text: &'a str) -> Go<'a> {
         let mut go = Go::default();
         let mut is_move = false;

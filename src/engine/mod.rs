@@ -43,11 +43,12 @@ pub use self::{
 };
 use crate::{error::Result, task, uci::read_lines};
 
-/// The capacity of the queue of lines from the user interface and from the second engine. When the queue is full, the
-/// threads that read these lines wait.
+/// The capacity in lines of the queue of input from the user interface and from the second engine, which plays
+/// outside the book. When the queue is full, the threads that read this input wait.
 const AHEAD: usize = 64;
 
-/// A UCI engine that plays the moves of books, databases and indexes.
+/// A UCI engine that plays the moves of books, databases and indexes. It can pass all other positions to a second
+/// engine.
 pub struct SourceEngine {
     /// The sources of moves, in the order in which they are searched. The first source that contains a position
     /// answers.

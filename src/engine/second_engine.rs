@@ -25,17 +25,18 @@ pub(super) enum Event {
     BehindEnd,
 }
 
-/// The maximum time for the second engine to answer `uci` with `uciok` after its start.
+/// The maximum time between the start of the second engine, which plays outside the book, and its answer `uciok`.
 const START: Duration = Duration::from_secs(30);
 
-/// The maximum time for the second engine to exit after `quit`. Afterwards, it is killed.
+/// The time that the second engine, which plays outside the book, has to exit after `quit` before it is killed.
 const QUIT: Duration = Duration::from_secs(1);
 
-/// The maximum number of lines that are queued for the second engine. The queue is large because some user interfaces
-/// set a hundred options at once.
+/// The maximum number of lines that are queued for the second engine, which plays outside the book. The number is
+/// large because some user interfaces set a hundred options at once.
 const AHEAD: usize = 1 << 10;
 
-/// The maximum number of lines that the second engine may write before `uciok`. It limits the memory for these lines.
+/// The maximum number of lines that the second engine, which plays outside the book, may write before `uciok`. It
+/// limits the memory for these lines.
 const MOST_LINES: usize = 1 << 12;
 
 /// A running UCI engine that has answered `uci`, and that plays in positions that no source contains.

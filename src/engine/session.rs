@@ -89,7 +89,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles the events of the session until `quit` or the end of the input, and then ends the second engine.
+    /// Handles the events of the session until `quit` or the end of the input. Then ends the second engine, which
+    /// plays outside the book.
     ///
     /// # Errors
     ///
@@ -282,7 +283,7 @@ impl<W: Write> Session<W> {
     }
 
     /// Chooses one of the moves that the sources contain in `pos` and that `go` allows. Writes an `info` line for each
-    /// move that is shown. Adds moves with too low a score to `refused`.
+    /// move that is shown. Adds moves whose score is too low to `refused`.
     ///
     /// Returns the `bestmove` line, the number of moves shown, and further moves that the second engine must search if
     /// the user wants to see more moves. Returns `None` if the sources contain no allowed move.
@@ -359,7 +360,7 @@ impl<W: Write> Session<W> {
     }
 
     /// Ends the search and sends its result to the user interface. Does nothing if the result must wait for a command
-    /// such as `stop`, or if the second engine is still searching.
+    /// such as `stop`, or if the second engine, which plays outside the book, is still searching.
     fn conclude(&mut self) -> Result<()> {
         let is_over = |search: &mut Search| search.wait == Wait::None && search.listed.is_none();
         match self.search.take_if(is_over) {
@@ -368,7 +369,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles a line that the second engine has written.
+    /// Handles a line that the second engine, which plays outside the book, has written.
     fn take_engine_line(&mut self, line: &str) -> Result<()> {
         if self.behind.is_none() {
             return Ok(());
@@ -399,8 +400,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Continues the session without the second engine, after it has ended. Positions that no source contains are
-    /// answered with the fallback from now on.
+    /// Continues the session after the second engine, which plays outside the book, has ended. From now on, positions
+    /// outside the book are answered with the fallback move.
     fn lose_second_engine(&mut self) -> Result<()> {
         let Some(mut behind) = self.behind.take() else {
             return Ok(());
@@ -416,8 +417,8 @@ impl<W: Write> Session<W> {
         self.end_second_search()
     }
 
-    /// Ends the search of the second engine. The result of the whole search is the move of a source or, if no source
-    /// contains the position, the fallback.
+    /// Ends the search of the second engine, which plays outside the book. The result of the whole search is the move
+    /// of a source or, if no source contains the position, the fallback move.
     fn end_second_search(&mut self) -> Result<()> {
         let fallback = self.fallback();
         if let Some(search) = &mut self.search
@@ -428,7 +429,7 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Sends a line to the second engine. Does nothing if there is no second engine.
+    /// Sends a line to the second engine, which plays outside the book. Does nothing if there is no second engine.
     fn send_to_second_engine(&mut self, line: &str) -> Result<()> {
         let Some(behind) = &mut self.behind else {
             return Ok(());
@@ -440,8 +441,7 @@ impl<W: Write> Session<W> {
     }
 
     /// Returns the moves that the engine may play in `pos`, best first. They come from the first source that contains
-    /// any. Moves whose score in a source is too low are added to `refused`, and are not taken from later sources
-    /// either.
+    /// any. Moves whose score in one source is too low are added to `refused`, and are not taken from later sources.
     fn choices(&mut self, pos: &VariantPosition, refused: &mut Vec<Move>) -> Result<Vec<TreeMove>> {
         self.first_known(pos, |settings, moves| {
             restrict(moves, settings, refused);
@@ -449,9 +449,9 @@ impl<W: Write> Session<W> {
         })
     }
 
-    /// Passes the moves of each source in turn to `select`, which removes moves, until at least one move is left.
-    /// Returns the moves left, best first. Returns no moves if no source contains any, or if the maximum ply is
-    /// reached.
+    /// Returns the moves of the first source of which `select` keeps at least one move, best first. `select` removes
+    /// unwanted moves from the moves of a source in `pos`. Returns no moves if there is no such source, or if the
+    /// maximum ply is reached.
     fn first_known(
         &mut self,
         pos: &VariantPosition,
@@ -474,8 +474,8 @@ impl<W: Write> Session<W> {
         Ok(Vec::new())
     }
 
-    /// Returns the moves that the second engine may search, in UCI notation and separated by spaces. These are the
-    /// moves that `go` allows, except the moves in `refused`.
+    /// Returns the moves that the second engine, which plays outside the book, may search. They are in UCI notation
+    /// and separated by spaces. These are the moves that `go` allows, except the moves in `refused`.
     ///
     /// Returns `None` if the search must not be restricted, because `refused` is empty or contains all allowed moves.
     fn except(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {

@@ -63,8 +63,8 @@ const VARIANTS: [(&str, Variant); 10] = [
     ("racingkings", Variant::RacingKings),
 ];
 
-/// The values of the option `Color`, which restricts the color that the player has in a game. `None` admits either
-/// color.
+/// The values of the UCI option `Color`: the color with which the player must have played a game. `None` admits both
+/// colors.
 const COLORS: [(&str, Option<Color>); 3] = [
     ("any", None),
     ("white", Some(Color::White)),
@@ -292,9 +292,9 @@ macro_rules! options {
     };
 }
 
-/// All UCI options of polybook. If a second engine exists, it must know the variants too, so the first [`RULES`]
-/// options exist only if the second engine declares them. If it declares one of the first [`SHARED`] options, both
-/// engines get the same value.
+/// All UCI options of polybook. If there is a second engine, which plays outside the book, it must know the variants
+/// too. Therefore, the first [`RULES`] options exist only if the second engine declares them. If it declares one of
+/// the first [`SHARED`] options, both engines get the same value.
 static OPTIONS: [Definition; 24] = options! {
     "UCI_Chess960", "check", "", s => Always(&mut s.is_chess960);
     "UCI_Variant", "combo", "", s => Choice(&mut s.variant, &VARIANTS);
@@ -325,15 +325,15 @@ static OPTIONS: [Definition; 24] = options! {
 const RULES: usize = 2;
 const SHARED: usize = 4;
 
-/// The prefix that is added to the name of a UCI option of polybook if the second engine has an option with the same
-/// name but a different meaning.
+/// A prefix for the names of polybook's UCI options. It is added if the second engine, which plays outside the book,
+/// has an option with the same name but a different meaning.
 const PREFIX: &str = "Book ";
 
 /// The text that stands for an empty string in UCI options.
 const EMPTY: &str = "<empty>";
 
-/// A UCI option of polybook in a session. Its name has a prefix if the second engine has an option with the same name
-/// but a different meaning.
+/// A UCI option of polybook in a session. Its name gets a prefix if the second engine, which plays outside the book,
+/// has an option with the same name but a different meaning.
 pub(super) struct SessionOption {
     pub name: String,
     definition: &'static Definition,
@@ -342,8 +342,8 @@ pub(super) struct SessionOption {
 }
 
 impl SessionOption {
-    /// Returns all UCI options of polybook. `behind` is the second engine, if there is one. Options whose names clash
-    /// with an option of the second engine are omitted or get a prefix.
+    /// Returns all UCI options of polybook. `behind` is the second engine, which plays outside the book, if there is
+    /// one. Options whose names clash with an option of the second engine are omitted or get a prefix.
     pub(super) fn all(behind: Option<&SecondEngine>) -> Vec<SessionOption> {
         let has = |name: &str| behind.is_some_and(|behind| behind.has(name));
         let mut own = Vec::new();
@@ -372,7 +372,7 @@ impl SessionOption {
 
     /// Returns the UCI line `option name ...`, which declares the option to the user interface. Its default is the
     /// current value in `settings`, because a user interface may set all options to their defaults. Returns `None` if
-    /// the second engine has the same option, because then the line of the second engine declares it.
+    /// the second engine, which plays outside the book, declares the same option.
     pub(super) fn declaration(&self, settings: &Settings) -> Option<String> {
         let Definition { kind, range, .. } = self.definition;
         let mut settings = settings.clone();

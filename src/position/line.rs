@@ -492,9 +492,9 @@ fn counters(operations: &str) -> Option<String> {
     ))
 }
 
-/// Returns `true` if the castling rights in `fen` are possible in Chess960 but not in standard chess. They are if the
-/// king is not on the e-file, if they are given as the files of the rooks, or if the position is a starting position
-/// of Chess960. Returns `false` if they are impossible in both. `setup` is the parsed `fen`.
+/// Returns `true` if the castling rights in `fen` are possible in Chess960 but not in standard chess. This requires
+/// that the king is not on the e-file, that the rights are given as the files of the rooks, or that the position is a
+/// starting position of Chess960. `setup` is the parsed `fen`.
 fn is_chess960(setup: &Setup, fen: &str) -> bool {
     let rights = fen.split(' ').nth(2).unwrap_or_default();
     let names_files = rights

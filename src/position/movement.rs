@@ -16,8 +16,9 @@ use shakmaty::{
 /// | 6-8, 9-11 | file and rank of the square of origin |
 /// | 12-15 | promotion: 0 none, 1 knight, 2 bishop, 3 rook, 4 queen, 5 king; 9 for a drop |
 ///
-/// Castling is stored as the king capturing its own rook: `e1h1`, not `e1g1`. The number 0 is not a move. Pawns
-/// promote to kings only in suicide and giveaway chess. In crazyhouse, a drop contains the letter of the piece
+/// Castling is stored as the king capturing its own rook: `e1h1`, not `e1g1`. The number 0 is not a move.
+///
+/// Pawns promote to kings only in suicide and giveaway chess. In crazyhouse, a drop contains the letter of the piece
 /// instead of the square of origin, as its distance from `@`: P 16, N 14, B 2, R 18, Q 17.
 ///
 /// ```

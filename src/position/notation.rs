@@ -170,8 +170,8 @@ fn parse(text: &[u8]) -> Option<San> {
     San::from_ascii(&san).ok().filter(|san| *san != San::Null)
 }
 
-/// Returns the legal move that a text describes whose first letter is `b` and whose second character is not a rank.
-/// It is parsed as a pawn move from the b-file. If no pawn on this file can be meant, it is parsed as a bishop move.
+/// Returns the legal move that `text` describes. `text` begins with a `b`, which is not followed by a rank. It is
+/// parsed as a pawn move from the b-file. If no pawn on this file can be meant, it is parsed as a bishop move.
 fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let pawn = find(pos, text);
     let with_letter = [&b"B"[..], &text[1..]].concat();

@@ -358,12 +358,10 @@ pub struct AtomicDir {
 }
 
 impl AtomicDir {
-    /// Creates an output directory that replaces any existing directory at `target` when it is committed. If `target`
-    /// is a symbolic link, the directory to which the link leads is replaced.
-    ///
-    /// If something exists at `target`, `may_replace` is called with its path. It returns the names of the files that
-    /// belong to the old output, or an error if the directory must be kept. No other files are removed. If a killed
-    /// process has left a temporary directory for this target, `is_own` decides which files in it may be removed.
+    /// Creates an output directory that replaces any existing directory at `target` when it is committed. Symbolic
+    /// links are followed. If something exists at `target`, `may_replace` is called with its path. It returns the
+    /// names of the files that belong to the old output and may be removed, or an error if the directory must be kept.
+    /// `is_own` decides which files may be removed from a temporary directory that a killed process has left.
     ///
     /// # Errors
     ///

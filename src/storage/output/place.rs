@@ -65,7 +65,7 @@ impl Display for Kept {
 }
 
 impl Finished {
-    /// Returns the path to which the output will be renamed, as the caller named it.
+    /// Returns the path of the target, to which the output will be renamed, as the caller wrote it.
     pub fn target(&self) -> &Path {
         &self.target.name
     }
@@ -155,13 +155,10 @@ impl Replaced {
 ///
 /// # Errors
 ///
-/// Returns an error if another program has written a target since the output was created, or if a rename fails. The
-/// outputs that were not renamed to their targets are then kept under other names. The error message lists these
-/// names, and the outputs that were renamed.
-///
-/// Also returns an error if a directory cannot be flushed to disk after the renames, or if another program has
-/// changed an old output, which is then kept. Returns [`Error::Interrupted`] if [`discard_all`](super::discard_all)
-/// has been called.
+/// Returns an error if another program has written a target since the output was created, or if a rename fails.
+/// Outputs that have not been renamed are then kept under other names, which the error message lists. Also returns an
+/// error if a directory cannot be flushed to disk, or if another program has changed an old output, which is then
+/// kept. Returns [`Error::Interrupted`] if [`discard_all`](super::discard_all) has been called.
 pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     task::fault("put in place");
     let _commit = begin_commit()?;

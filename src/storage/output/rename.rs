@@ -162,8 +162,8 @@ pub(super) mod staged {
     type Act = Box<dyn FnOnce()>;
 
     thread_local! {
-        /// A hook for tests. It is called once, between the last check of a target and the exchange of its name, and
-        /// plays the part of another program.
+        /// A function that a test sets to simulate another program. It is called once, between the last check of a
+        /// target and the exchange of its name.
         pub static MEANWHILE: RefCell<Option<Act>> = const { RefCell::new(None) };
         /// Whether tests on this thread simulate a system without an atomic exchange of two names.
         pub static CANNOT_EXCHANGE: Cell<bool> = const { Cell::new(false) };

@@ -71,7 +71,7 @@ fn live() -> MutexGuard<'static, Live> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all unfinished outputs and temporary directories of this process, and its journals without evaluations.
+/// Removes all unfinished outputs and temporary directories of this process, and empty journals of engine analyses.
 /// Prevents the process from creating further ones and from renaming outputs to their targets. Call this function
 /// before the program ends, for example because of a signal. Afterwards, the program can exit at any time.
 ///

@@ -33,8 +33,8 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Calls `f` with each record of the shard number `shard`, in ascending order. A shard is one of the ordered parts
-    /// of the store.
+    /// Calls `f` with each record of the shard with index `shard`, in ascending order. A shard is one of the ordered
+    /// parts of the store.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns an iterator over the records of the shard number `shard`, in ascending order.
+    /// Returns an iterator over the records of the shard with index `shard`, in ascending order.
     pub(crate) fn records(&self, shard: usize) -> SortedRecords<'_, R> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => Box::new(records.iter().map(Ok)),
@@ -67,7 +67,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns the number of records in the shard number `shard`.
+    /// Returns the number of records in the shard with index `shard`.
     pub(crate) fn shard_len(&self, shard: usize) -> u64 {
         match &self.shards[shard] {
             SealedShard::Memory(records) => records.len() as u64,
@@ -75,7 +75,7 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns the records of the shard number `shard`, or `None` if they are in a temporary file.
+    /// Returns the records of the shard with index `shard`, or `None` if they are in a temporary file.
     fn in_blocks(&self, shard: usize) -> Option<&Blocks<R>> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => Some(records),
@@ -83,20 +83,20 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns `true` if the records of the shard number `shard` are in memory, and `false` if they are in a temporary
-    /// file.
+    /// Returns `true` if the records of the shard with index `shard` are in memory, and `false` if they are in a
+    /// temporary file.
     pub(crate) fn is_in_memory(&self, shard: usize) -> bool {
         self.in_blocks(shard).is_some()
     }
 
-    /// Returns the record at index `number` in the shard number `shard`. Returns `None` if the index is out of bounds,
-    /// or if the shard is in a temporary file.
+    /// Returns the record at index `number` in the shard with index `shard`. Returns `None` if `number` is out of
+    /// bounds, or if the shard is in a temporary file.
     #[inline]
     pub(crate) fn in_memory(&self, shard: usize, number: usize) -> Option<&R> {
         self.in_blocks(shard)?.get(number)
     }
 
-    /// Returns the records of the shard number `shard` at the indices `range` as one slice. Records that are in a
+    /// Returns the records of the shard with index `shard` at the indices `range` as one slice. Records that are in a
     /// temporary file, or not contiguous in memory, are copied into `buffer` first.
     ///
     /// # Errors

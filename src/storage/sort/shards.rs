@@ -195,7 +195,7 @@ fn quota(memory: &Memory) -> usize {
 }
 
 impl<R: Record> Shards<R> {
-    /// Creates an empty store with a memory budget.
+    /// Creates an empty store. `memory` is its memory budget.
     pub(crate) fn new(memory: Memory) -> Shards<R> {
         let files = 0..SHARDS / SHARDS_PER_FILE;
         Shards {
@@ -245,9 +245,9 @@ impl<R: Record> Shards<R> {
         Ok(())
     }
 
-    /// Sorts and folds the records that `shard`, the shard number `number`, has in memory. If the remaining records
-    /// still fill more than half of the quota of a shard, writes them to a temporary file as a run. `scratch` is a
-    /// buffer for sorting.
+    /// Sorts and folds the records that `shard` has in memory. If the remaining records still fill more than half of
+    /// the quota of a shard, writes them to a temporary file as a sorted run. `number` is the index of the shard, and
+    /// `scratch` is a buffer for sorting.
     fn compact(&self, number: usize, shard: &mut Shard<R>, scratch: &mut Vec<u128>) -> Result<()> {
         let sorted = shard.take_sorted(number, scratch);
         if sorted.len() <= self.quota / 2 {
@@ -321,9 +321,9 @@ impl RecordBudget {
     }
 }
 
-/// Merges the runs of the shard number `number` with its records in memory, and folds equal records. The result stays
-/// in memory if `room`, the remaining memory budget, permits it. Otherwise, it is written to the file of `writer`.
-/// `scratch` is a buffer for sorting.
+/// Merges the runs of the shard with index `number` with its records in memory, and folds equal records. The result
+/// stays in memory if `room`, the remaining memory budget, permits it. Otherwise, it is written to the file of
+/// `writer`. `scratch` is a buffer for sorting.
 fn seal_shard<R: Record>(
     number: usize,
     mut shard: Shard<R>,

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::error::Result;
 
-/// The number of fingerprints in a block of a run. A part of the first fingerprint of each block is kept in memory,
-/// so that a lookup reads only the blocks that may contain the fingerprint.
+/// The number of fingerprints in a block of a sorted run. The high half of each block's first fingerprint is kept in
+/// memory, so that a lookup reads only the blocks that may contain the fingerprint.
 const STRIDE: usize = BLOCK / size_of::<u128>();
 
 /// An upper bound on the memory that one fingerprint takes, in bytes. It includes the hash table, which is half empty
@@ -47,7 +47,7 @@ struct SortedRun {
 }
 
 impl SpillingSet {
-    /// Creates an empty set with a memory budget.
+    /// Creates an empty set. `memory` is its memory budget.
     pub(crate) fn new(memory: Memory) -> SpillingSet {
         SpillingSet {
             room: (memory.bytes / BYTES).max(FEWEST),

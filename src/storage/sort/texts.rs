@@ -9,7 +9,7 @@ use super::{
 };
 use crate::error::Result;
 
-/// The memory in bytes that a sorter may always use for texts, however small its memory budget is.
+/// The number of bytes of memory that a sorter of byte strings may always use, however small its memory budget is.
 const MIN_BYTES: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
 
 /// The number of sorted runs (sequences of texts in temporary files) that are merged at once. When a level contains
@@ -23,7 +23,7 @@ const LENGTH: usize = 4;
 /// bounds the memory for these copies.
 const MAX_COPIED: usize = 1 << 16;
 
-/// The number of consecutive texts that are prefetched into the processor's cache together.
+/// The number of consecutive byte strings that are prefetched into the processor's cache together.
 const FETCHED: usize = 32;
 
 /// The number of leading bytes of a text that are stored in its [`TextRef`]. Most comparisons then need not read the
@@ -90,8 +90,8 @@ pub(crate) struct TextSorter {
 }
 
 impl TextSorter {
-    /// Creates an empty sorter with a memory budget. It keeps only the `limit` smallest texts, or all texts if `limit`
-    /// is `None`.
+    /// Creates an empty sorter. `memory` is its memory budget. The sorter keeps only the `limit` smallest texts, or
+    /// all texts if `limit` is `None`.
     pub(crate) fn new(memory: Memory, limit: Option<usize>) -> TextSorter {
         TextSorter {
             memory,
