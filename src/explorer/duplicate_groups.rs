@@ -2,9 +2,10 @@
 //!
 //! Sources may contain a game several times, for example if two downloads overlap or two collections contain the
 //! same tournament. Two games are duplicates if their players, date, result, length and variant are equal, and
-//! also their Lichess ids or their final positions. A game in which one of these is unknown has no duplicates.
-//! Answers that count each game once ([`Filters::once`](super::query::Filters::once)) count only the first game
-//! of each group that passes the filters.
+//! also their Lichess ids or, without Lichess ids, their final positions. A game has no duplicates if a player is
+//! unknown, or if both its Lichess id and its final position are unknown. Answers that count each game once
+//! ([`Filters::once`](super::query::Filters::once)) count only the first game of each group that passes the
+//! filters.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
