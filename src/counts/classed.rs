@@ -601,7 +601,8 @@ mod tests {
         let err = rows(MOST_CLASSES as u32 + 1).unwrap_err().to_string();
         assert!(err.contains("fewer of"), "{err}");
 
-        // The limit also applies to counts of games alone, so that others can add them up.
+        // The limit also applies to the games of a single run, so that their counts can later be added up with
+        // others.
         let of_games = |months: u32| {
             let tally = ClassTally::new(&Memory::default(), false);
             let record = |number: u32| {

@@ -463,7 +463,7 @@ mod tests {
         storage::output::commit_all,
     };
 
-    /// Writes counts of `rows` rows, and opens them.
+    /// Writes counts with `rows` rows to a directory, and opens the directory.
     fn written(dir: &Path, rows: u64) -> CountsDirectory {
         let tally = Tally::new(Memory::default());
         for row in 1..=rows {

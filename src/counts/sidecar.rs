@@ -528,7 +528,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("file"), "123456789").unwrap();
         let listed = ListedFile::of(dir.path(), "file".to_owned(), 1, 2).unwrap();
-        // The check value of CRC-32 in catalogues of CRC algorithms.
+        // The check value that catalogues of CRC algorithms list for CRC-32.
         assert_eq!((listed.bytes, listed.crc32), (9, Some(0xcbf4_3926)));
     }
 

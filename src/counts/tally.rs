@@ -431,7 +431,7 @@ mod tests {
         assert_eq!(position.moves[1].stats, many);
     }
 
-    /// Checks that each position is also found by its key.
+    /// Checks that a look-up by key finds each position.
     fn assert_all_are_found(counts: &Counts) {
         let finder = counts.finder().unwrap();
         let mut scratch = crate::counts::LookUpBuffers::default();
@@ -454,7 +454,7 @@ mod tests {
             let tally = Tally::new(Memory { bytes, ..Memory::default() });
             let mut expected: BTreeMap<(u64, u16), Wdl> = BTreeMap::new();
             for (key, mv, wins, draws) in games {
-                // The keys are in several shards, and some records share a key.
+                // Spread the keys over several shards. Some records still have the same key.
                 let key = key.wrapping_mul(0x2545_f491_4f6c_dd1d) >> (key % 3);
                 let stats = Wdl { wins, draws, losses: 1 };
                 tally.add(key, BookMove(mv), Color::White, stats).unwrap();

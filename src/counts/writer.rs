@@ -143,8 +143,7 @@ impl CountsWriter {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`write`](CountsWriter::write), or an error if an input is unreadable, damaged or not
-    /// sorted.
+    /// Returns the errors of [`write`](CountsWriter::write), or an error if an input is damaged or not sorted.
     pub(crate) fn write_classed(
         self,
         (classed, own): (&ClassedCounts, &ClassCounts),

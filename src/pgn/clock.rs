@@ -181,7 +181,7 @@ mod tests {
             assert_eq!(taken(control, &elapsed), [Some(5.0), Some(60.5)]);
             assert_eq!(taken(control, &lichess), [None; 4], "{control}");
         }
-        // White goes berserk. Black begins with more time than the time control gives.
+        // White goes berserk. Black begins with more than the base time.
         let odd = [
             "[%clk 0:01:30]",
             "[%clk 0:02:00]",

@@ -482,14 +482,14 @@ mod tests {
     use super::*;
     use crate::pgn::{Token, tags::has_tag};
 
-    /// Parts of lines that people and programs leave among tags.
+    /// Parts of lines that people and programs write between tags.
     const PARTS: [&str; 34] = [
         "[", "]", "\"", "{", "}", ";", "%", "(", ")", "1.", "e4", "1-0", "*", "Event", "Board 3",
         " ", "\u{e9}", "\u{201c}", "\\", "$1", "...", "0-0", "\u{bd}", "[%clk", "[Site", "-", "\t",
         "<x>", "!", "'", "=", "Ke2", "[]", "2026",
     ];
 
-    /// Returns the tags and the moves of each game, and how it ends.
+    /// Returns the tags, the moves and the end of each game.
     fn contents(text: &str) -> Vec<(Vec<String>, Vec<String>, String)> {
         let text_of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut reader = GameReader::new(text.as_bytes());
@@ -512,7 +512,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2000, max_global_rejects: 20_000, ..ProptestConfig::default() })]
 
-        /// Lines among the tags that are no tag pairs change no other tag and no move.
+        /// Inserts lines that are not tag pairs between tags. The other tags and the moves must stay the same.
         #[test]
         fn any_lines_among_the_tags_cost_nothing(
             lines in proptest::collection::vec(
@@ -521,9 +521,10 @@ mod tests {
             ),
             at in 1..5_usize,
         ) {
-            // A blank line ends a block of stray lines: then text that looks like moves begins them.
+            // The lines must not be blank, because a blank line ends the tags. Text after it that looks like moves
+            // begins the moves of the game.
             prop_assume!(lines.iter().all(|line| !has_tag(line.as_bytes()) && !line.trim_ascii().is_empty()));
-            // A comment that ends on a later line may hide tags.
+            // Several lines must not contain braces, because a comment that ends on a later line may hide tags.
             prop_assume!(lines.len() == 1 || !lines.iter().any(|line| line.contains(['{', '}'])));
             let line = lines.join("\n");
             let tags = [
@@ -537,7 +538,8 @@ mod tests {
             prop_assert_eq!(found, contents(&(tags.join("\n") + after)), "{}", line);
         }
 
-        /// Text after a tag on its line changes no other tag and no move, unless it looks like moves or a comment.
+        /// Inserts text after a tag on the same line. The other tags and the moves must stay the same, unless the
+        /// text looks like moves or a comment.
         #[test]
         fn any_text_after_a_tag_costs_nothing(
             parts in proptest::collection::vec(proptest::sample::select(&PARTS[..]), 0..6),
@@ -575,7 +577,7 @@ mod tests {
     }
 
     proptest! {
-        /// An index reads each game again from its offset to that of the next game.
+        /// Reads each game again, from its offset to the offset of the next game, as an index does.
         #[test]
         fn a_game_read_alone_has_the_same_tags(
             parts in proptest::collection::vec(
@@ -606,7 +608,7 @@ mod tests {
         }
     }
 
-    /// Calls `f` for each game and returns the number of games. This must terminate for every text.
+    /// Calls `f` for each game, and returns the number of games. Checks that the reader terminates.
     fn games(text: &[u8], f: impl Fn(&mut GameReader<'_>)) -> usize {
         let mut reader = GameReader::new(text);
         let mut games = 0;
@@ -621,7 +623,7 @@ mod tests {
 
     #[test]
     fn a_broken_result_does_not_stop_the_reader() {
-        // The reader used to find the word before the slash again and again, without end.
+        // A former version found the word before the slash again and again, in an endless loop.
         let text = b"1. e4 1-\x0e/ e5\n\n[White \"x\"]\n\n1. d4 *";
         assert_eq!(
             games(text, |reader| {

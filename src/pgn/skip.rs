@@ -287,7 +287,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the end of each game of a text and the offset after it.
+    /// Returns the end of each game in a text, and the offset after the game.
     fn ends(
         text: &[u8],
         read: impl Fn(&mut GameReader<'_>) -> GameEnd,

@@ -118,7 +118,7 @@ mod tests {
         }
         assert_eq!(first_word(b"e4\xa0e5"), b"e4");
         assert_eq!(first_word(b"e4\x85e5"), b"e4");
-        // The last byte of a dagger is that of a no-break space in Latin-1.
+        // The last byte of the dagger in UTF-8 is a no-break space in Latin-1.
         assert_eq!(first_word("e4† e5".as_bytes()), "e4†".as_bytes());
     }
 

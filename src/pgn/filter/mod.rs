@@ -423,7 +423,7 @@ mod tests {
             ("09-Jul-2017", "2017.07.09"),
             ("05/2024", "2024.05"),
             ("??.05.2024", "2024"),
-            // The year is certain although the order of day and month is not, or there is no such day.
+            // The year is known, although the order of day and month is unclear or the day does not exist.
             ("3/10/2018, 2:39:21 PM", "2018"),
             ("10.01.2024", "2024"),
             ("14.15.1990", "1990"),
@@ -612,7 +612,7 @@ mod tests {
                 );
             }
         }
-        // A text longer than any time control takes no memory for its periods.
+        // A text that is longer than any time control is not parsed, so it takes no memory for its periods.
         let many = "1:".repeat(7 << 20) + "1";
         assert_eq!(estimated_seconds(many.as_bytes()), None);
         for (tag, seconds) in [

@@ -165,7 +165,7 @@ fn windows_are_bounded_by_memory() {
     assert_eq!(input.unpacking_memory(1 << 27), 1 << 26);
 }
 
-/// A pipe that no program writes to blocks even the opening of the file.
+/// Opening a named pipe blocks until a program writes to it.
 #[cfg(unix)]
 #[test]
 fn waiting_for_a_pipe_ends_when_asked() {
@@ -190,7 +190,7 @@ fn waiting_for_a_pipe_ends_when_asked() {
     assert!(matches!(err, Error::Interrupted), "{err}");
     assert!(start.elapsed() < Duration::from_secs(1));
     stopper.join().unwrap();
-    // Now a program opens the pipe, but writes nothing.
+    // Now a program opens the pipe, but writes nothing to it.
     let writer = File::options().read(true).write(true).open(&path).unwrap();
     options.stop.store(false, Ordering::Relaxed);
     let stop = Arc::clone(&options.stop);
@@ -205,7 +205,7 @@ fn waiting_for_a_pipe_ends_when_asked() {
 
 #[test]
 fn a_zip_with_members_of_one_name_is_refused() {
-    // The packer rejects duplicate names, so change the name afterwards.
+    // The library that packs the archive rejects duplicate names, so the name is changed afterwards.
     let mut bytes = zip(&[("a.pgn", PGN), ("b.pgn", PGN), ("c.pgn", PGN)]);
     while let Some(at) = bytes.windows(5).position(|name| name == b"b.pgn") {
         bytes[at] = b'a';
@@ -218,7 +218,7 @@ fn a_zip_with_members_of_one_name_is_refused() {
 fn a_zip_with_too_many_members_is_refused_before_its_table_is_read() {
     let mut bytes = zip(&[("a.pgn", PGN)]);
     let end = bytes.windows(4).position(|at| at == b"PK\x05\x06").unwrap();
-    // The end record and the locator of a zip archive with more than 65,535 members.
+    // The last records of a zip archive with more than 65,535 files: its ZIP64 end record and locator.
     let mut end_64 = [0; 76];
     end_64[..4].copy_from_slice(b"PK\x06\x06");
     end_64[32..40].copy_from_slice(&2_000_000u64.to_le_bytes());
@@ -244,7 +244,7 @@ fn read_while_it_changes(bytes: &[u8], change: impl FnOnce(&std::path::Path)) ->
 
 #[test]
 fn a_file_that_changes_while_it_is_read_is_refused() {
-    // The text is longer than what the thread reads ahead.
+    // The text is longer than the chunks that the thread reads ahead.
     let long = PGN.repeat(200_000);
     let truncate = |path: &std::path::Path| {
         let file = File::options().write(true).open(path).unwrap();
@@ -296,7 +296,7 @@ fn other_formats_are_recognized() {
     let mut tar = vec![0; 1024];
     tar[..5].copy_from_slice(b"a.pgn");
     tar[257..262].copy_from_slice(b"ustar");
-    // The magic of POSIX ends with a zero, that of GNU with a blank.
+    // In POSIX archives, a zero follows the magic `ustar`; in GNU archives, a blank.
     let mut gnu_tar = tar.clone();
     gnu_tar[257..265].copy_from_slice(b"ustar  \0");
     let ace = [&[0x12, 0x34, 0x31, 0, 0, 0x90, 0][..], b"**ACE**", &[0; 30]].concat();

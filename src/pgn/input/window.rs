@@ -79,7 +79,7 @@ mod tests {
         for log in [10, 17, 24, 27] {
             let mut packer = zstd::Encoder::new(Vec::new(), 1).unwrap();
             packer.window_log(log).unwrap();
-            // Without a known length, so that there is a window.
+            // The encoder does not know the length of the content, so it writes a window size.
             packer.write_all(&[0; 1000]).unwrap();
             packer.flush().unwrap();
             let packed = packer.finish().unwrap();
