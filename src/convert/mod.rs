@@ -66,7 +66,7 @@ pub struct Convert {
     /// The filter that selects moves of the database. `None` means Polyglot's default filter for books and suites, and
     /// every move for tables.
     pub move_filter: Option<MoveFilter>,
-    /// Whether moves of weight 0, which a book cannot contain, are omitted from suites. Default: no.
+    /// Whether suites omit moves of weight 0, which a book made from the database would not contain. Default: no.
     pub only_weighted: bool,
     /// The rule by which the weights of moves are calculated.
     pub weights: Weights,

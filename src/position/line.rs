@@ -162,9 +162,9 @@ impl Variant {
     /// separate the fields instead of spaces.
     ///
     /// Many spellings that people use are accepted: the side to move as `W`, `white`, `B` or `black`, a dash instead
-    /// of a hyphen, and an unknown counter as `-1`, `-` or `?`. Fields may also be missing. If the castling rights are
-    /// missing, each side may castle with every rook that is on its initial square, like the king. If the text
-    /// contains only a board, White is to move.
+    /// of a hyphen, and an unknown counter as `-1`, `-` or `?`. Fields may also be missing. Missing castling rights
+    /// are replaced with the rights of all kings and rooks that are on their initial squares. If the text contains
+    /// only a board, White is to move.
     ///
     /// # Errors
     ///
