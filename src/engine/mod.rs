@@ -66,8 +66,9 @@ impl SourceEngine {
     ///
     /// # Errors
     ///
-    /// Returns an error if the second engine cannot be started or does not speak UCI, if `input` cannot be read, or if
-    /// `output` cannot be written. A source that cannot be read is only reported to the user interface.
+    /// Returns an error if the second engine cannot be started or does not speak UCI, or if `output` cannot be
+    /// written. A source that cannot be read is only reported to the user interface. An error of `input` is treated as
+    /// its end.
     pub fn run(self, input: impl Read + Send + 'static, output: impl Write) -> Result<()> {
         let (feeder, mut events) = task::channel(AHEAD);
         let behind = self

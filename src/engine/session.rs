@@ -94,7 +94,7 @@ impl<W: Write> Session<W> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the input cannot be read, or if the output cannot be written.
+    /// Returns an error if the output cannot be written, or if a thread that reads commands or lines panics.
     pub(super) fn run(mut self, events: &mut Feed<Event>) -> Result<()> {
         loop {
             let event = match self.next_waiting() {
