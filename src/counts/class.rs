@@ -200,8 +200,8 @@ impl Record for ClassRecord {
     }
 }
 
-/// A [`Fold`] that merges records of the same move, result and class (speed, rating group and month). It adds up
-/// their numbers of games and their ratings.
+/// A [`Fold`] over sorted records. It merges records of the same move, result and class (speed, rating group and
+/// month), and adds up their numbers of games and their ratings.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct AddGames {
     /// The bits that the current records share, the number of their games, and the sum of their ratings.

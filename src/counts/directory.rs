@@ -52,7 +52,7 @@ impl CountsDirectory {
     /// # Errors
     ///
     /// Returns an error if the directory cannot be read or contains no counts, if `counts.json` is malformed or has
-    /// another version, or if `counts.json` does not list exactly the Parquet files that exist.
+    /// another version, or if `counts.json` does not match the Parquet files that exist.
     pub fn open(path: impl Into<PathBuf>) -> Result<CountsDirectory> {
         let path = path.into();
         open_again_if_replaced(&path, || CountsDirectory::open_once(&path))

@@ -189,7 +189,7 @@ impl Record for CountRecord {
     }
 }
 
-/// A [`Fold`] that merges records of the same move in the same position, and adds up their results.
+/// A [`Fold`] over sorted records. It merges the records of each move in a position, and adds up their results.
 #[derive(Clone, Default, Debug)]
 pub struct SumUp {
     /// The key, move and side that the current records share, and the sum of their results. `None` before the first

@@ -34,7 +34,7 @@ pub(super) const MOST_OF_RESULT: u64 = MOST_GAMES / 4;
 /// exact checks.
 const SMALL: u64 = 1 << 15;
 
-/// An exclusive upper bound on the encoded moves, including promotions.
+/// An exclusive upper bound on encoded moves. All moves, including promotions, have smaller numbers.
 const MOVES_END: u64 = 6 << 12;
 
 /// The columns that every Parquet file of counts has, and the optional column of identities. An identity is a hash

@@ -192,7 +192,8 @@ impl Counts {
     /// to move, and the moves with their results, in ascending order of the moves. A shard is a range of position
     /// keys, and `shard` is its index.
     ///
-    /// The needed memory depends on the number of moves in one position, but not on the number of their records.
+    /// The memory that this takes depends on the number of moves in a position, but not on the number of their
+    /// records.
     ///
     /// # Errors
     ///
