@@ -82,9 +82,9 @@ fn with_files(script: &str) -> String {
     lines.collect()
 }
 
-/// Returns the definition of a command with a second spelling of each long option, as in polyglot: `-name` besides
-/// `--name`. The completion script is generated from this definition. clap cannot define such options, so their names
-/// get a prefix, which [`single_dashes`](legacy::single_dashes) removes from the script.
+/// Returns the definition of a command with a second spelling of each long option, as in polyglot: `-name` in
+/// addition to `--name`. The completion script is generated from this definition. clap cannot define such options, so
+/// their names get a prefix, which [`single_dashes`](legacy::single_dashes) removes from the script.
 fn with_old_spellings(command: Command) -> Command {
     let old = |arg: &Arg| {
         let name = format!("{}{}", legacy::OLD_SPELLING, arg.get_long()?);

@@ -127,8 +127,8 @@ type ShownDifference = (
     Vec<Option<Eval>>,
 );
 
-/// Looks up the evaluation after the move `mv` in `pos` in the store `evals`. Returns `None` if the store does not
-/// contain the position after the move, if the move is illegal, or if `evals` or `pos` is `None`.
+/// Looks up, in the store `evals`, the evaluation of the position after the move `mv` in `pos`. Returns `None` if the
+/// store does not contain that position, if the move is illegal, or if `evals` or `pos` is `None`.
 fn evaluated(
     evals: Option<&Evals>,
     pos: Option<&VariantPosition>,

@@ -84,8 +84,8 @@ fn last_panic() -> MutexGuard<'static, String> {
     LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the error message for a panic. `message` is the text of the panic; an empty text means the last panic. The
-/// source location is included if the panic is the last one.
+/// Returns the error message for a panic with the text `message`. An empty text means the last panic. If `message` is
+/// the text of the last panic, the error message also contains its source location.
 fn internal_error(message: &str) -> String {
     let last = last_panic();
     let panic = if last.starts_with(message) {

@@ -198,7 +198,7 @@ impl MaxLossArgs {
     }
 
     /// Returns the path of the store of evaluations, or `None` if `--evals` is not given. Returns an error if
-    /// `--evals` is given but no option needs the store. `is_needed` is `true` if another option than `--max-loss`
+    /// `--evals` is given but no option needs the store. `is_needed` is `true` if an option other than `--max-loss`
     /// needs it.
     pub fn store(&self, is_needed: bool) -> Result<Option<&Path>, Usage> {
         if self.evals.is_some() && self.max_loss.is_none() && !is_needed {

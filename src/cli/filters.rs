@@ -25,7 +25,7 @@ const NAMES: &str = "names";
 /// others.
 pub const ONE_NAME: [&str; 3] = ["event", "eco", "opening"];
 
-/// The heading above the options that filter games in the help of a command.
+/// The heading, in the help of a command, of the options that filter games.
 pub const GAMES: &str = "Which games count";
 
 /// The options that filter games by the ratings of the players.
@@ -160,7 +160,7 @@ impl From<GameFilterArgs> for GameFilter {
     }
 }
 
-/// The heading above the options that filter the games of an index in the help of a command.
+/// The heading, in the help of a command, of the options that filter the games of an index.
 const FILTERS: &str = "Which games count (needs an explorer's index)";
 
 /// The options that filter the games of an index.
@@ -340,8 +340,8 @@ impl ExplorerFilterArgs {
 /// Checks that the names of players and events in `filters` occur in the games of `explorer`. `has_games` is `true`
 /// if at least one game passes the filters.
 ///
-/// If no game passes, returns an error if a player or an event has no name that occurs. If a player has several
-/// names, prints a warning for each name that does not occur.
+/// A player can have several names. Returns an error if no game passes and none of the names of a player or event
+/// occurs. If only some names of a player occur, prints a warning for each of the others.
 pub fn check_names(
     explorer: &Explorer,
     filters: &Filters,
@@ -359,8 +359,8 @@ pub fn check_names(
     Ok(())
 }
 
-/// Returns a warning for the games that pass a date filter although their date is unknown, and one for the games that
-/// pass a rating filter although a rating is unknown. `query` contains the filters.
+/// Returns warnings about games that pass a filter of `query` only because a value is unknown: games without a known
+/// date pass a filter by date, and games with an unknown rating pass a filter by rating.
 pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Vec<String>> {
     let count = |query: &Query| {
         let page = Page {
@@ -433,8 +433,8 @@ pub fn plain_index(
     Ok(Some(index))
 }
 
-/// Returns the error for a query that requires an explorer's index. `index` is the index that cannot answer the
-/// query.
+/// Returns the error for a query that requires an explorer's index, that is, one made with `make-book --explorer`.
+/// `index` is the index that cannot answer the query.
 pub fn needs_explorer(index: &Path) -> Usage {
     Usage(format!(
         "the command needs an explorer's index, but {} is an index for front-ends: make an explorer's index from the \

@@ -232,7 +232,8 @@ pub fn files_of(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     arguments.iter().map(|path| file_of(path)).collect()
 }
 
-/// Returns an error if the path is a directory of counts, because only `make-book` can read counts.
+/// Returns an error if the path is a directory of counts, which contains the results of moves without the games. Only
+/// `make-book` can read counts.
 pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     if matches!(FileKind::of(path), Ok(FileKind::Counts)) {
         let problem = "this is a directory of counts: make a book or an index from the counts with polybook make-book";

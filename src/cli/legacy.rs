@@ -17,7 +17,7 @@ const SHORT_BUNDLES: [&str; 2] = ["-qh", "-hq"];
 /// clap cannot define long options with a single dash.
 pub const OLD_SPELLING: &str = "old-spelling-";
 
-/// Replaces each option whose name has the prefix [`OLD_SPELLING`] in a completion script with an option with a
+/// Rewrites a completion script: each option whose name has the prefix [`OLD_SPELLING`] loses the prefix and gets a
 /// single dash.
 pub fn single_dashes(script: &str) -> String {
     script

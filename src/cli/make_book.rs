@@ -32,7 +32,7 @@ use polybook::{
     suite::SuiteFormat,
 };
 
-/// The heading above the options that name outputs in the help of `make-book`.
+/// The heading, in the help of `make-book`, of the options that name outputs.
 const OUTPUTS: &str = "Outputs";
 
 /// Make a Polyglot opening book, an opening suite, a database, an index or counts from games in PGN

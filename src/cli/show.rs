@@ -158,9 +158,9 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     Ok((pos, moves, book.is_empty()))
 }
 
-/// Returns the position that the options describe, and its moves in `file`, an OOBS database. Each move gets the
-/// weight that it would have in a book made from the whole database. Returns no moves if the database does not
-/// contain the position.
+/// Returns the position that the options describe, and its moves in `file`, an SQLite database of opening moves. Each
+/// move gets the weight that it would have in a book made from the whole database. Returns no moves if the database
+/// does not contain the position.
 fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let obs = Obs::open(file)?;
     let variant = of_database(&args.book, &obs, args.position.variant)?;

@@ -229,8 +229,8 @@ impl SuiteArgs {
         Usage::refuse(opcodes, "applies only to suites of positions, .epd")
     }
 
-    /// Returns an error if the user gave an option that applies only to suites. The caller writes no suite. `suites`
-    /// describes, in the error message, the outputs that are suites.
+    /// Returns an error if the user gave an option that applies only to suites. Called for a command that writes no
+    /// suite. `suites` describes, in the error message, the outputs that are suites.
     pub fn refuse(&self, suites: &str) -> Result<(), Usage> {
         let from = self.from.as_ref().map(|_| "--from");
         Usage::refuse(from, &format!("applies only to {suites}"))?;

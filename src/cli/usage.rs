@@ -6,8 +6,8 @@
 pub struct Usage(pub String);
 
 impl Usage {
-    /// Returns an error if `option` is `Some`. It contains the name of an option that the user gave, but that must
-    /// not be used. The error message is this name followed by `reason`.
+    /// Returns an error if `option` is `Some`, with the name of an option that the user must not use here. The error
+    /// message is this name followed by `reason`.
     pub fn refuse(option: Option<&str>, reason: &str) -> Result<(), Usage> {
         match option {
             Some(option) => Err(Usage(format!("{option} {reason}"))),

@@ -7,7 +7,7 @@ use polybook::{
 };
 use shakmaty::Color;
 
-/// The heading above the options that select moves and determine their weights in the help of a command.
+/// The heading, in the help of a command, of the options that select moves and determine their weights.
 pub const MOVES: &str = "Which moves are kept, and their weights";
 
 /// The options that select the moves of a book and determine their weights.

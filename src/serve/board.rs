@@ -161,7 +161,7 @@ impl Board {
         }
     }
 
-    /// Stores a name that the filters contain but no game does, together with the most similar names in the games.
+    /// Stores a name that occurs in the filters but in no game, and the most similar names that do occur.
     pub(super) fn set_unknown_name(&mut self, unknown: UnknownName) {
         self.unknown_name = Some(unknown);
     }

@@ -16,7 +16,7 @@ use crate::{
     position::BookMove,
 };
 
-/// An open book that the server shows: a Polyglot book or an OOBS database.
+/// An open book that the server shows: a Polyglot book, or an SQLite database of opening moves (OOBS).
 #[derive(Debug)]
 pub struct BookFile {
     name: String,

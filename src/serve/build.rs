@@ -282,7 +282,8 @@ pub(super) fn side(parameters: &Parameters) -> Result<Color, Refusal> {
     color.ok_or_else(|| Refusal::bad("the parameter side is missing: write white or black"))
 }
 
-/// Returns the memory budget of one request, and `directory` as the directory for temporary files.
+/// Returns the memory budget for one request. Data that exceeds the budget is written to temporary files in
+/// `directory`.
 fn memory(directory: &Path) -> Memory {
     Memory {
         bytes: MEMORY,

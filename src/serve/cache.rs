@@ -20,8 +20,8 @@ use crate::{
 /// are built again.
 const GENERATION: u32 = 12;
 
-/// A cache directory of indexes that were built from PGN files. The name of an index consists of two hashes: one of
-/// the path of the PGN file, and one of its size and its times.
+/// A directory in which the indexes of PGN files are cached. The name of an index consists of two hashes: one of the
+/// path of the PGN file, and one of its size and its times.
 #[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,
@@ -234,7 +234,8 @@ fn changed(_metadata: &Metadata) -> Option<(i64, i64)> {
     None
 }
 
-/// Converts the error for a missing, incomplete or damaged index to `None`, and a value to `Some`.
+/// Returns `Ok(None)` for an error that means that an index is missing, incomplete or damaged. Returns a value as
+/// `Some`.
 ///
 /// # Errors
 ///

@@ -80,7 +80,8 @@ impl Content {
         Content::new("application/octet-stream", body)
     }
 
-    /// Attaches a value to the content. The value is dropped when the content has been sent or is dropped.
+    /// Attaches a value to the content. The value is dropped together with the content, for example when the content
+    /// has been sent.
     pub(super) fn holding(self, held: impl Send + 'static) -> Content {
         let holding = Holding {
             body: self.body,

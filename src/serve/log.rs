@@ -44,8 +44,8 @@ pub(super) struct Logging {
 }
 
 impl Logging {
-    /// Starts a thread that calls `log` for each request. Returns the sending end of its queue, and a receiver with
-    /// which the caller can wait for the end of the thread: the receiver is then disconnected.
+    /// Starts a thread that calls `log` for each request. Returns the sending end of its queue, and a receiver that
+    /// is disconnected when the thread has ended.
     pub(super) fn start(log: Log) -> io::Result<(Logging, Receiver<()>)> {
         let (waiting, requests) = mpsc::sync_channel(QUEUE_LENGTH);
         let (ended, end) = mpsc::channel();

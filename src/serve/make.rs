@@ -498,7 +498,7 @@ impl OptionWords {
     }
 }
 
-/// Adds quotes to a word of a shell command if the shell requires them.
+/// Quotes a word for a shell command if the shell requires quotes.
 fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@%+,=-".contains(&byte);
     match !word.is_empty() && word.bytes().all(is_plain) {
@@ -666,8 +666,8 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     Ok(made)
 }
 
-/// Writes the lines of a book as PGN games with variations, in the format of `polybook tree`. The new file has the
-/// name `path` with the extension `.pgn`; returns its path. If `side` is given, follows only lines in which this side
+/// Writes the lines of a book as PGN games with variations, in the format of `polybook tree`. Returns the path of the
+/// new file, which is `path` with the extension `.pgn`. If `side` is given, follows only lines in which this side
 /// plays moves of the book. Setting `stop` cancels the work.
 fn lines(
     book: Vec<u8>,
@@ -691,12 +691,12 @@ fn lines(
     Ok(path)
 }
 
-/// Reads a file that the server has made into memory. Error messages call the file `what`, and contain `advice` on
-/// how to make it smaller.
+/// Loads a book or repertoire from the file in which the server has written it. Error messages call it `what`, and
+/// contain `advice` on how to make it smaller.
 ///
 /// # Errors
 ///
-/// Returns a refusal if the file is larger than the server allows, or if it cannot be read.
+/// Returns a refusal if the file is larger than [`LONGEST`], or if it cannot be read.
 pub(super) fn read_limited(path: &Path, what: &str, advice: &str) -> Result<Vec<u8>, Refusal> {
     let size = fs::metadata(path).at(path, "read")?.len();
     if size > LONGEST {

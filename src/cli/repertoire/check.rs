@@ -100,7 +100,8 @@ pub struct Args {
 /// The number of bytes of PGN that [`has_finished_games`] reads at a time.
 const BATCH: usize = 1 << 16;
 
-/// The default maximum number of games in the printed list, and of moves that left the repertoire.
+/// The default maximum length of each printed list: the list of checked games, and the list of moves with which games
+/// left the repertoire.
 const LISTED: usize = 20;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {

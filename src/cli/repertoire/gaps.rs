@@ -202,7 +202,7 @@ fn write(
 }
 
 /// Prints a message if the source has no more games after a line that is likelier than every gap of the repertoire.
-/// Prints another message if some of the first `add` gaps have no answer. A gap is an opponent's move that the
+/// Prints another message if some of the first `add` gaps got no answer. A gap is an opponent's move that the
 /// repertoire does not answer.
 fn say_ends(found: &Gaps, add: usize, context: Context) {
     let likeliest = found.gaps.first().map_or(f64::MAX, |gap| gap.one_in);
