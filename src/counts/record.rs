@@ -294,7 +294,7 @@ impl LargeCounts {
         self.0.is_empty()
     }
 
-    /// Adds those results in `batch` that would need more than 16 records.
+    /// Adds all results in `batch` that would need more than 16 records.
     pub(super) fn extend(&mut self, batch: &CountBatch) {
         for (record, stats) in &batch.large {
             let kind = (record.key(), record.book_move().0);
