@@ -666,8 +666,8 @@ fn explored_answers(index: &Path) -> polybook::Result<Vec<String>> {
     Ok(answers)
 }
 
-/// Flips every bit of an index, and truncates each of its files at every offset. All answers must be correct, or an error
-/// must name the index.
+/// Flips every bit of an index, and truncates each of its files at every offset. All answers must be correct, or
+/// an error must name the index.
 fn damage_everywhere(index: &Path, keys: &[u64], is_ours: bool) {
     let expected = answers(index, keys).unwrap();
     let check = |what: &str| match answers(index, keys) {
@@ -688,8 +688,8 @@ fn damage_everywhere(index: &Path, keys: &[u64], is_ours: bool) {
             check(&format!("{name}, bit {bit}"));
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
-        // A process that was killed may leave a log that ends after a complete record. polybook's log has only one record.
-        // a single record.
+        // A process that was killed may leave a log that ends after a complete record. polybook's log contains only one
+        // record.
         let may_end = !is_ours && (name.ends_with(".log") || name.starts_with("MANIFEST"));
         for len in 0..bytes.len() {
             fs::write(index.join(&name), &bytes[..len]).unwrap();
@@ -1066,8 +1066,8 @@ fn verify_holds_entries_against_each_other() {
 /// The key of an entry, its value (`None` to delete it), and a part of the fault that `verify` must find.
 type EntryCase<'a> = (&'a [u8], Option<&'a [u8]>, &'a str);
 
-/// Changes each entry of an index as a case says, with its key, its value (`None` to delete it) and a part of the fault that
-/// `verify` must find. Then changes all entries at random, which must not fail.
+/// Changes each entry of an index as a case says: its key, its value (`None` to delete it), and a part of the
+/// fault that `verify` must find. Then changes all entries at random, which must not fail.
 fn holds_entries(index: &Path, cases: &[EntryCase<'_>]) {
     let whole = entries_of(index);
     let mut missed = Vec::new();

@@ -1,4 +1,5 @@
-//! Signals and kills, in every command and phase: the program ends at once, old outputs stay, nothing is left.
+//! Signals and kills in every command and phase of a run: the program ends at once, keeps the old outputs, and
+//! leaves no temporary files.
 
 use std::{
     fs::{self, File},
@@ -13,8 +14,8 @@ use crate::common::{
     Arguments, fails, make_fifo, many_games, ok, polybook_in, sample, temp, until,
 };
 
-/// Returns a command that runs the binary with the default action for SIGHUP, as a terminal does. A binary that is started from
-/// tests under `nohup` would ignore SIGHUP.
+/// Returns a command that runs the binary with the default action for SIGHUP, as a terminal does. If the tests
+/// run under `nohup`, a binary started by them would otherwise ignore SIGHUP.
 fn heeding_hangup(dir: &Path) -> Command {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     if signals(&status, "SigIgn:").is_none_or(|ignored| ignored & 1 == 0) {
@@ -28,7 +29,8 @@ fn heeding_hangup(dir: &Path) -> Command {
     command
 }
 
-/// Parses the mask of signals in a line of a process's status. SIGHUP is the lowest bit.
+/// Parses a mask of signals in `status`, the status file of a process in `/proc`. `line` is the beginning of the
+/// mask's line, such as `SigIgn:`. The lowest bit is SIGHUP.
 fn signals(status: &str, line: &str) -> Option<u64> {
     let mask = status.lines().find_map(|text| text.strip_prefix(line))?;
     u64::from_str_radix(mask.trim(), 16).ok()
@@ -58,7 +60,7 @@ impl Running {
         Running(child)
     }
 
-    /// Waits until the binary handles signals. Where the system does not tell, some time must do.
+    /// Waits until the binary handles signals. If the system does not report this, waits two seconds.
     #[track_caller]
     fn until_it_listens(&self) {
         let status = format!("/proc/{}/status", self.0.id());
@@ -70,7 +72,7 @@ impl Running {
             // SIGTERM is number 15.
             signals(&text, "SigCgt:").is_some_and(|caught| caught >> 14 & 1 == 1)
         });
-        // It listens before it does anything; now it does something.
+        // The binary handles signals before it starts its work, so wait until it works.
         thread::sleep(Duration::from_millis(100));
     }
 
@@ -80,7 +82,7 @@ impl Running {
         assert!(sent.success());
     }
 
-    /// Waits for the end of the run. Returns its exit status and its standard error.
+    /// Waits for the end of the run. Returns its exit status, and its text on standard error.
     #[track_caller]
     fn end(&mut self) -> (Option<i32>, String) {
         let start = Instant::now();
@@ -174,16 +176,16 @@ impl Old {
         self.dir.path()
     }
 
-    /// Returns `true` if all outputs are the new ones, as after a signal that came after the renames. Returns `false` if all are
-    /// the old ones. Panics in all other cases.
+    /// Returns `true` if all outputs are the new ones, because the signal came after the renames. Returns `false` if
+    /// all outputs are the old ones. Panics in all other cases.
     #[track_caller]
     fn gave_way_to(&self, new: &[Vec<u8>]) -> bool {
         let now = Old::bytes(self.path());
         if now == self.bytes {
             return false;
         }
-        // An index contains the absolute paths of its inputs. So only the book and the database, the last two files, are equal
-        // to those in another directory.
+        // An index contains the absolute paths of its inputs. So only the book and the database, the last two files,
+        // are equal to those in another directory.
         let index = now.len() - 2;
         assert!(now[index..] == new[new.len() - 2..], "some are old");
         assert!(now[..index] != self.bytes[..self.bytes.len() - 2]);
@@ -227,7 +229,7 @@ fn every_signal_while_reading() {
     for signal in SIGNALS {
         let old = Old::make();
         let mut run = Running::start(old.path(), &format!("{ALL_OUTPUTS} -"));
-        // Games keep coming, so that the run is certainly reading when the signal does.
+        // The games never end, so the run is certainly reading when the signal arrives.
         let mut stdin = run.0.stdin.take().unwrap();
         let feeder = thread::spawn(move || {
             let mut fed = 0;
@@ -258,7 +260,7 @@ fn a_pipe_that_no_program_writes_to() {
     old.is_intact();
 }
 
-/// The signal comes when the file of an output grows. The run may be faster than the signal; then it is done.
+/// Sends a signal when the file of an output grows. The run may end before it receives the signal.
 #[test]
 fn writing_each_output() {
     let other = Old::make();
@@ -286,7 +288,8 @@ fn writing_each_output() {
     }
 }
 
-/// Signals at all times of a run: all outputs are the old ones, or all are the new ones.
+/// Sends signals at different times of a run. After each signal, either all outputs are the old ones, or all are
+/// the new ones.
 #[test]
 fn any_moment() {
     let old = Old::make();
@@ -324,7 +327,7 @@ fn counts_and_book(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-/// Signals at all times of runs that write counts, of games and of counts.
+/// Sends signals at different times of runs that write counts, made from games or from other counts.
 #[test]
 fn counts_at_any_moment() {
     let dir = temp();
@@ -361,7 +364,7 @@ fn counts_at_any_moment() {
     }
 }
 
-/// A reader that takes nothing holds up the last output when the others are complete.
+/// A reader that reads nothing delays the last output while the other outputs are complete.
 #[test]
 fn an_output_whose_reader_is_slow() {
     let old = Old::make();
@@ -393,7 +396,7 @@ fn text_whose_reader_is_slow() {
     for line in lines {
         let mut run = Running::start(old.path(), line);
         run.until_it_listens();
-        // The shorter text may be through already.
+        // The shorter text may have been written completely already.
         if run.0.try_wait().unwrap().is_none() {
             run.signal("-INT");
             let (code, _) = run.end();
@@ -411,7 +414,7 @@ fn outputs_of_the_book_commands() {
     let fifo = outside.path().join("out.fifo");
     make_fifo(&fifo);
     let out = fifo.display();
-    // No program reads the pipe, so each command is held up where it opens its output.
+    // No program reads the pipe, so each command waits when it opens its output.
     for (i, line) in [
         format!("merge-book book.bin --out {out}"),
         format!("convert games.obs.db3 {out} --format csv"),
@@ -428,13 +431,15 @@ fn outputs_of_the_book_commands() {
     }
 }
 
-/// The answers of an engine before the signal are kept in the journal, and the next run continues after them.
+/// The journal keeps the evaluations that an engine made before the signal, and the next run continues after
+/// them.
 #[test]
 fn an_engine_at_work() {
     use std::os::unix::fs::PermissionsExt;
     let dir = temp();
     let dir = dir.path();
-    // It thinks for ever about the third position, unless the file `fast` is there, and does not see that its input ends.
+    // The engine never answers about the third position unless the file `fast` exists, and it ignores the end of its
+    // input.
     let engine = r#"#!/bin/sh
 while read -r word rest; do
   case "$word" in
@@ -471,7 +476,7 @@ done
     }
     let mut run = Running::start(dir, line);
     until("the engine thinks", || dir.join("slow").exists());
-    // Another run keeps off the journal.
+    // Another run does not use the journal meanwhile.
     let error = fails(dir, line, 1);
     assert!(
         error.contains("another run of polybook is writing this journal"),
@@ -484,7 +489,8 @@ done
     assert_eq!(numbers, [2, 2], "{report}");
 }
 
-/// Before the first evaluation, a journal has nothing that the next run could continue.
+/// Before the first evaluation, a journal contains nothing with which the next run could continue, so it is
+/// removed.
 #[test]
 fn an_engine_before_its_first_evaluation() {
     use std::os::unix::fs::PermissionsExt;
@@ -517,7 +523,7 @@ done
         fs::remove_file(dir.join("slow")).unwrap();
         assert_eq!(names(dir), ["engine.sh", "positions.epd"]);
     }
-    // A file that another program puts in the place of the journal is kept.
+    // A file that another program renames to the name of the journal is kept.
     let mut run = Running::start(dir, line);
     until("the engine thinks", || process().ends_with('\n'));
     fs::write(dir.join("notes"), "notes").unwrap();
@@ -549,7 +555,7 @@ fn a_kill_leaves_the_old_output_and_the_next_run_tidies_up() {
     assert_eq!(names(old.path()), old.names);
 }
 
-/// The index of a source is in the directory for temporary files, which may be a memory file system.
+/// `repertoire` makes an index of its games in the directory for temporary files.
 #[test]
 fn a_kill_of_a_repertoire_leaves_an_index_that_the_next_run_removes() {
     let dir = temp();
@@ -568,7 +574,7 @@ fn a_kill_of_a_repertoire_leaves_an_index_that_the_next_run_removes() {
     };
     let mut run = Running::start(dir, &line("many.pgn"));
     until("the index is begun", has_index);
-    // A run that lives keeps its directory.
+    // Another run does not remove the directory of a running one.
     ok(dir, &line("famous.pgn"));
     assert!(has_index());
     run.signal("-KILL");
@@ -578,7 +584,8 @@ fn a_kill_of_a_repertoire_leaves_an_index_that_the_next_run_removes() {
     assert_eq!(names(&temporary), [""; 0]);
 }
 
-/// Everything below a directory, with its bytes. Directories have none.
+/// The paths of all files and directories below a directory, with the bytes of the files. Directories have no
+/// bytes.
 #[cfg(target_os = "linux")]
 type Snapshot = std::collections::BTreeMap<PathBuf, Option<Vec<u8>>>;
 
@@ -601,7 +608,7 @@ fn snapshot(dir: &Path) -> Snapshot {
     found
 }
 
-/// Makes a directory what it was.
+/// Restores the files and directories of a snapshot.
 #[cfg(target_os = "linux")]
 fn restore(dir: &Path, snapshot: &Snapshot) {
     for name in names(dir) {
@@ -620,8 +627,8 @@ fn restore(dir: &Path, snapshot: &Snapshot) {
     }
 }
 
-/// Kills a run at every rename and removal, with a kernel that exchanges names and with one that does not: each target is
-/// the old one or the new one afterwards, and the next run leaves nothing behind.
+/// Kills a run at every rename and removal, on a kernel that can exchange two names and on one that cannot. After
+/// each kill, each target is the old or the new output, and the next run leaves no temporary files.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_kill_between_any_two_renames() {
@@ -690,7 +697,8 @@ fn a_kill_between_any_two_renames() {
     }
 }
 
-/// The last flush is of the directory of the outputs: a rename that may be lost is not a success.
+/// The last flush of a run is the flush of the output directory. If it fails, the renames may be lost, so the run
+/// must not succeed.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_directory_that_cannot_be_flushed_is_an_error() {
@@ -723,7 +731,7 @@ fn a_directory_that_cannot_be_flushed_is_an_error() {
     assert_eq!(names(dir.path()), ["book.bin"]);
 }
 
-/// The last open is of the directory of the outputs, when they are finished.
+/// The last call of `open` in a run opens the output directory, after the outputs are complete.
 #[cfg(target_os = "linux")]
 #[test]
 fn what_is_finished_is_kept_where_its_directory_cannot_be_opened() {
@@ -756,7 +764,7 @@ fn what_is_finished_is_kept_where_its_directory_cannot_be_opened() {
     assert_eq!(names(dir.path()), ["book.bin.new"]);
 }
 
-/// Another program puts a file into each directory that a run will replace.
+/// Another program writes a file into a directory that a run is about to replace.
 #[test]
 fn what_is_put_into_a_target_meanwhile_is_kept() {
     let dir = temp();
@@ -788,7 +796,7 @@ fn what_is_put_into_a_target_meanwhile_is_kept() {
             assert_eq!(fs::read(dir.join("target/thesis.txt")).unwrap(), b"mine");
             assert_eq!(names(&dir.join("target")), before);
             assert_eq!(names(dir), ["target", "target.new"]);
-            // Nor is it removed by a run that finds it.
+            // A later run does not remove the file either.
             let again = format!("{make} {output} {}", pgn.display());
             assert!(fails(dir, &again, 1).contains(if is_empty {
                 "exists and"
@@ -803,7 +811,7 @@ fn what_is_put_into_a_target_meanwhile_is_kept() {
     }
 }
 
-/// A change that waits for its script has the book for itself.
+/// While an edit waits for its script, no other run can change the book.
 #[test]
 fn two_edits_of_one_book() {
     let dir = temp();
@@ -852,7 +860,7 @@ fn two_runs_for_one_target() {
     assert_eq!(names(old.path()), old.names);
 }
 
-/// Inputs are compared once, before the run: after it they may be other files.
+/// Inputs are compared once, before the run, because other files may have replaced them after the run.
 #[test]
 fn an_input_that_is_named_twice_is_found_before_the_run() {
     let dir = temp();
@@ -875,7 +883,7 @@ fn an_input_that_is_named_twice_is_found_before_the_run() {
     );
 }
 
-/// `nohup` starts a program with SIGHUP ignored, and means it.
+/// `nohup` starts a program with SIGHUP ignored, and polybook keeps ignoring it.
 #[cfg(target_os = "linux")]
 #[test]
 fn nohup_survives_its_terminal() {
@@ -899,7 +907,7 @@ fn nohup_survives_its_terminal() {
     assert_eq!(names(dir.path()), ["book.bin"]);
 }
 
-/// The tests themselves under `nohup`: a signal ends what they start all the same.
+/// If the tests themselves run under `nohup`, signals still end the programs that they start.
 #[cfg(target_os = "linux")]
 #[test]
 fn tests_may_run_under_nohup() {
@@ -915,7 +923,7 @@ fn tests_may_run_under_nohup() {
     assert!(text.contains("1 passed"), "{text}");
 }
 
-/// A file that may not grow any more is an error like a full disk.
+/// If a file has reached the limit on file sizes, the error is like that of a full disk.
 #[test]
 fn files_past_the_limit_of_the_shell() {
     let old = Old::make();

@@ -1,5 +1,5 @@
-//! Further inputs of kinds that were once answered wrongly: names of tags, identities of positions, shares of moves, unknown
-//! values, and questions that several commands answer.
+//! Inputs that earlier versions read wrongly: names of tags, identities of positions, shares of moves, unknown
+//! values, and queries that several commands answer.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::common::{fails, ok, ok_json, run, temp};
 
-/// The start of games that are tested with a `FEN` tag.
+/// The starting position of games with a `FEN` tag.
 const START: &str = "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1";
 
 #[test]
@@ -54,7 +54,7 @@ fn names_of_tags_are_read_in_any_case_and_with_a_sign_after_them() {
         );
         assert_eq!(report["variants"], json!({"atomic": 1}), "{name}");
     }
-    // Another tag whose name only begins like one of these keeps its name.
+    // A tag whose name only begins with `FEN` is another tag.
     fs::write(
         dir.join("a.pgn"),
         format!("[FENx \"{START}\"]\n\n1. e4 1-0\n"),
@@ -113,7 +113,7 @@ fn results_with_letters_and_signs_for_digits() {
             assert_eq!(found.get("unfinished").unwrap_or(&json!(0)), 0, "{game}");
         }
     }
-    // Castling with letters is no result.
+    // Castling written with letters is not a result.
     fs::write(
         dir.join("a.pgn"),
         "1. e4 e5 2. Nf3 Nf6 3. Bc4 Bc5 4. O-O O-O 1-0\n",
@@ -123,13 +123,14 @@ fn results_with_letters_and_signs_for_digits() {
     assert_eq!(report["plies"], 8);
 }
 
-/// A pawn that cannot be captured en passant splits a position only in books, whatever the reason.
+/// A pawn that cannot be captured en passant does not affect the identity of a position, whatever the reason.
+/// Only books distinguish such positions.
 #[test]
 fn an_idle_en_passant_right_splits_no_position() {
     let dir = temp();
     let dir = dir.path();
     for (variant, placement, square, mv) in [
-        // Both pawns leave the rank on which the king stands.
+        // The capture would remove both pawns from the rank of the king, which would then be in check.
         ("Standard", "8/8/8/K2pP2r/8/8/8/7k w -", "d6", "Kb6"),
         // The capturing pawn is pinned on a diagonal.
         ("Standard", "7b/8/8/3pP3/3K4/8/8/k7 w -", "d6", "Kc5"),
@@ -202,7 +203,8 @@ fn write_book(path: &std::path::Path, records: &[(u64, BookMove, u16)]) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Some programs write castling as the king's two steps. A book that has both spellings has one move with both weights.
+/// Some programs write castling as the king's two steps. If a book contains both spellings, they are shown as one
+/// move with the sum of the weights.
 #[test]
 fn both_spellings_of_castling_have_one_share() {
     let dir = temp();
@@ -215,7 +217,7 @@ fn both_spellings_of_castling_have_one_share() {
         records.push((key(&pos), mv.into(), 60));
     }
     let last = key(&from_text(None, Some(&line.join(" "))).unwrap());
-    // e1h1, e1g1 and d2d3, as the format numbers moves.
+    // e1h1, e1g1 and d2d3, encoded as in the book format.
     let [rook, steps, pawn] = [0o0407, 0o0406, 0o1323].map(BookMove);
     records.extend([(last, rook, 25), (last, steps, 25), (last, pawn, 40)]);
     write_book(&dir.join("a.bin"), &records);
@@ -245,7 +247,7 @@ fn both_spellings_of_castling_have_one_share() {
     ];
     ok(dir, asked);
     assert_eq!(show("c.bin"), "O-O 40, d3 40");
-    // Two books of different programs, and a position that no line reaches.
+    // Two books by programs with different spellings, and a record of a position that no line reaches.
     let unknown = (last ^ 1, rook, 7);
     let [first, second] = [rook, steps].map(|castling| {
         let mut records = records[..line.len()].to_vec();
@@ -310,7 +312,7 @@ fn moves_without_weight_have_no_share_anywhere() {
     assert_eq!(e4.unwrap()["probability"], 100.0);
 }
 
-/// Counts keep what a report of games says about unknown values.
+/// Counts record how many values were unknown in their games, as the report of a run on the games does.
 #[test]
 fn counts_say_what_was_unknown_in_their_games() {
     let dir = temp();
@@ -338,7 +340,7 @@ fn counts_say_what_was_unknown_in_their_games() {
     }
 }
 
-/// Messages count games from 1, and the ids of an index are called ids.
+/// Messages number games from 1. Numbers of games in an index, which start at 0, are called ids.
 #[test]
 fn messages_count_games_from_1_and_indexes_have_ids() {
     let dir = temp();
@@ -372,8 +374,8 @@ mod served {
     use super::*;
     use crate::common::served::Served;
 
-    /// Illegal records have no share: here, moves of the side that is not to move, and a move without a piece. The shares of the
-    /// legal moves add up to 100 % in every answer.
+    /// Illegal records get no share. Here these are moves of the side that is not to move, and a move without a
+    /// piece. The shares of the legal moves add up to 100 % in every answer.
     #[test]
     fn shares_of_a_position_add_up_whatever_records_it_has() {
         let dir = temp();
@@ -421,7 +423,8 @@ mod served {
         );
     }
 
-    /// A book of the page is made with the options with which the games were indexed, or not at all.
+    /// The server makes a book for download with the options with which the games were indexed. If it cannot, it
+    /// refuses the request.
     #[test]
     fn a_download_reads_the_games_as_the_index_did() {
         let dir = temp();
@@ -461,7 +464,7 @@ mod served {
                 assert_eq!(served.get(&path).status, 200);
             }
         }
-        // Filters and piece letters of the index cannot be repeated.
+        // The server cannot repeat the filters and piece letters of an index.
         fs::write(dir.join("de.pgn"), "1. e4 e5 2. Sf3 1-0\n").unwrap();
         for options in [
             "--piece-letters de",

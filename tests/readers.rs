@@ -104,9 +104,8 @@ fn toga_plays_it() {
     assert_eq!(uci_move(&mut Command::new(toga)), ODD);
 }
 
-/// Glaurung always opens `book.bin` in its working directory, whatever its option says. It uses the book unless the time for
-/// each move is fixed.
-/// for each move.
+/// Glaurung always opens `book.bin` in its working directory, whatever its option says. It uses the book unless
+/// the time for each move is fixed.
 #[test]
 fn glaurung_plays_it() {
     let Some(glaurung) = program(&["glaurung"]) else {

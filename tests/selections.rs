@@ -74,7 +74,6 @@ fn repeated_options_and_tags() {
 }
 
 /// Makes all outputs from games. Returns the book, the moves of the index, and the table of the database.
-/// database.
 fn made(dir: &Path, input: &str, options: &str) -> [Vec<u8>; 3] {
     let line = format!(
         "make-book -q --no-header --min-game 1 {input} --bin a.bin --leveldb a.idx --index-stats --obs a.obs.db3 \
@@ -111,7 +110,7 @@ fn a_player_has_several_names() {
     assert_eq!(moves["games"], 3);
     assert_eq!(asked(&[&["games"], &at[..]].concat())["total"], 3);
     let openings = asked(&[&["openings"], &at[..]].concat());
-    // It counts as the game of the player with White, who lost it.
+    // The game belongs to the player with White, who lost it.
     let row = &openings["openings"][0];
     assert_eq!([&row["wins"], &row["losses"]], [2, 1]);
     let made = asked(&["make-book", "-q", "--json", "games.pgn", "--min-game=1"]);

@@ -25,7 +25,7 @@ fn what_is_built_has_no_likelier_gap() {
                 );
             }
             let found = gaps(dir, "built.pgn", source, color);
-            // But where games end.
+            // A gap may be likely enough for an answer only if it has none, because the games of the source end there.
             let added = format!(
                 "repertoire gaps built.pgn --against {source} --color {color} --json --add 1000000 --out {source}-{color}-{by}.pgn"
             );
@@ -55,14 +55,15 @@ fn what_is_built_has_no_likelier_gap() {
                 check("built.pgn") == check("built.bin"),
                 "{source} {color} {by}"
             );
-            // One own move in each position.
+            // The built repertoire contains one move of its own side in each position.
             assert_eq!(found["contradictions"], 0);
         }
     }
 }
 
-/// The position after 1. Kb1 a5 is likely enough only with the way 1. Ka2 a6 2. Kb1 a5, which comes two half-moves later.
-/// The half-moves that are left after the shorter way count all the same.
+/// The position after 1. Kb1 a5 is likely enough only together with the longer path 1. Ka2 a6 2. Kb1 a5. Although
+/// the longer path is found two half-moves later, the position is expanded with the half-moves left after the
+/// shorter path.
 #[test]
 fn what_is_built_has_no_likelier_gap_where_half_moves_are_limited() {
     let dir = temp();
@@ -122,7 +123,7 @@ fn the_best_moves_are_chosen_and_kept_moves_stay() {
         "{line}"
     );
     assert!(first("--by games").starts_with("1. c4 {150 games, 0.0%}"));
-    // One game in eleven plays 1... c5.
+    // One of eleven games continues with 1... c5.
     assert!(!first("--reach 10").contains("c5"));
     assert!(first("--reach 11").contains("(1... c5"));
     assert!(first("--max-ply 1").ends_with("63.6%} *"));
@@ -149,7 +150,7 @@ fn the_best_moves_are_chosen_and_kept_moves_stay() {
         "--json",
     ];
     let document = ok_json(dir, &from);
-    // The games of 2. Nf3 end there.
+    // The games with 2. Nf3 end after this move.
     let numbers = ["answers", "unanswered", "kept"].map(|name| document[name].as_u64());
     assert_eq!(numbers, [Some(1), Some(1), Some(0)]);
     assert_eq!(document["path"], "black.bin");
@@ -178,7 +179,7 @@ fn lines_end_where_few_games_go_on() {
     assert!(built("--min-game 2").contains("Bb5"));
 }
 
-/// Moves that are kept have no results that the source does not have, and a reply is met as often as its answer.
+/// The results of kept moves come from the source only, and a reply is as likely as the answer to it.
 #[test]
 fn comments_of_a_built_repertoire_have_the_results_of_the_source() {
     let dir = temp();
@@ -222,7 +223,7 @@ fn comments_of_a_built_repertoire_have_the_results_of_the_source() {
     );
 }
 
-/// Several files are one source.
+/// Several PGN files form one source of games.
 #[test]
 fn a_repertoire_is_built_of_several_files() {
     let dir = temp();
@@ -247,7 +248,7 @@ fn a_repertoire_is_built_of_several_files() {
     assert!(said.contains("one.bin"), "{said}");
 }
 
-/// A game that the player had with the other color would teach the opponent's moves.
+/// Games of the player with the other color are left out, because their moves are those of the opponents.
 #[test]
 fn a_repertoire_is_built_of_the_players_own_moves() {
     let dir = temp();
@@ -271,8 +272,8 @@ fn a_repertoire_is_built_of_the_players_own_moves() {
     assert!(help.contains("the player who has the color of the repertoire"));
 }
 
-/// A move of a few lucky games is not chosen where a hundred times as many games went elsewhere, and own moves have more games the
-/// more games the source has.
+/// A move with a few won games is not chosen if the position has more than a hundred times as many games. The
+/// default minimum number of games grows with the number of games in the source.
 #[test]
 fn own_moves_have_enough_games() {
     let dir = temp();
@@ -285,7 +286,7 @@ fn own_moves_have_enough_games() {
         ok(dir, &line).split_once("\n\n").unwrap().1.to_owned()
     };
     assert!(first("rare.pgn", "--max-ply 1").starts_with("1. d4"));
-    // 650 games: the default minimum is one game. 2,500 games: two.
+    // With 650 games, the default minimum is one game; with 2,500 games, it is two.
     let games = "1. d4 d5 2. c4 1/2-1/2\n\n".repeat(2499) + "1. d4 f5 2. g4 1-0\n\n";
     write(dir, "many.pgn", &games);
     assert!(!first("many.pgn", "--reach 1e9").contains("g4"));
@@ -311,7 +312,8 @@ fn a_tree_of_a_repertoire_has_no_results() {
     );
 }
 
-/// A repertoire after 1. e4 says nothing of games with 1. d4, and its gaps are found from there.
+/// A repertoire that begins after 1. e4 does not concern games with 1. d4. Its gaps are searched from its first
+/// position.
 #[test]
 fn a_repertoire_may_begin_after_some_moves() {
     let dir = temp();
@@ -337,7 +339,7 @@ fn a_repertoire_may_begin_after_some_moves() {
     assert_eq!(found, [(String::new(), "c5".to_owned(), 2.0)]);
 }
 
-/// The lines of a repertoire have no players, and a book of one has a checksum.
+/// The lines of a repertoire in PGN have no players, and a book of a repertoire has a checksum.
 #[test]
 fn repertoires_have_no_players_and_books_a_checksum() {
     let dir = temp();

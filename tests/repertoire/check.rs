@@ -38,7 +38,7 @@ fn the_side_that_leaves_the_repertoire_is_reported_with_the_move() {
         .collect();
     assert_eq!(numbers, (1..=10).collect::<Vec<u64>>());
     let summary = &document["summary"];
-    // The game without moves does not count.
+    // The game without moves is not counted.
     assert_eq!(summary["stayed"]["games"], 2);
     assert_eq!(summary["left_by_player"]["games"], 2);
     assert_eq!(summary["left_by_opponent"]["games"], 5);
@@ -47,7 +47,7 @@ fn the_side_that_leaves_the_repertoire_is_reported_with_the_move() {
     let mut deviations = summary["deviations"].as_array().unwrap().iter();
     let deviation = deviations.find(|deviation| deviation["move"] == "e6");
     assert_eq!(deviation.unwrap()["line"], "1. e4 c5 2. c3");
-    // The side without a move at the start.
+    // A repertoire for Black, which has no move at the start.
     let document = check(
         dir,
         "1. e4 c5 2. Nf3 d6 *",
@@ -90,7 +90,8 @@ fn a_game_that_comes_back_has_not_left() {
     );
 }
 
-/// 3. Nf3 comes to a position of the PGN on the opponent's turn. A book does not know it: the game is not back.
+/// After 3. Nf3, a position of the PGN is reached with the opponent to move. A book does not contain this
+/// position, so the game has not returned to the repertoire.
 #[test]
 fn a_game_is_back_where_the_player_has_a_move() {
     let dir = temp();
@@ -122,7 +123,7 @@ fn a_game_without_a_legal_move_is_not_checked() {
     let document = check(dir.path(), "1. e4 e5 2. Nf3 *", game, "white");
     assert_eq!(left(&document), [(None, None)]);
     assert_eq!(document["summary"]["stayed"]["games"], 0);
-    // Black's repertoire begins after White's move, which was played.
+    // The first move of Black's repertoire follows White's move, which was played.
     let game = "[Result \"0-1\"]\n\n1. e4 e4 0-1\n\n";
     let document = check(dir.path(), "1. e4 e5 *", game, "black");
     assert_eq!(document["summary"]["stayed"]["games"], 1);
@@ -178,7 +179,7 @@ fn games_of_chess960_and_variants_are_checked() {
         (Some("player"), Some(5)),
     ];
     assert_eq!(left(&document), expected);
-    // Each game is compared with those of its variant.
+    // Each game is compared with the games of its own variant.
     write(dir, "games.pgn", &games);
     write(dir, "reference.pgn", &repertoire);
     let document = ok_json(
@@ -217,7 +218,7 @@ fn a_repertoire_of_a_hundred_thousand_positions_is_checked() {
         text += "*\n\n";
     }
     let document = check(dir.path(), &text, &text, "white");
-    // Only a game that ends with Black's move has no answer at its end.
+    // A line lacks an answer at its end only if it ends with Black's move.
     let by_player = document["summary"]["left_by_player"]["games"].as_u64();
     assert_eq!(
         (document["games"].as_array().unwrap().len(), by_player),
@@ -299,7 +300,7 @@ fn games_are_written_with_a_comment_where_they_left() {
     let (first, games) = checked.split_once('\n').unwrap();
     assert!(first.starts_with("% polybook checksum "), "{first}");
     assert_eq!(games, expected);
-    // It can be made again, and read.
+    // The file can be written again, and it can be read.
     ok(
         dir,
         "repertoire check mine.pgn games.pgn --color white --out checked.pgn",
@@ -351,7 +352,7 @@ fn an_error_names_the_player_without_games() {
     );
     assert!(none("x --exact").contains("has a player whose name contains \"x\""));
     assert!(none("x --json").contains("has a player whose name contains \"x\""));
-    // Nobody played.
+    // There are no games.
     write(dir, "games.pgn", "");
     ok(dir, &format!("{line} carlsen"));
     ok(dir, "make-book -q mine.pgn --leveldb games.idx");
@@ -392,7 +393,8 @@ fn a_repertoire_after_its_games_is_refused() {
     assert!(error.contains("open.pgn contains none"), "{error}");
     write(dir, "late.pgn", &format!("{unfinished}1. d4 d5 1-0\n"));
     ok(dir, "repertoire check mine.pgn late.pgn --color white");
-    // Finished games are a repertoire if the option says so, and against other finished games.
+    // Finished games are accepted as a repertoire if an option names them, or if the other file also contains
+    // finished games.
     ok(dir, "repertoire check --white mine.pgn white.pgn");
     ok(dir, "repertoire check mine.pgn mine.pgn --color white");
 }
@@ -409,7 +411,7 @@ fn an_error_says_that_the_repertoire_is_for_the_other_color() {
             &format!("repertoire build {famous} --color white --reach 60 --out {out}"),
         );
     }
-    // A line without alternatives is of either side.
+    // A line without alternatives could belong to either side.
     write(dir, "line.pgn", "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 *");
     let said = |line: &str| {
         let output = run(dir, &format!("repertoire {line} --out more.pgn"));
@@ -448,7 +450,7 @@ fn an_error_says_that_the_repertoire_is_for_the_other_color() {
     }
 }
 
-/// A game that comes back has only those own moves in the repertoire that the repertoire has.
+/// If a game returns to the repertoire, only the player's moves that the repertoire contains are counted.
 #[test]
 fn own_moves_are_those_of_the_repertoire() {
     let dir = temp();
@@ -460,7 +462,8 @@ fn own_moves_are_those_of_the_repertoire() {
     assert_eq!(document["summary"]["depth"], serde_json::json!([2, 2]));
 }
 
-/// Each game from a position of its own would be a departure of its own.
+/// Games that start in other positions do not belong to the repertoire. Otherwise, each of them would be a
+/// separate departure.
 #[test]
 fn games_from_other_positions_are_counted_separately() {
     let dir = temp();
@@ -478,7 +481,7 @@ fn games_from_other_positions_are_counted_separately() {
     assert_eq!(document["summary"]["elsewhere"]["games"], 3);
 }
 
-/// A game that cannot be played stays in the file, and a long FEN is not quoted whole.
+/// A game that cannot be played is written unchanged, and messages do not quote a long FEN completely.
 #[test]
 fn unplayable_games_are_written_too() {
     let dir = temp();

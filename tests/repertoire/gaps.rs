@@ -1,4 +1,4 @@
-//! The gaps of a repertoire, and answers to them.
+//! The gaps of a repertoire (moves of the opponent that it does not answer), and adding answers to them.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn gaps_say_one_game_in_how_many() {
         (shares[0] - 0.6).abs() < 1e-9 && (shares[1] - 0.4).abs() < 1e-9,
         "{shares:?}"
     );
-    // Any kind of source says the same of these games.
+    // Every kind of source gives the same report about these games.
     ok(
         dir,
         "make-book -q games.pgn --min-game 1 --explorer x.idx --obs x.obs.db3 --counts x.counts",
@@ -63,7 +63,7 @@ fn gaps_say_one_game_in_how_many() {
         "make-book -q games.pgn --min-game 1 --uniform --loss-factor 1 --bin x.bin",
     );
     assert_eq!(reported(&gaps(dir, "mine.pgn", "x.bin", "white")).len(), 3);
-    // The other side, and a limit.
+    // The gaps for the other side, with a limit.
     let line = "repertoire gaps mine.pgn --against games.pgn --color black --limit 1 --json";
     let found = ok_json(dir, line);
     let expected = ("1. e4 e5".to_owned(), "Bc4".to_owned(), 3.0, 2);
@@ -77,7 +77,7 @@ fn gaps_say_one_game_in_how_many() {
         "{text}"
     );
     assert!(text.contains("   3.3         3  1. e4 c5\n"), "{text}");
-    // A repertoire without a first move.
+    // Repertoires that contain no answer to the first move of the games, or no move at all.
     write(dir, "none.pgn", "1. d4 d5 *");
     let document = gaps(dir, "none.pgn", "games.pgn", "black");
     assert_eq!(
@@ -92,7 +92,7 @@ fn gaps_say_one_game_in_how_many() {
     );
 }
 
-/// Whichever of two own moves is played, seven of ten games stay in the repertoire.
+/// Seven of ten games stay in the repertoire, whichever of its two first moves the player chooses.
 #[test]
 fn coverage_takes_several_own_moves_as_equally_likely() {
     let dir = temp();
@@ -117,7 +117,7 @@ fn coverage_takes_several_own_moves_as_equally_likely() {
 fn paths_to_a_position_add_up_and_cycles_end() {
     let dir = temp();
     let dir = dir.path();
-    // 1... d5 2. c4 e6 and 1... e6 2. c4 d5 come to one position without an answer.
+    // 1... d5 2. c4 e6 and 1... e6 2. c4 d5 lead to one position, which has no answer.
     write(
         dir,
         "games.pgn",
@@ -131,7 +131,7 @@ fn paths_to_a_position_add_up_and_cycles_end() {
     let found = reported(&gaps(dir, "mine.pgn", "games.pgn", "white"));
     assert_eq!(found.len(), 1, "{found:?}");
     assert!((found[0].2 - 2.0).abs() < 1e-9, "{found:?}");
-    // Two of three games repeat moves, one comes by a longer way.
+    // Two of three games repeat moves, and one of them reaches the position by a longer path.
     write(
         dir,
         "games.pgn",
@@ -139,7 +139,8 @@ fn paths_to_a_position_add_up_and_cycles_end() {
     );
     write(dir, "mine.pgn", "1. Nf3 Nf6 2. Ng1 Ng8 *");
     let found = reported(&gaps(dir, "mine.pgn", "games.pgn", "white"));
-    // A game counts once in a position, with its last move: 1... Nf6 in one of three games.
+    // A game counts once for each position, with the last move that it played there: one of three games played 1...
+    // Nf6.
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!((&*found[0].1, found[0].3), ("d5", 2));
     assert!((found[0].2 - 1.5).abs() < 1e-9, "{found:?}");
@@ -171,7 +172,7 @@ fn gaps_are_answered_as_build_would() {
             ["Nf6", "d5"]
         );
     }
-    // Lines from other positions stay.
+    // Lines that start in other positions are kept.
     let text = fs::read_to_string(dir.join("more.pgn")).unwrap();
     assert!(
         text.contains("[FEN \"4k3/8/8/8/8/8/4P3/4K3 w - - 0 1\"]"),
@@ -179,7 +180,7 @@ fn gaps_are_answered_as_build_would() {
     );
     let all = "repertoire gaps mine.pgn --against games.pgn --color white --add 100 --out all.pgn";
     ok(dir, all);
-    // Where games end, gaps stay.
+    // Gaps after which the source contains no games get no answer.
     let left = reported(&gaps(dir, "all.pgn", "games.pgn", "white"));
     assert_eq!(
         left.iter().map(|gap| &*gap.1).collect::<Vec<_>>(),
@@ -195,7 +196,7 @@ fn gaps_are_answered_as_build_would() {
     );
 }
 
-/// A PGN keeps its tags, comments, marks and unanswered replies, and even a comment that does not end.
+/// The tags, comments, marks and unanswered replies of a PGN are kept, even a comment that does not end.
 #[test]
 fn answers_are_added_before_the_games_of_a_pgn() {
     let dir = temp();
@@ -218,25 +219,26 @@ fn answers_are_added_before_the_games_of_a_pgn() {
     assert_ne!(add("more.pgn", "two.pgn"), "Nf3");
     let two = fs::read_to_string(dir.join("two.pgn")).unwrap();
     assert!(two.ends_with(&one), "{two}");
-    // It has the user's games: nothing replaces it.
+    // The output contains the user's own games, so no command replaces it without `--force`.
     for line in [
         "repertoire gaps mine.pgn --against games.pgn --color white --add 1 --out more.pgn",
         "repertoire check -q mine.pgn games.pgn --color white --out more.pgn",
     ] {
         assert!(fails(dir, line, 1).contains("exists: remove it, or replace it with --force"));
     }
-    // A byte order mark is no part of a game.
+    // A byte order mark does not belong to a game.
     write(dir, "marked.pgn", &format!("\u{feff}{mine}"));
     add("marked.pgn", "unmarked.pgn");
     assert_eq!(fs::read_to_string(dir.join("unmarked.pgn")).unwrap(), one);
-    // A compressed file is decompressed; other files are not changed.
+    // Other files are not replaced.
     write(dir, "theirs.pgn", "[Event \"x\"]\n\n1. e4 *");
     let line =
         "repertoire gaps mine.pgn --against games.pgn --color white --add 1 --out theirs.pgn";
     assert!(fails(dir, line, 1).contains("exists: remove it, or replace it with --force"));
 }
 
-/// An OOBS database does not say who won the games of a repertoire that never were.
+/// An OOBS database made from a repertoire contains no real results, because no games were played. So the output
+/// shows weights instead of scores.
 #[test]
 fn a_pgn_of_a_database_with_answers_has_no_results() {
     let dir = temp();
@@ -250,7 +252,8 @@ fn a_pgn_of_a_database_with_answers_has_no_results() {
     assert!(text.contains("1. e4 {weight 1, 100.0%}"), "{text}");
 }
 
-/// The last position of a line has no moves: only games say that other moves lead there too.
+/// The last position of a line has no moves in a book, a database or counts, so that only a reference with games
+/// contains it if another move order reaches it.
 #[test]
 fn a_last_position_reached_by_other_moves_is_known_of_games() {
     let dir = temp();
@@ -273,7 +276,7 @@ fn a_last_position_reached_by_other_moves_is_known_of_games() {
     }
 }
 
-/// A misspelled name leaves no games, which must not look like a repertoire without gaps.
+/// If a misspelled name leaves no games, the result must not look like a repertoire without gaps.
 #[test]
 fn a_source_without_games_is_an_error_that_names_the_filter() {
     let dir = temp();
@@ -298,7 +301,7 @@ fn a_source_without_games_is_an_error_that_names_the_filter() {
             "{error}"
         );
     }
-    // Games pass the filters, but none of them has a move in the first position of the repertoire.
+    // There are games that pass the filters, but none of them has a move in the first position of the repertoire.
     let line = "repertoire gaps mine.pgn --color black --against other.pgn --min-plies 1";
     let error = fails(dir, line, 1);
     assert!(error.contains("no game that passes the filters"), "{error}");
@@ -313,7 +316,7 @@ fn a_source_without_games_is_an_error_that_names_the_filter() {
     );
 }
 
-/// The list of gaps ends at 1 in 1,000, and says what is left out.
+/// The list of gaps ends at a probability of 1 in 1,000, and a message says how many gaps are left out.
 #[test]
 fn rare_gaps_are_counted_and_listed_on_demand() {
     let dir = temp();
@@ -341,7 +344,8 @@ fn rare_gaps_are_counted_and_listed_on_demand() {
     assert!(ok(dir, &format!("{line} --reach 1e9")).contains("1. e4 a5"));
 }
 
-/// An answer leads back to games, or the gap stays: the first legal move is no answer.
+/// An answer must lead to a position with games. Otherwise the gap gets no answer, instead of the first legal
+/// move.
 #[test]
 fn answers_lead_to_games() {
     let dir = temp();
@@ -367,7 +371,7 @@ fn answers_lead_to_games() {
     assert!(!text.contains("1. e4 d5"), "{text}");
 }
 
-/// Games of a variant are read as games of the repertoire's, and those of another are an error.
+/// The games are read in the variant of the repertoire. Games of another variant are an error.
 #[test]
 fn gaps_are_those_of_the_variant() {
     let dir = temp();
@@ -414,7 +418,7 @@ fn gaps_report_the_positions_where_the_source_ends() {
     );
 }
 
-/// Moves that others play against the opponent are none of his.
+/// A filter for the opponent's name selects only games in which the opponent plays the replies.
 #[test]
 fn an_opponent_is_filtered_from_a_download() {
     let dir = temp();
@@ -441,7 +445,7 @@ fn an_opponent_is_filtered_from_a_download() {
     assert!(fails(dir, line, 1).contains("filter games in PGN files"));
 }
 
-/// Gaps of few games are left out, and replies to the last move of a line are marked.
+/// Gaps with few games are left out, and replies to the last move of a line are marked.
 #[test]
 fn gaps_of_few_games_are_left_out_and_last_moves_are_marked() {
     let dir = temp();

@@ -1,4 +1,5 @@
-//! `polybook repertoire`: building, checking games, gaps, new moves, against python-chess and against one another.
+//! `polybook repertoire`: building, checking games, gaps and new moves. The results are compared with
+//! python-chess and with each other.
 
 mod build;
 mod check;
@@ -12,7 +13,7 @@ use shakmaty::{Chess, Position, san::SanPlus};
 
 use crate::common::{corpus, fails, ok, ok_json, python, refused, run, run_python, sample, temp};
 
-/// Six games 1... e5, three 1... c5, one 1... d5, after 1. e4, and one game of each order of the Queen's Gambit.
+/// Ten games that begin with 1. e4: six continue with 1... e5, three with 1... c5, and one with 1... d5.
 const SOURCE: &str = "1. e4 e5 2. Nf3 1-0\n\n1. e4 e5 2. Nf3 Nc6 1-0\n\n1. e4 e5 2. Nf3 Nf6 0-1\n\n1. e4 e5 2. Bc4 1-0\n\n1. e4 e5 2. Bc4 1-0\n\n\
     1. e4 e5 2. Nf3 Nc6 1/2-1/2\n\n1. e4 c5 *\n\n1. e4 c5 2. Nf3 *\n\n1. e4 c5 2. Nf3 *\n\n1. e4 d5 0-1\n\n";
 
@@ -20,7 +21,7 @@ fn write(dir: &Path, name: &str, text: &str) {
     fs::write(dir.join(name), text).unwrap();
 }
 
-/// Returns, for each game, the side that left the repertoire, and the number of the half-move.
+/// Returns, for each game, the side that left the repertoire, and the number of the half-move by which it left.
 fn left(document: &Value) -> Vec<(Option<&str>, Option<u64>)> {
     let games = document["games"].as_array().unwrap().iter();
     games
@@ -57,7 +58,7 @@ fn reported(document: &Value) -> Vec<(String, String, f64, u64)> {
     .collect()
 }
 
-/// Compares all reports of a repertoire built of games with those of python-chess.
+/// Builds a repertoire from games, and compares all reports about it with those of python-chess.
 fn assert_python_agrees(
     python: &Path,
     dir: &Path,
@@ -114,7 +115,7 @@ fn python_chess_agrees() {
     assert_python_agrees(&python, dir.path(), "famous.pgn", "online.pgn", "white", 30);
 }
 
-/// 2,000 games and all games of a player for each side.
+/// Tests 2,000 games, and all games of one player for each side.
 #[test]
 fn python_chess_agrees_on_games_of_masters() {
     let Some((corpus, python)) = corpus().zip(python(&["chess"])) else {
@@ -246,7 +247,7 @@ fn outputs_are_not_named_as_if_they_were_compressed() {
     assert_eq!(fs::read_dir(dir).unwrap().count(), 1);
 }
 
-/// Positions of few moves are missing in pruned counts: they would be gaps and new moves without a word.
+/// Pruned counts lack rare positions, which would be reported as gaps and new moves without a warning.
 #[test]
 fn a_warning_names_pruned_counts() {
     let dir = temp();
@@ -309,7 +310,8 @@ fn standard_input_is_read_once_and_lists_have_it_alone() {
     );
 }
 
-/// The games of a position are not those of the moves that lead there.
+/// An index of positions without moves cannot be a source, because the games that reached a position may have
+/// come by other moves.
 #[test]
 fn an_index_without_the_games_of_moves_is_no_source() {
     let dir = temp();
@@ -373,7 +375,7 @@ fn the_server_says_what_repertoires_have() {
         ),
         (Some("g8f6"), Some(5.0))
     );
-    // Under the filters: White won no game after another reply.
+    // Filters apply to the gaps: White won no game after another reply.
     assert_eq!(white("?play=e2e4&result=1-0")["gaps"], json!([]));
     // Outside of the repertoire there are no gaps.
     let outside = white("?play=d2d4");
@@ -390,8 +392,8 @@ fn the_server_says_what_repertoires_have() {
     assert!(fails(dir, "serve x.idx --repertoire mine.pgn", 2).contains("my.pgn:white"));
 }
 
-/// Two orders of moves, after which a pinned pawn may not capture en passant, and two spellings of castling rights of which
-/// some cannot be, give one position each.
+/// Two positions with the same legal moves are one position: after two move orders that leave a pinned pawn which
+/// may not capture en passant, and with two spellings of castling rights, some of which are impossible.
 #[test]
 fn positions_with_the_same_legal_moves_are_one() {
     let dir = temp();
@@ -407,7 +409,7 @@ fn positions_with_the_same_legal_moves_are_one() {
             &format!("[Result \"1-0\"]\n\n{line} 5. d4 g5 1-0\n"),
         );
     }
-    // The repertoire comes to the position by the first order alone.
+    // The repertoire reaches the position only by the first move order.
     write(
         dir,
         "mine.pgn",
@@ -443,7 +445,7 @@ fn positions_with_the_same_legal_moves_are_one() {
             dir,
             &format!("repertoire check {reference}.pgn {games}.pgn --color white"),
         );
-        // The first order ends with a reply that no move of the repertoire answers.
+        // The first move order ends with a reply that the repertoire does not answer.
         let expected = match games {
             "a" | "b" => "left by the opponent at 5... g5",
             _ => "in the repertoire: 1 game",
@@ -452,7 +454,8 @@ fn positions_with_the_same_legal_moves_are_one() {
     }
 }
 
-/// The file is claimed before the games are read. Otherwise, an edit of the file in the meantime would be lost.
+/// The output file is locked before the games are read. Otherwise, an edit of the file in the meantime would be
+/// lost.
 #[cfg(unix)]
 #[test]
 fn a_repertoire_is_claimed_before_its_games_are_read() {

@@ -1,4 +1,4 @@
-//! New moves: the moves with which games leave a reference.
+//! New moves: the moves by which games leave the positions of a reference.
 
 use super::*;
 
@@ -65,7 +65,7 @@ fn new_moves_are_found_where_games_leave_the_reference() {
         text.contains("3 2... d5        c - x: 1 game before, the last b - x, 2001\n"),
         "{text}"
     );
-    // Counts, databases and books know the moves, but not which games came to a position.
+    // Counts, databases and books contain moves, but do not say which games reached a position.
     ok(
         dir,
         "make-book -q old.pgn --min-game 1 --bin old.bin --obs old.obs.db3 --counts old.counts --explorer old.idx",
@@ -110,7 +110,8 @@ fn new_moves_are_found_where_games_leave_the_reference() {
     );
 }
 
-/// An event may last: its first day is the earliest of the game and not the latest.
+/// A game of an event may have been played on any day from the first day of the event. The first day is therefore
+/// the earliest date of the game, not the latest.
 #[test]
 fn a_game_of_an_event_was_played_on_its_first_day_or_later() {
     let dir = temp();
@@ -158,7 +159,7 @@ fn tables_have_limits_and_nothing_new_has_a_hint() {
     };
     assert_eq!(deviations(&whole).len(), 2);
     assert_eq!(deviations(&limited), deviations(&whole)[..1]);
-    // The table has the line too.
+    // The table also contains the line before the departure.
     let text = ok(dir, &format!("{line} --limit 1"));
     assert_eq!(text.matches("left by the opponent at").count(), 1, "{text}");
     let has_departure = |line: &str| {
@@ -178,7 +179,7 @@ fn tables_have_limits_and_nothing_new_has_a_hint() {
     assert!(!said("--earlier").contains("--earlier"));
 }
 
-/// A game that comes back to known positions leaves them for good later.
+/// If a game returns to known positions, the new move is the later one by which it leaves them for good.
 #[test]
 fn a_new_move_leaves_the_known_positions_for_good() {
     let dir = temp();
@@ -212,7 +213,7 @@ fn a_new_move_leaves_the_known_positions_for_good() {
     }
 }
 
-/// Positions of few games and of many are looked up alike.
+/// A game has the same new move whether it is compared alone or in a batch with many others.
 #[test]
 fn games_alone_and_among_others_have_the_same_new_moves() {
     let dir = temp();
@@ -251,7 +252,7 @@ fn games_alone_and_among_others_have_the_same_new_moves() {
     }
 }
 
-/// `repertoire new --player` compares the games of one player.
+/// `repertoire new --player` compares only the games of one player.
 #[test]
 fn new_moves_of_one_player_are_those_of_the_player_alone() {
     let dir = temp();
@@ -290,7 +291,7 @@ fn new_moves_of_one_player_are_those_of_the_player_alone() {
     assert_eq!(found("other")["games"].as_array().unwrap().len(), 2);
 }
 
-/// A tree shows a repertoire in PGN, whose lines have no results.
+/// The ending of the output's name determines the format.
 #[test]
 fn new_moves_are_written_in_the_format_of_the_ending() {
     let dir = temp();
