@@ -63,9 +63,9 @@ impl Hash for ServedRepertoire {
 }
 
 impl ServedRepertoire {
-    /// Creates a repertoire for the side `color` from its moves, `known`. `path` is the file of the repertoire. The name
-    /// of the repertoire is the name of the file up to the first dot, and the size and the time of the file identify its
-    /// content.
+    /// Creates a repertoire for the side `color` from its moves, `known`. `path` is the file of the repertoire. The
+    /// name of the repertoire is the name of the file up to the first dot, and the size and the time of the file
+    /// identify its content.
     ///
     /// # Errors
     ///
