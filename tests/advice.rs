@@ -1,5 +1,5 @@
-//! The advice of messages is followed, one message after the other: a command fails or warns, and what the message says to
-//! do works.
+//! Follows the advice of messages: a command fails or warns, and the commands that its message suggests must
+//! work.
 
 use std::{fs, io::Write, path::Path};
 
@@ -106,7 +106,8 @@ fn files() -> tempfile::TempDir {
     dir
 }
 
-/// Writes a book with a changed weight, a file that is no book, a 7z archive, and PGN packed with gzip, once cut.
+/// Writes a book with a changed weight, a file that is not a book, a 7z archive, and PGN files compressed with
+/// gzip, one of them truncated.
 fn damaged_and_packed_files(dir: &Path) {
     let write = |name: &str, bytes: &[u8]| fs::write(dir.join(name), bytes).unwrap();
     let mut book = fs::read(dir.join("s.bin")).unwrap();
@@ -126,7 +127,7 @@ fn damaged_and_packed_files(dir: &Path) {
     write("big.pgn.gz", &packed("big.pgn"));
 }
 
-/// Runs a command whose message must contain `advice`.
+/// Runs a command, and checks that its message contains `advice`.
 #[track_caller]
 fn advised(dir: &Path, command: &[&str], advice: &str) {
     let output = run(dir, command);
@@ -134,7 +135,7 @@ fn advised(dir: &Path, command: &[&str], advice: &str) {
     assert!(said.contains(advice), "{command:?}: {said}");
 }
 
-/// Splits a command line at blanks, but for `FEN`, which stands for a FEN or another argument with blanks.
+/// Splits a command line at spaces. Replaces the word `FEN` by `fen`, which may contain spaces.
 fn words<'a>(line: &'a str, fen: &'a str) -> Vec<&'a str> {
     let words = line.split(' ');
     words
@@ -379,7 +380,8 @@ fn advice_works() {
     }
 }
 
-/// Results without games are refused as sources of the server. The commands that the messages name serve them.
+/// The server refuses sources that contain results without games. The commands in its messages make sources that
+/// it accepts.
 #[cfg(feature = "serve")]
 #[test]
 fn advice_about_sources_of_the_server_works() {
@@ -954,7 +956,7 @@ fn advice_about_options_and_files_works() {
     }
 }
 
-/// A FEN with one mistake after the other, as the messages lead to a position.
+/// Corrects the mistakes in a FEN as the messages advise, which leads to a position.
 #[test]
 fn advice_about_a_fen_leads_to_a_position() {
     let dir = temp();
@@ -973,7 +975,7 @@ fn advice_about_a_fen_leads_to_a_position() {
         advised(dir.path(), &["key", "--fen", fen], advice);
         ok(dir.path(), &["key", "--fen", followed]);
     }
-    // A semicolon does not help these.
+    // A semicolon would not correct these texts.
     for rest in ["1.e4", "1.e4;", "\"x"] {
         let fen = format!("4k3/8/8/8/8/8/8/4K2R w K - {rest}");
         let output = run(dir.path(), &["key", "--fen", &fen]);
@@ -983,7 +985,8 @@ fn advice_about_a_fen_leads_to_a_position() {
     }
 }
 
-/// Another variant does not help if the file is of standard chess alone, and evaluations are.
+/// Messages do not suggest the option for another variant if a file contains only standard chess, as all files of
+/// evaluations do.
 #[test]
 fn no_variant_is_named_that_the_file_does_not_have() {
     let dir = files();
@@ -1008,7 +1011,7 @@ fn no_variant_is_named_that_the_file_does_not_have() {
     }
 }
 
-/// Compressed books are unpacked as the message says, whatever their names end in.
+/// Compressed books can be unpacked as the messages advise, whatever their names end in.
 #[cfg(unix)]
 #[test]
 fn compressed_books_are_unpacked_as_advised() {

@@ -12,7 +12,7 @@ fn game(white: &str, date: &str, control: &str, moves: &str) -> String {
     )
 }
 
-/// Returns the times of the moves of a position, by their names.
+/// Returns the moves of a position in SAN, each with its times.
 fn times(answer: &Value) -> Vec<(String, Value)> {
     let moves = answer["moves"].as_array().unwrap().iter();
     moves

@@ -111,8 +111,8 @@ fn forget_unfinished(answer: &mut Answer) {
     years.for_each(|year| year.unfinished = 0);
 }
 
-/// Compares both indexes for the positions of every `step`th game: every `all`th game with all combinations of filters, the
-/// others with one.
+/// Compares both indexes for the positions of every `step`th game: every `all`th game with all combinations of
+/// filters, the others with one.
 fn compare([games, counts]: &[Explorer; 2], step: usize, all: usize) {
     let combinations = combinations();
     let compare_one = |line: &Line, number: usize, filters: &Filters| {
@@ -298,7 +298,7 @@ fn counts_are_added_in_any_way() {
         let found = ok_json(dir, &format!("verify {name} --json"));
         assert_eq!(found["faults"], json!([]), "{found}");
     }
-    // Next to each other, the sources count as one, too.
+    // Several sources that are given together also give the same answer as one.
     let line = "moves --sort uci --json --leveldb";
     let one = ok_json(dir, &format!("{line} two"));
     ok(dir, "make-book -q online.counts --explorer online");
@@ -372,7 +372,7 @@ fn counts_know_the_games_that_end_in_a_position() {
         assert_eq!((ends.games(), ends.moves.len()), (2, 2));
     }
 
-    // Parts of other programs may lack these rows.
+    // Parts of counts written by other programs may lack the rows for ends of games.
     if let Some(python) = python(&["duckdb"]) {
         let query = "COPY (SELECT * FROM read_parquet('all.counts/part-*') WHERE move <> 0 ORDER BY key, move) \
                      TO 'foreign/part.parquet'";
@@ -473,7 +473,7 @@ fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
         };
         let known = json!([{ "uci": "c2c4", "games": 2 }]);
         assert_eq!(asked("play=d2d4,d7d5&source=few"), known);
-        // The positions after all moves are missing themselves.
+        // The positions after all of these moves are missing from the pruned counts.
         assert_eq!(asked("play=d2d4,d7d5,c2c4&source=few"), Value::Null);
         assert_eq!(asked("play=d2d4,d7d5,c2c4&source=games"), json!([]));
         assert_eq!(served.json("/facets")["minGame"], json!(4));

@@ -1,7 +1,8 @@
-//! Tests of faulty disks, for each kind of output: all calls fail from some call on, reads and writes are short, or the power
-//! is cut.
+//! Tests of faulty disks, for each kind of output: all calls fail from some call on, reads and writes are short,
+//! or the power is cut.
 //!
-//! In all cases, each target must be the complete old output or the complete new one. `faults.rs` tests single failures.
+//! In all cases, each target must be the complete old output or the complete new one. `faults.rs` tests single
+//! failures.
 
 use std::{
     collections::BTreeSet,
@@ -62,8 +63,8 @@ pub const EVALUATIONS: &[&str] = &[
     "evals games.pgn --out my.parquet --threads 1 --force -q",
 ];
 
-/// Writes the inputs of all commands: games of the sample, starting at the game `first`, and files that polybook makes from
-/// them.
+/// Writes the inputs of all commands: games of the sample, starting at the game `first`, and files that polybook
+/// makes from them.
 fn write_inputs(dir: &Path, first: usize) {
     write_games(dir, "games.pgn", "famous.pgn", first, 4);
     write_games(dir, "more.pgn", "famous.pgn", first + 2, 4);
@@ -85,7 +86,7 @@ pub fn scene(line: &str) -> Scene {
     Scene::new(line, |dir| {
         write_inputs(dir, 7);
         ok(dir, line);
-        // Manual pages do not depend on the inputs, so write other texts as the old ones.
+        // Manual pages do not depend on the inputs, so another text is written as the old page.
         let pages = tops(&files(dir)).map(Path::to_owned).collect::<Vec<_>>();
         for page in pages
             .iter()
@@ -97,8 +98,8 @@ pub fn scene(line: &str) -> Scene {
     })
 }
 
-/// Returns the numbers of the calls from which on all calls fail, one for each run of a command that makes `calls` calls:
-/// powers of three, and the last calls, which put the outputs in place.
+/// Returns numbers of calls for several runs of a command that makes `calls` calls. In each run, all calls fail
+/// from this number on. The numbers are powers of three, and the last calls, which put the outputs in place.
 fn firsts(calls: u64) -> BTreeSet<u64> {
     let doubling =
         std::iter::successors(Some(1), |nth| Some(nth * 3)).take_while(|nth| *nth <= calls);

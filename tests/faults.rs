@@ -1,9 +1,10 @@
-//! Tests of single failures. Each command runs once for every file operation that it makes, such as its n-th write, flush,
-//! rename, open or read, and this operation fails. Each command that writes is also killed at random moments.
+//! Tests of single failures. Each command runs once for every file operation that it makes, such as its n-th
+//! write, flush, rename, open or read, and this operation fails. Each command that writes is also killed at
+//! random moments.
 //!
-//! After a failure, each old output is unchanged, no temporary file is left, and a message of one line says what failed. A
-//! command that does not need the failed operation must give the right answer. `faults/inject.c` makes the calls fail; it
-//! needs a C compiler and the seccomp filters of Linux.
+//! After a failure, each old output is unchanged, no temporary file is left, and a message of one line says what
+//! failed. A command that does not need the failed operation must give the right answer. `faults/inject.c` makes
+//! the calls fail; it needs a C compiler and the seccomp filters of Linux.
 
 use std::{
     collections::BTreeMap,
@@ -178,8 +179,8 @@ impl Scene {
         }
     }
 
-    /// Runs the command and makes its `nth` call of a kind fail. 0 makes no call fail. If a `+` follows the number, all later
-    /// calls of the kind fail too.
+    /// Runs the command and makes its `nth` call of a kind fail. 0 makes no call fail. If a `+` follows the number,
+    /// all later calls of the kind fail too.
     pub fn run(&self, injector: &Path, kind: &str, nth: impl ToString) -> Outcome {
         self.run_beside(injector, kind, nth, "")
     }
@@ -197,8 +198,8 @@ impl Scene {
         files(&self.dir())
     }
 
-    /// Runs the command like [`run`](Scene::run). If the kind is `meanwhile`, the `nth` call does not fail, but waits until a shell
-    /// has run the command `meanwhile`.
+    /// Runs the command like [`run`](Scene::run). If the kind is `meanwhile`, the `nth` call does not fail, but waits
+    /// until a shell has run the command `meanwhile`.
     fn run_beside(
         &self,
         injector: &Path,
@@ -229,8 +230,8 @@ impl Scene {
         }
     }
 
-    /// Kills the command at random moments. After that, each output must be the old one or the new one, and the next run must
-    /// remove everything that the killed run left.
+    /// Kills the command at random moments. After that, each output must be the old one or the new one, and the next
+    /// run must remove everything that the killed run left.
     fn outlive_kills(&self) {
         let command = || {
             let mut command = polybook_in(&self.dir());
@@ -302,8 +303,8 @@ impl Scene {
         }
         assert_eq!(outcome.output.status.code(), Some(1), "{case}: {error}");
         assert_one_line(case, &error);
-        // If the status of a target cannot be read, another program may have written it. If a directory cannot be opened, it
-        // cannot be flushed; if it cannot be listed, it may contain new files.
+        // If the status of a target cannot be read, another program may have written it. If a directory cannot be
+        // opened, it cannot be flushed; if it cannot be listed, it may contain new files.
         let is_of_directory = matches!(kind, "open" | "read")
             && error.contains("the finished output cannot be renamed");
         if kind == "rename"
@@ -317,8 +318,8 @@ impl Scene {
         }
     }
 
-    /// Checks the outputs of a command that succeeded although a call failed. If the failed call would have removed the old
-    /// index, which has a temporary name at that time, the next run must remove it.
+    /// Checks the outputs of a command that succeeded although a call failed. If the failed call would have removed
+    /// the old index, which has a temporary name at that time, the next run must remove it.
     fn judge_success(&self, case: &str, outcome: &Outcome, sound: &Outcome) {
         let mut found = outcome.files.clone();
         found.retain(|path, _| !is_temporary(path));
@@ -329,8 +330,8 @@ impl Scene {
         }
     }
 
-    /// Checks the outputs after a failed rename. Each target must be the complete old or new output. A new output that could not
-    /// be renamed to its target must be kept under a name that the error contains.
+    /// Checks the outputs after a failed rename. Each target must be the complete old or new output. A new output
+    /// that could not be renamed to its target must be kept under a name that the error contains.
     fn judge_renames(&self, case: &str, error: &str, found: &Files, new: &Files) {
         for top in tops(new) {
             let is_new = part(found, top) == part(new, top);
@@ -513,8 +514,8 @@ fn collecting_evaluations() {
     }
 }
 
-/// The statements of three programs that use a database with SQLite and then die: a transaction in the write-ahead log, a
-/// reader that has the log open, and a transaction whose journal does not have its header yet.
+/// The statements of three programs that use a database with SQLite and then die: a transaction in the
+/// write-ahead log, a reader that has the log open, and a transaction whose journal does not have its header yet.
 const OTHER_PROGRAMS: [&str; 3] = [
     "db.execute('PRAGMA journal_mode = WAL'); db.execute('UPDATE Book SET Win = 777 WHERE rowid = 1'); db.commit()",
     "db.execute('PRAGMA journal_mode = WAL'); db.execute('SELECT * FROM Book').fetchone()",
@@ -610,8 +611,8 @@ pub fn write_engine(dir: &Path) -> PathBuf {
     engine
 }
 
-/// Another run writes the same store between any two steps of a run with an engine. Neither run may lose the evaluations of
-/// the other, and each search must have a journal.
+/// Another run writes the same store between any two steps of a run with an engine. Neither run may lose the
+/// evaluations of the other, and each search must have a journal.
 #[test]
 fn a_store_that_another_run_adds_to_meanwhile() {
     let Some(injector) = injector() else { return };
@@ -672,7 +673,7 @@ fn a_store_that_another_run_adds_to_meanwhile() {
     assert!(both > 0 && one > 0, "{both} {one}");
 }
 
-/// Readers whose input is replaced by another good one at each call that opens, examines or locks a file.
+/// Runs commands whose input is replaced by another valid file at each call that opens, examines or locks a file.
 #[test]
 fn an_input_that_is_replaced_while_it_is_read_is_not_called_damaged() {
     let Some(injector) = injector() else { return };
@@ -851,8 +852,8 @@ fn asking_an_index() {
     endures("moves --leveldb index");
 }
 
-/// Commands that decide by the content of a file, such as whether it is damaged or may be replaced. If the system cannot read the
-/// file, its content is not known, so the error must name the cause.
+/// Commands that decide by the content of a file, such as whether it is damaged or may be replaced. If the system
+/// cannot read the file, its content is not known, so the error must name the cause.
 #[test]
 fn an_error_of_the_system_is_not_called_damage() {
     const CAUSES: [&str; 6] = [

@@ -77,7 +77,8 @@ fn a_pipe_answers_as_the_file_that_it_sends() {
     }
 }
 
-/// Reading standard input may take hours, so an output that may not be replaced is refused before.
+/// Reading standard input may take hours, so an output that may not be replaced is refused before anything is
+/// read.
 #[test]
 fn an_output_is_refused_before_standard_input_is_read() {
     use std::io::Seek as _;
@@ -196,7 +197,7 @@ fn a_zip_archive_is_read_through_a_pipe() {
     assert_eq!(lines("zip.bin"), lines("book.bin"));
 }
 
-/// A zip archive has files that are not read: their number and the first are said, and what to do.
+/// If files in a zip archive are not read, a message says how many, names the first one, and advises what to do.
 #[cfg(feature = "compression")]
 #[test]
 fn files_in_a_zip_archive_that_are_not_read_are_reported() {
@@ -226,7 +227,7 @@ fn files_in_a_zip_archive_that_are_not_read_are_reported() {
         said.contains(advice) && said.contains("1 counted"),
         "{said}"
     );
-    // Every command that reads games says it.
+    // Every command that reads games prints this message.
     fs::write(dir.path().join("suite.pgn"), "1. e4 *\n").unwrap();
     fs::write(dir.path().join("e.pgn"), "1. e4 {[%eval 0.2]} e5 1-0\n").unwrap();
     for command in [
@@ -393,7 +394,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Books, databases, stores and indexes are merged with a file of each of them, and there are fewer open files than inputs.
+/// Merging books, databases, stores and indexes works although fewer files may be open than there are inputs.
+/// Each merge keeps a file of every input open.
 #[cfg(unix)]
 #[test]
 fn three_hundred_inputs_of_a_merge_need_few_open_files() {

@@ -117,7 +117,8 @@ fn databases_of_other_tools_are_read_as_they_are() {
     assert_eq!(both.len(), 6);
 }
 
-/// Programs write castling as the king's two steps, as king takes rook, or in SAN. A merged database has one row for the move.
+/// Programs write castling as the king's two steps, as king takes rook, or in SAN. A merged database has one row
+/// for the move.
 #[test]
 fn merged_databases_have_one_spelling_of_each_move() {
     let dir = temp();
@@ -606,7 +607,8 @@ fn a_missing_column_is_an_error_to_match_on() {
     assert_eq!(err.carried(), Some(&ObsError::MissingColumn("Loss")));
 }
 
-/// `python-chess` writes an en passant square only if the capture is legal, but keys include it if a pawn stands next to it.
+/// `python-chess` writes an en passant square only if the capture is legal, but keys contain it if a pawn is next
+/// to the pawn that moved two squares.
 #[test]
 fn a_pinned_capture_en_passant_is_found_and_exported_where_play_comes_to_it() {
     let dir = temp();
@@ -616,7 +618,7 @@ fn a_pinned_capture_en_passant_is_found_and_exported_where_play_comes_to_it() {
     let row = |epd: &str, mv: &str| format!("INSERT INTO Book VALUES ('{epd}', '{mv}', 5, 0, 0);");
     let by_step = [table, &row(before, "d7d5"), &row(after, "h5g6")].concat();
     database(&dir.path().join("step.db3"), &by_step);
-    // No move leads to the position in this table.
+    // No move in this table leads to the position.
     let without = [table, &row(after, "h5g6")].concat();
     database(&dir.path().join("without.db3"), &without);
     let stepped = format!("{}d6 0 2", after.strip_suffix('-').unwrap());
@@ -636,7 +638,8 @@ fn a_pinned_capture_en_passant_is_found_and_exported_where_play_comes_to_it() {
         assert_eq!(moves(&book, &stepped), usize::from(has_stepped));
         assert_eq!(moves(&book, &unstepped), usize::from(!has_stepped));
     }
-    // If a database writes such squares in other positions, a missing square has a meaning.
+    // If a database contains such squares in other positions, a missing square means that there is no right to
+    // capture.
     let exact = [&by_step[..], &row("4k3/8/8/r1p1P2K/8/8/8/8 w - -", "h5g6")].concat();
     let named = row("4k3/8/8/r3PpK1/8/8/8/8 w - f6", "g5f5");
     database(&dir.path().join("exact.db3"), &[exact, named].concat());
@@ -648,7 +651,7 @@ fn a_pinned_capture_en_passant_is_found_and_exported_where_play_comes_to_it() {
     assert_eq!(found["moves"].as_array().unwrap().len(), 1);
 }
 
-/// A database of three rows that cannot be used, one that can, and an inactive row, which no command looks at.
+/// Uses a database with two unusable rows and a usable one, then a row with an illegal move.
 #[test]
 fn every_command_that_reads_all_rows_names_those_that_it_cannot_use() {
     let dir = temp();

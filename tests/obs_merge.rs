@@ -397,7 +397,8 @@ fn a_move_has_one_row_in_a_sum_however_its_position_is_spelled() {
     );
 }
 
-/// A square behind a pinned pawn's double step, and castling rights that cannot be, do not split a position of a sum.
+/// An en passant square that only a pinned pawn attacks, and impossible castling rights, do not make a separate
+/// position in a merged database.
 #[test]
 fn positions_with_the_same_legal_moves_are_one_in_a_sum() {
     let dir = temp();

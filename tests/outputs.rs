@@ -375,7 +375,7 @@ fn outputs_of_the_longest_names() {
     let pgn = sample("famous.pgn").display().to_string();
     for length in [200, 201, 241, 255] {
         for output in OUTPUTS {
-            // The names of the outputs begin alike.
+            // The names of the outputs have a common beginning.
             let end = format!("{output}.epd");
             let name = "n".repeat(length - end.len()) + &end;
             let line = format!("make-book -q {pgn} --min-game 1 --plies 4 {output} {name} --force");
@@ -831,7 +831,8 @@ fn a_small_file_that_happens_to_have_the_size_of_a_book_is_kept() {
     );
 }
 
-/// The file of evaluations that Lichess publishes is gigabytes long, and its first line looks like a line of a text of polybook.
+/// The file of evaluations that Lichess publishes is gigabytes long, and its first line looks like a line of a
+/// text of polybook.
 #[test]
 fn the_evaluations_of_lichess_are_not_replaced() {
     let dir = old_outputs();

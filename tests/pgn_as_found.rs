@@ -503,7 +503,8 @@ fn a_line_among_the_tags_that_is_no_tag_costs_nothing() {
     }
 }
 
-/// A game is not played from the starting position because its FEN or its variant is written with other quotation marks.
+/// A game is not played from the starting position because its FEN or its variant is written with other quotation
+/// marks.
 #[test]
 fn damaged_tags_of_the_start_are_read_or_the_game_is_rejected() {
     let start = "4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1";
@@ -579,8 +580,8 @@ fn hostile_texts_are_read_in_linear_time() {
     }
 }
 
-/// A start position of Chess960 is recognized also if its king is on the e-file: all but the 18 that are standard chess by their
-/// rooks.
+/// A start position of Chess960 is recognized even if its king is on the e-file. Only the 18 positions whose king
+/// and rooks are on the squares of standard chess are not recognized.
 #[test]
 fn all_start_positions_of_chess960_are_recognized() {
     let mut ranks = std::collections::BTreeSet::new();
@@ -883,7 +884,8 @@ fn signs_spaces_and_dots_of_unicode() {
             make(game).games(1, 0).line("e4 e5 Nf3", 2);
         }
     }
-    // These signs mean "with the idea" or "better is". The moves after them are moves of the game if the numbers say so.
+    // These signs mean "with the idea" or "better is". The moves after them are moves of the game if the numbers say
+    // so.
     for sign in ["∆", "⌓", "△"] {
         for game in [
             format!("1. e4 e5 2. {sign} Nf3 Nc6 1-0"),
@@ -1252,7 +1254,7 @@ fn games_go_on_after_draws_by_rule() {
     assert_eq!(made.report.totals.plies, 5);
 }
 
-/// The three functions are those of tags, of options and of HTTP.
+/// Positions are read by three functions: for tags, for options, and for HTTP.
 #[test]
 fn positions_are_read_alike_in_tags_options_and_http() {
     use polybook::{

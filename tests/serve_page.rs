@@ -838,7 +838,8 @@ fn gaps_under_filters_are_those_of_the_command() {
     }
 }
 
-/// All paths to a position of a repertoire count, as in the list of gaps, regardless of the line that the user entered.
+/// All paths to a position of a repertoire count, as in the list of gaps, regardless of the line that the user
+/// entered.
 #[test]
 fn positions_of_repertoires_are_met_by_all_ways() {
     let dir = temp();

@@ -162,7 +162,8 @@ fn a_performance_needs_ten_games_with_a_rated_opponent() {
         let served = Served::start(dir.path(), "games.pgn --no-cache");
         served.json("/player?player=ann&color=white")
     };
-    // One rated game of twelve, nine of ten, and ten games of which one has no result.
+    // One of twelve games has a rating; nine of ten games have a rating; all ten games have a rating, but one has no
+    // result.
     for (games, performance_games) in [
         (against("2400", "1-0") + &against("", "0-1").repeat(11), 1),
         (against("2400", "1-0").repeat(9) + &against("", "0-1"), 9),
@@ -298,7 +299,7 @@ fn moves_of_a_player_have_the_players_score_and_performance() {
     indexes(dir, &games);
     let line = "--index games.idx --player me --exact";
     let found = moves(dir, &format!("{line} --color white --sort score"));
-    // Two games of luck are below 40 games.
+    // The move with two won games is listed after the move with 40 games, because two games may be luck.
     let of = |found: &Value, names: [&str; 5]| {
         let rows = found["moves"].as_array().unwrap().iter();
         Value::from_iter(rows.map(|row| Value::from_iter(names.map(|name| row[name].clone()))))

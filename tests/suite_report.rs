@@ -98,7 +98,7 @@ fn pairs_of_every_kind_from_positions() {
         "{table}"
     );
 
-    // From the other player's point of view, and with more required pairs than any exit has.
+    // The report from the point of view of player B, with more required pairs than any exit has.
     let line = "suite-report s.epd m.pgn --first B --min-pairs 2";
     let report = ok_json(dir, &*format!("{line} --json"));
     assert_eq!(report["encounters"][0]["first"], "B");
@@ -166,7 +166,7 @@ fn pairs_from_lines_and_of_several_players() {
         .map(|of| format!("{} {}", of["first"], of["second"]))
         .collect();
     assert_eq!(names, ["\"A\" \"B\"", "\"B\" \"C\"", "\"A\" \"C\""]);
-    // In its two games against C, B lost none; it is the earlier name of the two.
+    // B lost neither of its two games against C, and is listed first because its name is earlier.
     assert_eq!(
         report["encounters"][1]["pentanomial"],
         json!([0, 0, 0, 1, 0])
@@ -346,8 +346,8 @@ fn comments_say_where_the_opening_ended() {
     }
 }
 
-/// A suite may spell a position with an en passant square that a pinned pawn cannot use, or with castling rights that cannot
-/// be, and the match otherwise.
+/// The suite may contain an en passant square on which only a pinned pawn could capture, or impossible castling
+/// rights, while the match writes the position without them.
 #[test]
 fn games_belong_to_an_exit_with_the_same_legal_moves() {
     let dir = temp();

@@ -1,5 +1,5 @@
-//! Suites and tables that `polybook convert` makes from books and databases, and suites that `polybook make-book` makes from
-//! games.
+//! Suites and tables that `polybook convert` makes from books and databases, and suites that `polybook make-book`
+//! makes from games.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -705,8 +705,8 @@ fn games_of(lines: &[(&str, &[&str])]) -> String {
     games.collect()
 }
 
-/// Checks that suites of games and of a database contain the positions with the requested rate of draws, at most N for each
-/// ECO code, with the names of their openings.
+/// Checks that suites of games and of a database contain the positions with the requested rate of draws, at most
+/// N for each ECO code, with the names of their openings.
 #[test]
 fn draw_rates_and_openings() {
     let dir = temp();
@@ -1177,7 +1177,8 @@ fn suites_are_verified() {
     );
 }
 
-/// A suite of a database of variants has the positions of its games: their identities have checks, pockets and promoted pieces.
+/// A suite made from a database of variant games contains the positions of these games, because the identities of
+/// positions include given checks, pieces in hand and promoted pieces.
 #[test]
 fn suites_of_variant_databases_are_those_of_their_games() {
     let dir = temp();

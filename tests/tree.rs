@@ -286,7 +286,7 @@ fn a_tree_is_replaced_if_its_format_has_a_checksum() {
 fn replies_come_in_the_order_of_how_often_they_are_played() {
     let dir = temp();
     let dir = dir.path();
-    // The most played reply loses; others come first by their squares and by their weights.
+    // The most played reply loses. Ordered by their squares or by their weights, other replies would come first.
     let games =
         "1. e4 e5 2. Nf3 1-0\n\n".repeat(3) + "1. e4 b6 2. d4 1/2-1/2\n\n1. e4 a6 2. d4 0-1\n";
     fs::write(dir.join("games.pgn"), games).unwrap();

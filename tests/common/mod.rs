@@ -1,5 +1,5 @@
-//! Helpers of the integration tests: running the binary, temporary directories, and skipping tests if a reference program is
-//! missing.
+//! Helpers of the integration tests: running the binary, temporary directories, and skipping tests if a reference
+//! program is missing.
 
 #[cfg(feature = "serve")]
 pub mod served;
@@ -36,7 +36,8 @@ pub fn sample(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Changes an attribute of a file or directory with `chattr`. Returns `false` if its file system does not support the attribute.
+/// Changes an attribute of a file or directory with `chattr`. Returns `false` if the file system does not support
+/// the attribute.
 #[cfg(target_os = "linux")]
 pub fn chattr(change: &str, path: &Path) -> bool {
     let mut command = Command::new("chattr");
@@ -100,8 +101,8 @@ macro_rules! args {
 
 /// Runs the binary in a directory.
 pub fn run(dir: &Path, args: impl Arguments) -> Output {
-    // On a loaded machine, Wine may fail to start a process. Or it fails to provide a console, and the process exits before
-    // its first instruction.
+    // On a loaded machine, Wine may fail to start a process. Or it fails to provide a console, and the process exits
+    // before its first instruction.
     const ERROR_INTERNAL_ERROR: i32 = 1359;
     const STATUS_DLL_INIT_FAILED: i32 = 0xC000_0142_u32.cast_signed();
     let mut command = polybook_in(dir);
@@ -153,8 +154,8 @@ pub fn ok_json(dir: &Path, args: impl Arguments) -> serde_json::Value {
     serde_json::from_str(&ok(dir, args)).unwrap()
 }
 
-/// Runs a command line that must fail with this status, print nothing on standard output, and print one line on standard
-/// error. Returns this line.
+/// Runs a command line that must fail with this status, print nothing on standard output, and print one line on
+/// standard error. Returns this line.
 #[track_caller]
 pub fn fails(dir: &Path, args: impl Arguments, status: i32) -> String {
     let output = run(dir, &args.list());
@@ -180,8 +181,8 @@ pub fn refused(dir: &Path, lines: &[(&str, i32, &str)]) {
     assert!(wrong.is_empty(), "{}", wrong.concat());
 }
 
-/// Returns the path of a reference program, or skips the test if none is installed. If `POLYBOOK_REQUIRE_INTEROP` is set, a
-/// missing program is a failure.
+/// Returns the path of a reference program, or skips the test if none is installed. If `POLYBOOK_REQUIRE_INTEROP`
+/// is set, a missing program is a failure.
 pub fn program(names: &[&str]) -> Option<PathBuf> {
     let found = names
         .iter()
@@ -193,8 +194,8 @@ pub fn program(names: &[&str]) -> Option<PathBuf> {
     found
 }
 
-/// Splits the games of a PGN file into files, each of which ends at about the given seventh of all games. Returns the names
-/// in order.
+/// Splits the games of a PGN file into several files. Each file ends at about the given seventh of all games.
+/// Returns the names of the files in order.
 pub fn cut_games(pgn: &Path, dir: &Path, sevenths: impl IntoIterator<Item = usize>) -> Vec<String> {
     let games = fs::read(pgn).unwrap();
     let mut begin = 0;
@@ -308,8 +309,8 @@ pub fn is_slow() -> bool {
     env::var_os("POLYBOOK_SLOW").is_some()
 }
 
-/// Returns `true` if the environment variable `POLYBOOK_WITHOUT`, a list of words, disables the tests that need
-/// something.
+/// Returns `true` if the environment variable `POLYBOOK_WITHOUT`, a list of words, contains `what`. The tests
+/// that need `what` are then skipped.
 pub fn is_without(what: &str) -> bool {
     let without = env::var("POLYBOOK_WITHOUT").unwrap_or_default();
     let is_named = without.split_whitespace().any(|word| word == what);
@@ -319,11 +320,12 @@ pub fn is_without(what: &str) -> bool {
     is_named
 }
 
-/// Something that is mounted, and unmounted at the end.
+/// A mounted file system, which is unmounted when the value is dropped.
 pub struct Mounted(PathBuf);
 
 impl Mounted {
-    /// Mounts what the arguments of `mount` name. Only root may mount; many containers do not allow even that.
+    /// Mounts a file system at `path` with the arguments `args` of `mount`. Returns `None` if this fails, because
+    /// only root may mount, and many containers do not allow even that.
     pub fn at(path: &Path, args: impl Arguments) -> Option<Mounted> {
         let mounted = Command::new("mount")
             .args(args.list())
@@ -382,7 +384,8 @@ pub fn records(book: &Path) -> Vec<[u8; 16]> {
         .collect()
 }
 
-/// Generates lines from the starting position, as indices of legal moves. Many indices are small, so that lines transpose.
+/// Generates lines from the starting position, as indices of legal moves. Many indices are small, so that lines
+/// transpose.
 pub fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
     vec(vec(prop_oneof![0..4u8, any::<u8>()], 0..20), 1..12)
 }
@@ -415,7 +418,7 @@ pub fn book_of(lines: &[Vec<u8>], variant: Variant) -> Vec<u8> {
     entries.into_iter().flat_map(Entry::to_bytes).collect()
 }
 
-/// Returns so many random games that every phase takes some time.
+/// Returns random games, enough that every phase of a run takes some time.
 pub fn many_games() -> &'static str {
     static GAMES: OnceLock<String> = OnceLock::new();
     GAMES.get_or_init(|| {

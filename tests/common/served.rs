@@ -1,4 +1,4 @@
-//! A server at a free port of this machine, and requests to it.
+//! A server that listens on a free port of this machine, and requests to it.
 
 use std::{
     ffi::OsString,
@@ -171,7 +171,8 @@ impl Served {
     #[cfg(target_os = "linux")]
     pub fn cpu_ticks(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        // The name of the program, in parentheses, may contain blanks. `utime` and `stime` are the 14th and 15th fields.
+        // The name of the program, in parentheses, may contain blanks. `utime` and `stime` are the 14th and 15th
+        // fields.
         let (_, fields) = stat.rsplit_once(')').unwrap();
         let ticks = fields.split_whitespace().skip(11).take(2);
         ticks.map(|ticks| ticks.parse::<u64>().unwrap()).sum()
