@@ -117,7 +117,8 @@ fn added_counts_make_what_all_games_make() {
     }
 }
 
-/// Ordered counts are merged. Moves that no book keeps are only counted.
+/// Books are made from ordered counts by merging them. Moves that no book keeps only add to the numbers in the
+/// report.
 #[test]
 fn books_of_ordered_counts_are_those_of_the_games() {
     let dir = temp();
@@ -435,7 +436,8 @@ fn starts_of_games_go_along() {
 #[test]
 fn counts_of_variants_tell_positions_of_one_key_apart() {
     let dir = temp();
-    // A book cannot contain positions in which inner rooks may castle, and the keys of drops do not include the pockets.
+    // A book cannot contain positions in which inner rooks may castle, and the keys of drops do not include the
+    // pockets.
     let inner = "[Variant \"Chess960\"]\n[FEN \"1rr1k3/8/8/8/8/8/8/1RR1K3 w Cc - 0 1\"]\n\n1. Ke2 Kd7 1-0\n\n";
     let chess960 = "[Variant \"Chess960\"]\n\n1. e4 e5 2. Nf3 0-1\n\n";
     let crazyhouse = "[Variant \"Crazyhouse\"]\n\n1. e4 d5 2. exd5 Qxd5 3. P@e4 1-0\n\n\
@@ -1127,7 +1129,8 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
     );
 }
 
-/// Only `make-book` reads counts. Other commands say so, and a single file of counts is not an input.
+/// Only `make-book` reads counts. Other commands report this in an error, and a single file of counts is not an
+/// input.
 #[test]
 fn counts_are_named_as_such() {
     let dir = temp();

@@ -37,8 +37,8 @@ fn assert_same(dir: &Path, one: &str, other: &str) {
     }
 }
 
-/// Makes an index of each part and an index of all games, merges those of the parts, and compares. `options` are those of
-/// `make-book`, with `--leveldb` or `--explorer` as the last one.
+/// Makes an index of each part and an index of all games, merges those of the parts, and compares. `options` are
+/// those of `make-book`, with `--leveldb` or `--explorer` as the last one.
 fn merges(parts: &[&[PathBuf]], options: &str) {
     let dir = temp();
     let list = |part: &[PathBuf]| {
@@ -266,7 +266,7 @@ fn lists_longer_than_memory() {
     assert_same(dir.path(), "merged", "all");
 }
 
-/// Another program made values longer than they can be.
+/// The index contains values by another program that are longer than any valid value.
 #[test]
 #[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
 fn statistics_and_pages_of_enormous_length_are_refused() {

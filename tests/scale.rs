@@ -94,7 +94,8 @@ fn the_document_done_in_order_has_answers() {
     assert!(books[0] == books[1]);
 }
 
-/// The queries for data people have results. Joining FENs to counts changes no sum, and keeps castling.
+/// The queries in the document for data people return results. Joining counts with FENs changes no sum, and does
+/// not lose castling moves.
 #[test]
 fn the_document_for_data_people_done_in_order_has_answers() {
     let Some(python) = python_with("duckdb", &["duckdb"]) else {
