@@ -459,10 +459,16 @@ done
     fs::write(dir.join("positions.epd"), epds.concat()).unwrap();
     let line = "evals -q --out my.evals --engine ./engine.sh --nodes 99 --jobs 1 --positions positions.epd";
     let process = || fs::read_to_string(dir.join("slow")).unwrap_or_default();
+    // The settings of the engine take fewer than 100 bytes, and the journal with an evaluation takes more.
+    let has_evaluations = || {
+        let journal = fs::metadata(dir.join("my.evals.journal"));
+        journal.is_ok_and(|journal| journal.len() > 100)
+    };
     let advice = "; my.evals.journal keeps the evaluations: repeat the command to continue";
     for signal in SIGNALS {
         let mut run = Running::start(dir, line);
         until("the engine thinks", || process().ends_with('\n'));
+        until("an evaluation is in the journal", has_evaluations);
         run.ends_with_advice(signal, advice);
         until("the engine has ended", || {
             crate::common::has_ended(&process())
@@ -482,6 +488,7 @@ done
         error.contains("another run of polybook is writing this journal"),
         "{error}"
     );
+    until("an evaluation is in the journal", has_evaluations);
     run.ends_with_advice(SIGNALS[0], advice);
     fs::write(dir.join("fast"), "").unwrap();
     let report = crate::common::ok_json(dir, &*format!("{line} --json"));
