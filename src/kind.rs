@@ -93,7 +93,7 @@ impl Format {
     }
 
     /// Recognizes a format by the first bytes of a file. Returns `None` if `start` contains no known signature. The
-    /// first [`LONGEST_SIGNATURE`] bytes of the file are enough.
+    /// first [`MAX_SIGNATURE_LENGTH`] bytes of the file are enough.
     pub(crate) fn of_start(start: &[u8]) -> Option<&'static Format> {
         let has = |(offset, bytes): &(usize, &[u8])| {
             start
@@ -125,7 +125,7 @@ impl Format {
 }
 
 /// The number of bytes at the start of a file that suffice to recognize its format.
-pub(crate) const LONGEST_SIGNATURE: usize = 265;
+pub(crate) const MAX_SIGNATURE_LENGTH: usize = 265;
 
 const GZIP: Format = Format::new(
     FileKind::Gzip,
@@ -388,12 +388,12 @@ impl FileKind {
         }
     }
 
-    /// Reads the first [`LONGEST_SIGNATURE`] bytes of a file, or the whole file if it is shorter. They suffice to
+    /// Reads the first [`MAX_SIGNATURE_LENGTH`] bytes of a file, or the whole file if it is shorter. They suffice to
     /// recognize its format.
     pub(crate) fn start_of_file(path: &Path) -> io::Result<Vec<u8>> {
         let mut start = Vec::new();
         File::open(path)?
-            .take(LONGEST_SIGNATURE as u64)
+            .take(MAX_SIGNATURE_LENGTH as u64)
             .read_to_end(&mut start)?;
         Ok(start)
     }
@@ -448,7 +448,7 @@ mod tests {
             FileKind::of(&path).unwrap()
         };
         for ((offset, magic), format) in SIGNATURES {
-            assert!(offset + magic.len() <= LONGEST_SIGNATURE);
+            assert!(offset + magic.len() <= MAX_SIGNATURE_LENGTH);
             let start = [&vec![b' '; *offset], *magic].concat();
             assert_eq!(kind_of(&start), format.kind);
             assert_eq!(kind_of(&[&start, &b"more"[..]].concat()), format.kind);

@@ -30,7 +30,7 @@ use crate::{
 
 /// The text of the tree of named openings. Each line contains the depth of a move, the move, and, if the position
 /// after the move has a name, its ECO code and name.
-const TREE: &str = include_str!("../data/opening_names.txt");
+const OPENING_TREE: &str = include_str!("../data/opening_names.txt");
 
 /// The ECO code and the name of an opening.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
@@ -283,20 +283,20 @@ struct OpeningNames {
     lines: Vec<Box<[BookMove]>>,
     /// The numbers of the positions by their identities.
     numbers: FxHashMap<u64, OpeningNumber>,
-    /// A bit for each value of the low [`BITS`] bits of an identity. It is clear if no named position has this value,
-    /// which saves a lookup in `numbers` for most positions of a game.
-    bits: Box<[u64; 1 << (BITS - 6)]>,
+    /// A bit for each value of the low [`INDEX_BITS`] bits of an identity. It is clear if no named position has this
+    /// value, which saves a lookup in `numbers` for most positions of a game.
+    bits: Box<[u64; 1 << (INDEX_BITS - 6)]>,
 }
 
 /// The number of low bits of an identity that select a bit in [`OpeningNames::bits`]. The bits take 8 KiB, so
 /// they fit into the fastest cache.
-const BITS: u32 = 16;
+const INDEX_BITS: u32 = 16;
 
 impl OpeningNames {
     /// Returns the number of the standard chess position with this identity, or `None` if the position has no name.
     #[inline]
     fn find(&self, identity: u64) -> Option<OpeningNumber> {
-        let at = identity as usize % (1 << BITS);
+        let at = identity as usize % (1 << INDEX_BITS);
         if self.bits[at / 64] >> (at % 64) & 1 == 0 {
             return None;
         }
@@ -312,7 +312,7 @@ fn names() -> &'static OpeningNames {
             openings: Vec::new(),
             lines: Vec::new(),
             numbers: FxHashMap::default(),
-            bits: Box::new([0; 1 << (BITS - 6)]),
+            bits: Box::new([0; 1 << (INDEX_BITS - 6)]),
         };
         for_each(|opening, moves, pos| {
             names.openings.push(opening);
@@ -323,7 +323,7 @@ fn names() -> &'static OpeningNames {
             let number = OpeningNumber::new(number).expect("the numbers have 12 bits");
             let identity = identity(pos);
             names.numbers.entry(identity).or_insert(number);
-            let at = identity as usize % (1 << BITS);
+            let at = identity as usize % (1 << INDEX_BITS);
             names.bits[at / 64] |= 1 << (at % 64);
         });
         names
@@ -334,7 +334,7 @@ fn names() -> &'static OpeningNames {
 /// position.
 pub(crate) fn for_each(mut f: impl FnMut(Opening, &[Move], &Chess)) {
     let (mut line, mut moves) = (vec![Chess::default()], Vec::new());
-    for row in TREE.lines() {
+    for row in OPENING_TREE.lines() {
         let mut words = row.splitn(4, ' ');
         let mut word = || words.next().expect("a depth and a move");
         let depth: usize = word().parse().expect("a depth");
@@ -403,7 +403,7 @@ mod tests {
     #[test]
     fn numbers_belong_to_a_version_of_the_layout() {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for byte in TREE.bytes() {
+        for byte in OPENING_TREE.bytes() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
         assert_eq!(hash, 0x25e4_2c33_b8e6_7ffe);

@@ -76,24 +76,24 @@ impl Meter {
     }
 }
 
-/// The number of steps of a [`Meter`] into which a [`Portions`] divides its operation.
-const WHOLE: u64 = 1 << 20;
+/// The number of steps of a [`Meter`] into which a [`FractionalProgress`] divides its operation.
+const STEPS: u64 = 1 << 20;
 
 /// The progress of an operation whose number of steps is not known in advance, such as a walk through a tree. The
 /// operation reports its progress as fractions of the whole, which add up to 1.
 #[derive(Debug)]
-pub(crate) struct Portions<'a> {
+pub(crate) struct FractionalProgress<'a> {
     meter: &'a Meter,
     done: f64,
     /// The steps that were added to the meter.
     reported: u64,
 }
 
-impl<'a> Portions<'a> {
+impl<'a> FractionalProgress<'a> {
     /// Creates the progress of an operation that has not begun yet. The progress is reported to `meter`.
-    pub(crate) fn new(meter: &'a Meter) -> Portions<'a> {
-        meter.add_total(WHOLE);
-        Portions {
+    pub(crate) fn new(meter: &'a Meter) -> FractionalProgress<'a> {
+        meter.add_total(STEPS);
+        FractionalProgress {
             meter,
             done: 0.0,
             reported: 0,
@@ -109,7 +109,7 @@ impl<'a> Portions<'a> {
     /// operation.
     pub(crate) fn add(&mut self, portion: f64) {
         self.done += portion;
-        let steps = ((self.done * WHOLE as f64) as u64).min(WHOLE);
+        let steps = ((self.done * STEPS as f64) as u64).min(STEPS);
         self.meter.advance(steps - self.reported);
         self.reported = steps;
     }
@@ -140,7 +140,10 @@ mod tests {
     #[test]
     fn portions_of_two_works() {
         let meter = Meter::default();
-        let (mut first, mut second) = (Portions::new(&meter), Portions::new(&meter));
+        let (mut first, mut second) = (
+            FractionalProgress::new(&meter),
+            FractionalProgress::new(&meter),
+        );
         first.add(0.5);
         assert_eq!(meter.fraction(), Some(0.25));
         first.add(0.25);

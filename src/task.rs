@@ -24,7 +24,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::error::{At, Error, Result};
 
 /// The interval at which a receiver checks the stop flags while it waits for an item.
-const PATIENCE: Duration = Duration::from_millis(50);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Calls `operation` and returns its result. If it panics, returns [`Error::Panicked`] instead.
 ///
@@ -321,7 +321,7 @@ impl<T> Feed<T> {
             if stop.iter().any(|flag| flag.load(Ordering::Relaxed)) {
                 break Error::Interrupted;
             }
-            match receiver.recv_timeout(PATIENCE) {
+            match receiver.recv_timeout(STOP_CHECK_INTERVAL) {
                 Ok(Message::Item(item)) => return Ok(Some(item)),
                 Ok(Message::Complete) => {
                     *self = Feed::Complete;

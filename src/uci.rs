@@ -175,30 +175,30 @@ impl EngineProcess {
     pub(crate) fn say(&mut self, line: &str) -> Result<()> {
         match self.input.offer(format!("{line}\n")) {
             true => Ok(()),
-            false => Err(self.has_ended("does not read")),
+            false => Err(self.end_error("does not read")),
         }
     }
 
     /// Creates the error for an engine that closed a pipe or does not read its input. The error says that the engine
     /// wrote a line that is too long, or that it ended with a certain exit status. If neither is the case, the error
     /// says `otherwise`.
-    pub(crate) fn has_ended(&mut self, otherwise: &str) -> Error {
+    pub(crate) fn end_error(&mut self, otherwise: &str) -> Error {
         if self.wrote_too_long.load(Ordering::Acquire) {
-            return self.fails(&format!("wrote a line of more than {LONGEST_LINE} bytes"));
+            return self.failure(&format!("wrote a line of more than {LONGEST_LINE} bytes"));
         }
         // The pipes of a process are closed shortly before the process has ended.
         for _ in 0..20 {
             if let Ok(Some(status)) = self.child.try_wait() {
-                return self.fails(&format!("ended: {status}"));
+                return self.failure(&format!("ended: {status}"));
             }
             thread::sleep(Duration::from_millis(10));
         }
-        self.fails(otherwise)
+        self.failure(otherwise)
     }
 
     /// Creates an error with the message "PROGRAM: the engine HOW", where PROGRAM is the path of the engine and HOW
     /// is `how`.
-    pub(crate) fn fails(&self, how: &str) -> Error {
+    pub(crate) fn failure(&self, how: &str) -> Error {
         Error::failed(&self.program, format!("the engine {how}"))
     }
 }

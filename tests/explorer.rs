@@ -83,7 +83,7 @@ pub fn filters(json: &Value) -> Filters {
     Filters {
         unrated,
         skip_unfinished: false,
-        once: false,
+        fold_duplicates: false,
         won: false,
         lost: false,
         speeds: texts("speeds").map(|list| {

@@ -358,8 +358,8 @@ fn cells_that_hold_no_text_or_number_are_counted() {
         let mut games: Vec<u64> = (&mut rows).map(|row| row.unwrap().stats.games()).collect();
         games.sort_unstable();
         assert_eq!(games, [1, 5]);
-        assert_eq!(rows.passed_over().rows, 8);
-        assert!(rows.passed_over().example.is_some());
+        assert_eq!(rows.skipped_rows().rows, 8);
+        assert!(rows.skipped_rows().example.is_some());
     }
     // A query fails rather than returning the undamaged part of a position.
     let err = obs.moves(&from_text(None, None).unwrap()).unwrap_err();

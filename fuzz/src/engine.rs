@@ -26,7 +26,7 @@ pub fn run(data: &[u8]) {
             seed: 1,
             ..Settings::default()
         },
-        behind: None,
+        second_engine: None,
     };
     let mut said = Vec::new();
     engine

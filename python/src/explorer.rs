@@ -192,7 +192,7 @@ impl Explorer {
         };
         let repertoire: Option<(MoveSource, TemporaryDir)> = repertoire.map(open).transpose()?;
         let moves = |pos: &VariantPosition| match &repertoire {
-            Some((known, _)) => known.own_moves(&Keyed::new(pos.clone())),
+            Some((known, _)) => known.moves_by_weight(&Keyed::new(pos.clone())),
             None => Ok(Vec::new()),
         };
         self.explorer.prepare(&PrepareQuery {
@@ -332,7 +332,7 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         source: options.take("source")?,
         skip_unfinished: options.unfinished()? == Some(Unfinished::Skip),
         // No argument sets this filter. It is named so that a new filter does not compile until it is considered here.
-        once: false,
+        fold_duplicates: false,
     };
     add_results(options, &mut filters)?;
     filters.check().map_err(value_error)?;

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     position::{BookMove, Keyed, LineError, Variant, fen_of, key, read_move},
-    progress::{Meter, Portions},
+    progress::{FractionalProgress, Meter},
     storage::output::AtomicFile,
     storage::sort::{Memory, SpillingSet},
     walk::{Replies, Source, TreeMove, sources_of_all_lines},
@@ -173,11 +173,11 @@ impl Orphans {
         meter: &Meter,
     ) -> Result<Orphans> {
         let share = memory.share(8);
-        let mut done = Portions::new(meter);
+        let mut done = FractionalProgress::new(meter);
         let moves = PlayableMoves::within(before, meter, memory.bytes / 4)?;
         let from_removed =
             reached_keys(&Replies(moves), removed, None, u16::MAX, &share, &mut done)?;
-        let mut done = [(); 3].map(|()| Portions::new(meter));
+        let mut done = [(); 3].map(|()| FractionalProgress::new(meter));
         let moves = PlayableMoves::within(after, meter, memory.bytes / 4)?;
         let closed = removed.iter().map(key).collect();
         let start = [variant.start()];
@@ -223,8 +223,8 @@ impl<S: Source> Source for HidingSource<'_, S> {
         }
     }
 
-    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        self.source.node(pos)
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.source.position_id(pos)
     }
 }
 
@@ -572,7 +572,7 @@ impl Script {
 
 /// The maximum accepted error of a move's share after the weights were rounded: 0.005, which is half a percentage
 /// point. If the error is greater, larger weights are tried.
-const CLOSE: f64 = 0.005;
+const MAX_SHARE_ERROR: f64 = 0.005;
 
 /// The maximum accepted relative error of a share that the user requested: 1 %.
 const CLOSE_TO_ASKED: f64 = 0.01;
@@ -656,7 +656,7 @@ fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
 }
 
 /// Returns the moves of `exact` whose shares in `weights`, the rounded weights, differ too much from the intended
-/// shares. The limit is [`CLOSE`], and less for small shares that the user requested.
+/// shares. The limit is [`MAX_SHARE_ERROR`], and less for small shares that the user requested.
 fn misses_of_shares<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
     let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
@@ -664,9 +664,9 @@ fn misses_of_shares<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator
     let is_far = move |(exact, weight): &(&Exact, &u16)| {
         let share = exact.weight / wanted;
         let close = if exact.is_asked {
-            CLOSE.min(share * CLOSE_TO_ASKED)
+            MAX_SHARE_ERROR.min(share * CLOSE_TO_ASKED)
         } else {
-            CLOSE
+            MAX_SHARE_ERROR
         };
         (share - f64::from(**weight) / sum).abs() > close
     };

@@ -20,16 +20,16 @@ use crate::{
 };
 
 /// The number of bytes at the start of a file that are examined to recognize its format.
-const START: u64 = 512;
+const EXAMINED_BYTES: u64 = 512;
 
 /// The number of records that are sampled at each of three places of a file: the start, the middle and the end.
-const SAMPLE: u64 = 64;
+const RECORDS_PER_SAMPLE: u64 = 64;
 
 /// Returns an error that names the format of `file` if the file is not a book. Reads only a sample of the file.
 /// Errors name `path`.
 pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
     let size = file.metadata().at(path, "read")?.len();
-    let mut start = vec![0; size.min(START) as usize];
+    let mut start = vec![0; size.min(EXAMINED_BYTES) as usize];
     read_exact_at(file, &mut start, 0).at(path, "read")?;
     refuse_foreign_start(&start, size, path)?;
     let sample = sampled(file, 0, size / Entry::SIZE as u64).at(path, "read")?;
@@ -64,7 +64,7 @@ pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
 /// The first key of a book may happen to equal the signature of another format. Bytes that can be records of a
 /// book are therefore accepted, unless they are text that begins like PGN.
 pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Result<()> {
-    let start = &start[..start.len().min(START as usize)];
+    let start = &start[..start.len().min(EXAMINED_BYTES as usize)];
     let is_whole = size.is_multiple_of(Entry::SIZE as u64);
     let Some((format, name)) = format_of(start, path) else {
         return Ok(());
@@ -175,7 +175,7 @@ fn begins_as_pgn(text: &[u8]) -> bool {
 ///
 /// Returns an error if the file may not be replaced or cannot be read.
 pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
-    if force || may_be_replaced(path, ENOUGH)? {
+    if force || may_be_replaced(path, MIN_PLAUSIBLE_RECORDS)? {
         return Ok(());
     }
     let problem = "this file exists and is not a Polyglot book: name another file, or replace this file with --force";
@@ -184,7 +184,7 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
 
 /// The number of plausible records that prove that a file without a header is a book. Random bytes hardly ever form
 /// four sorted records with plausible moves.
-pub(super) const ENOUGH: usize = 4;
+pub(super) const MIN_PLAUSIBLE_RECORDS: usize = 4;
 
 /// Returns `true` if a book may replace the file at `path` without `--force`: if the file is empty, has a book's
 /// header, or is certainly a book without a header.
@@ -256,14 +256,15 @@ fn looks_like_a_book(mut file: &File, len: u64) -> io::Result<bool> {
         .all(|bytes| are_records(bytes)))
 }
 
-/// Reads three samples of at most [`SAMPLE`] records each: at the start, in the middle and at the end of a file
-/// of `len` records. The first `first` records, which are the header, are skipped. If at most three times
-/// [`SAMPLE`] records follow the header, the first sample contains all of them, and the other two are empty.
+/// Reads three samples of at most [`RECORDS_PER_SAMPLE`] records each: at the start, in the middle and at the end of a
+/// file of `len` records. The first `first` records, which are the header, are skipped. If at most three times
+/// [`RECORDS_PER_SAMPLE`] records follow the header, the first sample contains all of them, and the other two are
+/// empty.
 fn sampled(file: &File, first: u64, len: u64) -> io::Result<[Vec<u8>; 3]> {
     let after = len - first;
-    let sizes = match after <= 3 * SAMPLE {
+    let sizes = match after <= 3 * RECORDS_PER_SAMPLE {
         true => [after, 0, 0],
-        false => [SAMPLE; 3],
+        false => [RECORDS_PER_SAMPLE; 3],
     };
     let starts = [first, first + (after - sizes[1]) / 2, len - sizes[2]];
     let mut samples = [const { Vec::new() }; 3];

@@ -17,7 +17,7 @@ use shakmaty::{Color, Move, variant::VariantPosition};
 use super::{
     header::{self, HeaderError, PORTABLE_LENGTH, with_checksum},
     lines::PlayableMoves,
-    minimax::{MinimaxShares, MinimaxSummary},
+    minimax::{MinimaxFactors, MinimaxSummary},
     reader::Book,
     records::{Entry, key_and_move, with_format_castling},
     weights::{Scale, Scaling, Weights},
@@ -55,7 +55,7 @@ pub struct BookMaker<'a> {
 struct Adjustments {
     /// The moves that are left out because they lose too much, and the text of the option that requests this.
     dropped: Option<Arc<(DroppedMoves, String)>>,
-    backed_up: Option<Arc<MinimaxShares>>,
+    minimax: Option<Arc<MinimaxFactors>>,
 }
 
 /// A move that the book keeps, with its weight.
@@ -69,7 +69,7 @@ struct WeighedMove {
 
 /// The maximum number of moves that are kept in memory for each shard of the counts (one of 256 ranges of
 /// position keys). If a shard has more moves, their weights are computed again when they are needed.
-const FEW: usize = 1024;
+const MAX_CACHED_MOVES: usize = 1024;
 
 /// Statistics about a book that is made from counts: the numbers of positions and moves, and the scaling of the
 /// weights.
@@ -122,7 +122,7 @@ impl<'a> BookMaker<'a> {
     ///
     /// Returns an error if a temporary file of the counts cannot be read, or if the positions and moves exceed the
     /// budget `memory`.
-    pub fn backed_up(
+    pub fn with_minimax(
         &self,
         starts: impl Iterator<Item = Result<VariantPosition>>,
         memory: &Memory,
@@ -132,8 +132,8 @@ impl<'a> BookMaker<'a> {
         let mut adjustments = self.adjustments.clone();
         if let Some(percent) = weights.minimax {
             let lowered =
-                MinimaxShares::of(counts, filter, weights, percent, starts, memory, path)?;
-            adjustments.backed_up = Some(Arc::new(lowered));
+                MinimaxFactors::of(counts, filter, weights, percent, starts, memory, path)?;
+            adjustments.minimax = Some(Arc::new(lowered));
         }
         BookMaker::adjusted(counts, filter, weights, adjustments)
     }
@@ -145,7 +145,7 @@ impl<'a> BookMaker<'a> {
     /// # Errors
     ///
     /// Returns an error if a temporary file or a store of evaluations cannot be read.
-    pub fn leaving_out(
+    pub fn without_losing_moves(
         &self,
         max_loss: &MaxLoss,
         variant: Variant,
@@ -222,7 +222,7 @@ impl<'a> BookMaker<'a> {
                 {
                     let mv = count.mv;
                     few.push(WeighedMove { key, mv, weight });
-                    if few.len() > FEW {
+                    if few.len() > MAX_CACHED_MOVES {
                         kept = None;
                     }
                 }
@@ -237,17 +237,17 @@ impl<'a> BookMaker<'a> {
     }
 
     /// Returns the numbers of moves that were left out or kept because of evaluations. Returns `None` if this builder
-    /// was not created by [`leaving_out`](BookMaker::leaving_out).
+    /// was not created by [`without_losing_moves`](BookMaker::without_losing_moves).
     pub fn losses(&self) -> Option<LossSummary> {
         let dropped = self.adjustments.dropped.as_ref();
         dropped.map(|dropped| dropped.0.losses)
     }
 
     /// Returns the numbers of moves whose weights [`Weights::minimax`] lowered. Returns `None` if this builder was
-    /// not created by [`backed_up`](BookMaker::backed_up) with this setting.
+    /// not created by [`with_minimax`](BookMaker::with_minimax) with this setting.
     pub fn minimax(&self) -> Option<MinimaxSummary> {
-        let backed_up = self.adjustments.backed_up.as_ref();
-        backed_up.map(|backed_up| backed_up.summary)
+        let minimax = self.adjustments.minimax.as_ref();
+        minimax.map(|minimax| minimax.summary)
     }
 
     /// Creates the text of the book's header.
@@ -411,7 +411,7 @@ impl<'a> BookMaker<'a> {
         match &self.adjustments {
             Adjustments {
                 dropped: None,
-                backed_up: None,
+                minimax: None,
             } => weight,
             adjustments => adjustments.adjusted(key, count.mv, weight),
         }
@@ -427,8 +427,8 @@ impl Adjustments {
         if dropped.is_some_and(|dropped| dropped.0.contains(key, mv)) {
             return 0;
         }
-        let backed_up = self.backed_up.as_ref();
-        backed_up.map_or(weight, |backed_up| backed_up.lowered(key, mv, weight))
+        let minimax = self.minimax.as_ref();
+        minimax.map_or(weight, |minimax| minimax.lowered(key, mv, weight))
     }
 }
 

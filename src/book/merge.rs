@@ -18,7 +18,7 @@ use crate::{
     error::{At, Error, Result},
     evals::MaxLoss,
     position::{BookMove, Variant},
-    progress::{Meter, Portions},
+    progress::{FractionalProgress, Meter},
     provenance::{Provenance, option_text, printable, switch, valued},
     storage::output::AtomicFile,
     storage::sort::{Memory, Merge, SpillingSet},
@@ -333,7 +333,10 @@ impl BookMerge<'_> {
     /// side reaches positions by playing moves of the book, while its opponent plays moves that the book answers.
     /// Lines start from the starting position of `variant` and have fewer than [`max_ply`](Filter::max_ply) plies.
     fn on_lines(&self, book: &Book, variant: Variant, meter: &Meter) -> Result<[SpillingSet; 2]> {
-        let mut done = [Portions::new(meter), Portions::new(meter)];
+        let mut done = [
+            FractionalProgress::new(meter),
+            FractionalProgress::new(meter),
+        ];
         let moves = PlayableMoves::within(book, meter, self.memory.bytes / 4)?;
         let (starts, memory) = ([variant.start()], self.memory.share(4));
         let plies = self.filter.max_ply.unwrap_or(u16::MAX);
@@ -508,7 +511,7 @@ impl<'a> BookPositions<'a> {
         while let Some((_, book, entry)) = self.next_of(Some(key))? {
             if self.policy == MergePolicy::Sum || book == first_book {
                 // Adding up early bounds the memory if a damaged book repeats moves very often.
-                if sums.len() == 2 * MOST_MOVES {
+                if sums.len() == 2 * MAX_MOVES_PER_POSITION {
                     add_up(&mut sums);
                 }
                 sums.push((entry, entry.weight.into()));
@@ -528,7 +531,7 @@ impl Iterator for BookPositions<'_> {
 }
 
 /// The number of different 16-bit moves: an upper bound on the number of moves of a position.
-const MOST_MOVES: usize = 1 << 16;
+const MAX_MOVES_PER_POSITION: usize = 1 << 16;
 
 /// Sorts the records in `sums` by move, merges the records of equal moves, and adds up their weights.
 fn add_up(sums: &mut Vec<(Entry, u64)>) {

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The maximum number of half-moves by which the search looks ahead to determine the value of a position.
-const HALF_MOVES: usize = 256;
+const MAX_LOOKAHEAD: usize = 256;
 
 /// Statistics about the option `--minimax`, which lowers the weights of moves whose continuations score badly:
 /// the number of moves with lowered weights, and the number of moves that were not examined.
@@ -43,14 +43,14 @@ pub struct MinimaxSummary {
 /// fewer games than the filter requires are ignored. Because moves can form cycles, only the next 256 half-moves
 /// are considered.
 #[derive(Clone, Debug)]
-pub(super) struct MinimaxShares {
+pub(super) struct MinimaxFactors {
     /// Pairs of a key and a move, packed by [`key_and_move`] and sorted, each with the factor of the move. Moves that
     /// keep all of their weight have no entry.
     shares: Vec<(u128, f64)>,
     pub summary: MinimaxSummary,
 }
 
-impl MinimaxShares {
+impl MinimaxFactors {
     /// Computes the factor, from 0 to 1, by which the weight of each move is multiplied. Positions are found by
     /// walking from `starts`. Errors name `path`, the path of the book.
     ///
@@ -70,7 +70,7 @@ impl MinimaxShares {
         starts: impl Iterator<Item = Result<VariantPosition>>,
         memory: &Memory,
         path: &Path,
-    ) -> Result<MinimaxShares> {
+    ) -> Result<MinimaxFactors> {
         let graph = Graph::of(counts, filter, starts, memory, path)?;
         let values = graph.values();
         let mut shares = Vec::new();
@@ -91,7 +91,7 @@ impl MinimaxShares {
             }
         }
         shares.sort_unstable_by_key(|(place, _)| *place);
-        let mut lowered = MinimaxShares { shares, summary };
+        let mut lowered = MinimaxFactors { shares, summary };
         lowered.summary.first_percent = lowered.first_percent(&graph, filter, weights);
         Ok(lowered)
     }
@@ -257,7 +257,7 @@ impl Graph {
     /// are in the order of `nodes`.
     fn values(&self) -> Vec<f64> {
         let mut values = vec![0.0; self.nodes.len()];
-        for _ in 0..HALF_MOVES {
+        for _ in 0..MAX_LOOKAHEAD {
             let best = |number| {
                 let moves = self.edges(number).iter();
                 let scores = moves.map(|edge| edge.sure.min(edge.score_left(&values)));
@@ -326,7 +326,7 @@ impl Source for KeptMoves<'_> {
             .collect())
     }
 
-    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
 }

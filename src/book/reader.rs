@@ -46,7 +46,7 @@ pub struct Book {
 
 /// The maximum number of bytes that are read from a pipe or device: 256 MiB, which is 16 million records. All of
 /// these bytes are kept in memory.
-const LONGEST_PIPE: u64 = 256 << 20;
+const MAX_PIPE_BYTES: u64 = 256 << 20;
 
 impl Book {
     /// Opens a book for look-ups. Each look-up reads a few blocks of 4 KiB. The checksum of the book is not verified;
@@ -92,18 +92,18 @@ impl Book {
     /// records.
     pub fn open_within(path: impl AsRef<Path>, memory: u64) -> Result<Book> {
         let mut book = Book::open(path)?;
-        book.storage = book.storage.within(memory).at(&book.path, "read")?;
+        book.storage = book.storage.load_if_fits(memory).at(&book.path, "read")?;
         book.refuse_changed()?;
         Ok(book)
     }
 
     /// Reads a book from a pipe or device into memory, because a pipe cannot be read at an offset. Returns an error if
-    /// more than [`LONGEST_PIPE`] bytes arrive, because a device may never end.
+    /// more than [`MAX_PIPE_BYTES`] bytes arrive, because a device may never end.
     fn from_pipe(file: File, path: &Path) -> Result<Book> {
         let mut bytes = Vec::new();
-        let mut start = file.take(LONGEST_PIPE);
+        let mut start = file.take(MAX_PIPE_BYTES);
         start.read_to_end(&mut bytes).at(path, "read")?;
-        if bytes.len() as u64 == LONGEST_PIPE {
+        if bytes.len() as u64 == MAX_PIPE_BYTES {
             let problem = "this pipe or device delivers more than 256 MiB: write the book to a file, and name the file";
             return Err(Error::too_large(path, problem));
         }
@@ -355,10 +355,10 @@ impl Iterator for CheckedRecords<'_> {
 }
 
 /// The number of records that a look-up reads first. If all of them have the requested key, it reads more.
-const FEW: u64 = 16;
+const FIRST_READ_RECORDS: u64 = 16;
 
 /// The maximum number of records of one position. A move has 16 bits, so a correct book never has more.
-const MOST_MOVES: u64 = 1 << 16;
+const MAX_MOVES_PER_POSITION: u64 = 1 << 16;
 
 /// Returns the bytes of all records with the position key `key`. Returns no records if `key` is 0, the key of the
 /// header's records.
@@ -375,7 +375,7 @@ pub(super) fn records_of_key(book: &BookStorage, key: u64) -> io::Result<Cow<'_,
     let Some(start) = start else {
         return Ok(Cow::default());
     };
-    let mut width = FEW;
+    let mut width = FIRST_READ_RECORDS;
     loop {
         let mut block = book.bytes(start, width.min(book.len() - start))?;
         let records = block.as_chunks::<{ Entry::SIZE }>().0;
@@ -388,7 +388,7 @@ pub(super) fn records_of_key(book: &BookStorage, key: u64) -> io::Result<Cow<'_,
             }
             return Ok(block);
         }
-        if width > MOST_MOVES {
+        if width > MAX_MOVES_PER_POSITION {
             let problem = "the book has more records for this position than moves exist: the book is damaged; use an \
                            intact copy";
             return Err(io::Error::new(ErrorKind::InvalidData, problem));

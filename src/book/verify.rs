@@ -316,7 +316,7 @@ fn repeated_anywhere(book: &FaultyBook, memory: &Memory) -> Result<FaultyRecords
         let record = number(&record?);
         let key_and_move = record >> 48;
         if last.replace(key_and_move) == Some(key_and_move) {
-            repeated.note(record as u64 & INDEX);
+            repeated.note(record as u64 & INDEX_MASK);
         }
     }
     Ok(repeated)
@@ -329,20 +329,20 @@ fn number(text: &[u8]) -> u128 {
 
 /// A mask of the low 48 bits of a number that [`repeated_anywhere`] sorts. They contain the index of a record,
 /// which is enough for a book of 4 petabytes.
-const INDEX: u64 = (1 << 48) - 1;
+const INDEX_MASK: u64 = (1 << 48) - 1;
 
 /// Encodes a record as a number that sorts by key, then by move, then by descending weight, then by descending `learn`.
 fn heaviest_first(entry: Entry) -> u128 {
-    u128::from_be_bytes(entry.to_bytes()) ^ u128::from(BELOW_MOVE)
+    u128::from_be_bytes(entry.to_bytes()) ^ u128::from(BELOW_MOVE_MASK)
 }
 
 /// Decodes a number that [`heaviest_first`] encoded.
 fn from_heaviest_first(record: u128) -> Entry {
-    Entry::from_bytes((record ^ u128::from(BELOW_MOVE)).to_be_bytes())
+    Entry::from_bytes((record ^ u128::from(BELOW_MOVE_MASK)).to_be_bytes())
 }
 
 /// A mask of the low 48 bits of a record, which contain the weight and the field `learn`.
-const BELOW_MOVE: u64 = (1 << 48) - 1;
+const BELOW_MOVE_MASK: u64 = (1 << 48) - 1;
 
 /// Writes the records of one position to `out`, sorted by weight in descending order, and clears `entries`.
 fn write_position(entries: &mut Vec<Entry>, out: &mut impl Write) -> io::Result<()> {

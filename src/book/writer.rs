@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    foreign::{ENOUGH, check_replaceable, may_be_replaced},
+    foreign::{MIN_PLAUSIBLE_RECORDS, check_replaceable, may_be_replaced},
     header::{create_raw, renewed, split_checksum},
     reader::Book,
     records::{BookStorage, Entry, write_entries},
@@ -57,7 +57,7 @@ impl Book {
 ///
 /// Returns the errors of [`AtomicFile::create_over`], and an [`Error::File`] if `out` exists and is not a book.
 pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
-    begin_over(out.as_ref(), ENOUGH)
+    begin_over(out.as_ref(), MIN_PLAUSIBLE_RECORDS)
 }
 
 /// Creates the output file for a book that replaces its own source. Unlike [`begin_book`], this function also

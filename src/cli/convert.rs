@@ -24,7 +24,7 @@ use super::{
     resources::ResourceArgs,
     suite::SuiteArgs,
     usage::Usage,
-    weighting::{HeaderArgs, OptionNeeds, WeightingArgs},
+    weighting::{HeaderArgs, Requirement, WeightingArgs},
 };
 
 /// Make a Polyglot book, an opening suite or a table from a book or a database
@@ -133,8 +133,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let mut document = json!({
         "path": output_name(&args.out),
         "entries": converted.entries,
-        "passed_over": converted.passed_over.rows,
-        "left_out": converted.left_out,
+        "passed_over": converted.skipped_rows.rows,
+        "left_out": converted.filtered_rows,
     });
     if let Some(minimax) = converted.minimax {
         document["minimax"] = json!(minimax);
@@ -201,7 +201,7 @@ fn book(
 ) -> anyhow::Result<Converted> {
     let name = input::name(&args.input);
     let reason = format!("needs games, but {name} is a Polyglot book: use polybook filter");
-    Usage::refuse(args.weighting.given(OptionNeeds::Games), &reason)?;
+    Usage::refuse(args.weighting.given(Requirement::Games), &reason)?;
     let memory = args.resources.memory();
     let evals = args.losses.store(args.suite.needs_evals())?;
     let book = Book::open_within(file, in_memory(&memory))?;
@@ -248,7 +248,7 @@ fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
     if format.is_suite() && !args.weighted {
         let reason =
             "changes weights, but a suite uses weights only with --weighted: give --weighted too";
-        Usage::refuse(args.weighting.given(OptionNeeds::Weights), reason)?;
+        Usage::refuse(args.weighting.given(Requirement::Weights), reason)?;
     }
     if args.weighted && !format.is_suite() {
         Usage::refuse(
@@ -320,7 +320,7 @@ fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<Strin
 
 fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
     let mut text = String::new();
-    let warning = converted.passed_over.warning(input::name(&args.input));
+    let warning = converted.skipped_rows.warning(input::name(&args.input));
     text.extend(warning.map(|warning| warning + "\n"));
     let thing = match format {
         TargetFormat::Bin => "entry",
@@ -328,10 +328,10 @@ fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
         TargetFormat::Epd => "position",
         _ => "row",
     };
-    if converted.left_out > 0 {
+    if converted.filtered_rows > 0 {
         text.push_str(&format!(
             "{} dropped by the options\n",
-            counted(converted.left_out, "row")
+            counted(converted.filtered_rows, "row")
         ));
     }
     text.push_str(&evals::losses(converted.losses));
@@ -345,7 +345,7 @@ fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
         "{}: {}{}\n",
         output_name(&args.out),
         counted(converted.entries, thing),
-        evals::left_out(converted.unevaluated)
+        evals::unevaluated_suffix(converted.unevaluated)
     ));
     text
 }

@@ -13,7 +13,7 @@ use shakmaty::Color;
 
 use super::{
     Context,
-    input::{self, BookArg, IN_MEMORY, check_output, file_of},
+    input::{self, BookArg, MAX_SIZE_IN_MEMORY, check_output, file_of},
     position::{self, of_book},
 };
 
@@ -61,7 +61,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let argument = args.book.path();
     check_output(&out, &[argument], false)?;
     let mut text = BufferedFile::new(begin_text(&out, args.force)?);
-    let book = Book::open_within(file_of(argument)?, IN_MEMORY)?;
+    let book = Book::open_within(file_of(argument)?, MAX_SIZE_IN_MEMORY)?;
     let variant = of_book(argument, &book, args.variant)?;
     context.show_progress("writing lines", |meter| {
         write(args, &book, variant, &mut text, meter)

@@ -22,7 +22,7 @@ use super::{
 
 /// An upper bound on the memory of the parsed changes of a script, in bytes per byte of the script. A script is
 /// rejected if its changes might exceed the memory budget.
-const EDITS: usize = 32;
+const MEMORY_PER_BYTE: usize = 32;
 
 /// Change the moves of a book
 #[derive(clap::Args, Debug)]
@@ -171,7 +171,7 @@ fn edits(
     }
     if let Some(path) = &args.script {
         let name = input::name(path);
-        let text = input::read_text(path, &args.memory.memory(), EDITS)?;
+        let text = input::read_text(path, &args.memory.memory(), MEMORY_PER_BYTE)?;
         let mut script = Script::new(variant, pos);
         for (number, line) in text.lines().enumerate() {
             let edit = script

@@ -49,7 +49,8 @@ pub struct Args {
     engine: Vec<OsString>,
 
     /// Choose a move at random in proportion to its weight, or, if results are known, in proportion to its number of
-    /// games times the square of its score (weighted); choose the best move (best); or choose each move equally often (uniform)
+    /// games times the square of its score (weighted); choose the best move (best); or choose each move equally often
+    /// (uniform)
     #[arg(long, default_value = "weighted", value_parser = one_of(Play::NAMES))]
     play: Play,
 
@@ -108,13 +109,13 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         ..Settings::default()
     };
     let mut engine = args.engine.into_iter();
-    let behind = engine
+    let second_engine = engine
         .next()
         .map(|program| (program.into(), engine.collect()));
     let engine = SourceEngine {
         sources,
         settings,
-        behind,
+        second_engine,
     };
     Ok(engine.run(io::stdin(), io::stdout().lock())?)
 }

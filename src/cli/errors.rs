@@ -48,7 +48,7 @@ static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
 /// Whether each panic is reported as soon as it happens. The server sets this flag, because it continues after a
 /// panic. Other commands report a panic when they end.
-static GOES_ON: AtomicBool = AtomicBool::new(false);
+static REPORTS_AT_ONCE: AtomicBool = AtomicBool::new(false);
 
 /// Runs a command and returns the exit status of the program. If the command fails, prints its error as one line.
 ///
@@ -56,7 +56,7 @@ static GOES_ON: AtomicBool = AtomicBool::new(false);
 pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     panic::set_hook(Box::new(|panic| {
         *last_panic() = described(panic);
-        if GOES_ON.load(Ordering::Relaxed) {
+        if REPORTS_AT_ONCE.load(Ordering::Relaxed) {
             say(&internal_error(""));
         }
     }));
@@ -77,7 +77,7 @@ pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
 /// because it continues after a panic in a request.
 #[cfg(feature = "serve")]
 pub fn report_panics_at_once() {
-    GOES_ON.store(true, Ordering::Relaxed);
+    REPORTS_AT_ONCE.store(true, Ordering::Relaxed);
 }
 
 fn last_panic() -> MutexGuard<'static, String> {
@@ -120,7 +120,7 @@ struct NoOutput;
 /// Adds [`NoOutput`] to an error if the error says that standard output was closed. Returns other errors unchanged.
 /// Commands that also write files call this function, because closed standard output alone would end them silently,
 /// and the user would not know that the files are missing.
-pub fn of_several_outputs(err: anyhow::Error) -> anyhow::Error {
+pub fn explain_closed_output(err: anyhow::Error) -> anyhow::Error {
     match is_broken_pipe(&err) {
         true => err.context(NoOutput),
         false => err,
@@ -288,7 +288,7 @@ fn is_broken_pipe(err: &anyhow::Error) -> bool {
 
 /// Options that users may know from other programs, with their names in polybook. Each element contains a command of
 /// polybook (an empty text means every command), the names in other programs, and the name in polybook.
-const MEANT: [(&str, &[&str], &str); 8] = [
+const FOREIGN_OPTIONS: [(&str, &[&str], &str); 8] = [
     ("", &["-o", "--output"], "--out"),
     ("make-book", &["-o", "--output", "--out"], "--bin"),
     ("", &["--max-plies", "--depth"], "--max-ply"),
@@ -375,8 +375,8 @@ fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
 }
 
 /// Finds the option of `command` that the user probably meant by `option`, the name of an option in another program
-/// such as polyglot. Returns `option` and the name of the option in polybook, or `None` if the table [`MEANT`] does
-/// not contain it.
+/// such as polyglot. Returns `option` and the name of the option in polybook, or `None` if the table
+/// [`FOREIGN_OPTIONS`] does not contain it.
 fn intended_option<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'static str)> {
     let has = |long: &str| {
         let mut options = command.get_arguments();
@@ -388,7 +388,7 @@ fn intended_option<'a>((option, command): (&'a str, &Command)) -> Option<(&'a st
             && (of.is_empty() || *of == command.get_name())
             && long.is_some_and(has)
     };
-    let (_, _, meant) = MEANT.into_iter().find(is_meant)?;
+    let (_, _, meant) = FOREIGN_OPTIONS.into_iter().find(is_meant)?;
     Some((option, meant))
 }
 

@@ -238,7 +238,7 @@ pub fn losses(losses: Option<LossSummary>) -> String {
 
 /// Returns the end of a summary line, which says how many positions a suite lacks because they have no evaluation.
 /// Returns an empty text if `unevaluated` is `None` or 0.
-pub fn left_out(unevaluated: Option<u64>) -> String {
+pub fn unevaluated_suffix(unevaluated: Option<u64>) -> String {
     let count = unevaluated.filter(|count| *count > 0);
     count.map_or_else(String::new, |count| {
         format!("; {count} left out for lack of an evaluation")

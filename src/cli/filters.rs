@@ -330,7 +330,7 @@ impl ExplorerFilterArgs {
             // until somebody has considered it.
             modes: None,
             skip_unfinished: false,
-            once: false,
+            fold_duplicates: false,
             min_ply: 0,
             source: None,
         }

@@ -23,7 +23,7 @@ use super::{progress::Bar, usage::Usage};
 
 /// The interval at which this process checks whether another process has finished building an index.
 #[cfg(feature = "serve")]
-const AGAIN: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The progress of the index that is being built, or `None` if none is being built.
 #[cfg(feature = "serve")]
@@ -105,7 +105,7 @@ pub fn ensure_built(
                     ));
                 }
                 has_said = true;
-                thread::sleep(AGAIN);
+                thread::sleep(CHECK_INTERVAL);
             }
             // Another process has made the index in the meantime.
             Err(Error::Exists { .. }) if index.is_made()? => {}

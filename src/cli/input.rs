@@ -50,12 +50,12 @@ impl BookArg {
 
 /// The maximum size, in bytes, of a book that is read into memory. Looking up positions in a larger book reads its
 /// file, which takes longer.
-pub const IN_MEMORY: u64 = 1 << 29;
+pub const MAX_SIZE_IN_MEMORY: u64 = 1 << 29;
 
 /// Returns the maximum size, in bytes, of a book that a command reads into memory: half of the memory budget, but at
-/// most [`IN_MEMORY`].
+/// most [`MAX_SIZE_IN_MEMORY`].
 pub fn in_memory(memory: &Memory) -> u64 {
-    IN_MEMORY.min(memory.bytes as u64 / 2)
+    MAX_SIZE_IN_MEMORY.min(memory.bytes as u64 / 2)
 }
 
 /// Reads a text file, or standard input for `-`, into memory.
@@ -99,7 +99,7 @@ fn copies() -> MutexGuard<'static, Vec<InputCopy>> {
 }
 
 /// The maximum number of bytes that are copied from a device. Some devices, such as `/dev/zero`, have no end.
-const LONGEST_DEVICE: u64 = 256 << 20;
+const MAX_DEVICE_BYTES: u64 = 256 << 20;
 
 /// Returns the path to open in order to read the file `argument`. For `-` and pipes, this is the path of a temporary
 /// copy. Returns an error if the argument is a directory.
@@ -257,7 +257,7 @@ fn copied(argument: &Path) -> anyhow::Result<PathBuf> {
     } else {
         let source = File::open(argument)?;
         let most = match is_device(&source.metadata()?) {
-            true => LONGEST_DEVICE,
+            true => MAX_DEVICE_BYTES,
             false => u64::MAX,
         };
         if io::copy(&mut source.take(most), &mut out)? == most {

@@ -19,7 +19,7 @@ use super::{
     resources::ResourceArgs,
     suite::{ONLY_SUITE, SuiteArgs},
     usage::{EXPLORER_DIR, Usage},
-    weighting::{HeaderArgs, MOVES, OptionNeeds, WeightingArgs, one_of},
+    weighting::{HeaderArgs, MOVES, Requirement, WeightingArgs, one_of},
 };
 use polybook::{
     Error, MakeBook, Report,
@@ -227,13 +227,13 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
             let reason = format!("{}: {reason}", input::name(&input));
             Error::Empty { reason }.into()
         }
-        (err, _) if has_several_outputs => errors::of_several_outputs(err.into()),
+        (err, _) if has_several_outputs => errors::explain_closed_output(err.into()),
         (err, _) => err.into(),
     })?;
     let seconds = start.elapsed().as_secs_f64();
     let mut document = serde_json::to_value(&report)?;
     document["seconds"] = seconds.into();
-    context.report(&of(&report, seconds), as_json, document)
+    context.report(&summary(&report, seconds), as_json, document)
 }
 
 /// Converts the arguments to a run of the library's [`MakeBook`]. Returns an error if the arguments contradict each
@@ -350,11 +350,11 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     let (weighting, header) = (&args.weighting, args.header.given());
     let has_moves = args.bin.is_some() || args.obs.is_some();
     if args.suite.is_some() && !has_moves {
-        let given = weighting.given(OptionNeeds::Book).or(header);
+        let given = weighting.given(Requirement::Book).or(header);
         Usage::refuse(given, "applies only to books, not to the suite of --suite")?;
     }
     if args.bin.is_none() {
-        let given = weighting.given(OptionNeeds::OwnWeights).or(header);
+        let given = weighting.given(Requirement::OwnWeights).or(header);
         let given = given.or(args.losses.given());
         Usage::refuse(given, "applies only to books: write a book with --bin too")?;
     }
@@ -374,7 +374,7 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     }
     if prunes_counts(args) {
         Usage::refuse(
-            weighting.given(OptionNeeds::Book),
+            weighting.given(Requirement::Book),
             "applies only to books, and counts contain every move: give this option when you make a book from the counts",
         )?;
     }
@@ -424,10 +424,10 @@ fn inputs(
 }
 
 /// The maximum number of rejected games that the summary of `make-book` lists one by one.
-const DESCRIBED: usize = 10;
+const MAX_LISTED_GAMES: usize = 10;
 
 /// Returns the summary of a run of `make-book` as text, one fact per line. `seconds` is the duration of the run.
-pub fn of(report: &Report, seconds: f64) -> String {
+pub fn summary(report: &Report, seconds: f64) -> String {
     let mut text = String::new();
     warnings(&mut text, report);
     games(&mut text, report);
@@ -440,14 +440,14 @@ fn warnings(text: &mut String, report: &Report) {
     for warning in &report.warnings {
         *text += &format!("warning: {warning}\n");
     }
-    for rejection in report.rejected.iter().take(DESCRIBED) {
+    for rejection in report.rejected.iter().take(MAX_LISTED_GAMES) {
         *text += &format!("rejected: {rejection}\n");
     }
     let more = report
         .totals
         .games
         .rejected
-        .saturating_sub(DESCRIBED as u64);
+        .saturating_sub(MAX_LISTED_GAMES as u64);
     if more > 0 {
         *text += &format!("rejected: {}\n", counted(more, "more game"));
     }
@@ -570,7 +570,7 @@ fn outputs(text: &mut String, report: &Report) {
         let end = suite.path.extension();
         let is_epd = end.is_some_and(|end| end.eq_ignore_ascii_case("epd"));
         let thing = if is_epd { "position" } else { "line" };
-        let left_out = evals::left_out(suite.unevaluated);
+        let left_out = evals::unevaluated_suffix(suite.unevaluated);
         say(&suite.path, entries(suite, thing) + &left_out);
     }
 }

@@ -205,7 +205,7 @@ fn merge_databases(
         database.commit()?;
         anyhow::Ok(merged)
     })?;
-    for (path, skipped) in &merged.passed_over {
+    for (path, skipped) in &merged.skipped_rows {
         let warning = skipped.warning(path.display());
         text.extend(warning.map(|warning| warning + "\n"));
     }

@@ -122,7 +122,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         None => None,
     };
     let moves = |pos: &VariantPosition| match &repertoire {
-        Some(known) => known.own_moves(&Keyed::new(pos.clone())),
+        Some(known) => known.moves_by_weight(&Keyed::new(pos.clone())),
         None => Ok(Vec::new()),
     };
     let prepared = explorer.prepare(&PrepareQuery {

@@ -120,7 +120,7 @@ impl Bar {
 
 /// Returns a context for a command that prints lines while it works. If standard output is a terminal, the context is
 /// quiet, because a progress bar would disturb the lines.
-pub fn beside_lines(context: Context) -> Context {
+pub fn quiet_on_terminal(context: Context) -> Context {
     Context {
         quiet: context.quiet || std::io::stdout().is_terminal(),
     }

@@ -6,21 +6,21 @@ use parse_size::Config;
 use polybook::counts::Memory;
 
 /// The minimum memory budget, in bytes. A user who gives a smaller number has probably forgotten its unit.
-const LEAST_MEMORY: usize = 64 << 10;
+const MIN_MEMORY: usize = 64 << 10;
 
 /// The maximum number of threads. More threads would use memory without saving time.
-const MOST_THREADS: i64 = 512;
+const MAX_THREADS: i64 = 512;
 
 /// The number of files that polybook asks the operating system to let it open. No command needs that many.
 #[cfg(unix)]
-const MOST_FILES: u64 = 1 << 20;
+const REQUESTED_OPEN_FILES: u64 = 1 << 20;
 
 /// The options for the threads, the memory and the temporary files of a command.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Resources")]
 pub struct ResourceArgs {
     /// Use N threads [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MOST_THREADS))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS))]
     threads: Option<u16>,
 
     #[command(flatten)]
@@ -68,12 +68,12 @@ impl MemoryArgs {
 pub fn raise_file_limit() {
     // An error is ignored: most commands need few files, and a command that needs more reports the error itself.
     #[cfg(unix)]
-    let _ = rlimit::increase_nofile_limit(MOST_FILES);
+    let _ = rlimit::increase_nofile_limit(REQUESTED_OPEN_FILES);
 }
 
 /// Parses a size in bytes with a unit, such as `64MiB`, `1g` or `500MB`. Units such as `KiB` and `k` are powers of
 /// 1024, and units such as `kB` are powers of 1000. Returns an error message if the text is not a size, or if the
-/// size is less than [`LEAST_MEMORY`].
+/// size is less than [`MIN_MEMORY`].
 fn memory(text: &str) -> Result<usize, &'static str> {
     let is_decimal = text.trim().to_ascii_lowercase().ends_with('b');
     let config = match is_decimal {
@@ -82,7 +82,7 @@ fn memory(text: &str) -> Result<usize, &'static str> {
     };
     let bytes = config.parse_size(text).ok();
     match bytes.and_then(|bytes| usize::try_from(bytes).ok()) {
-        Some(bytes) if bytes >= LEAST_MEMORY => Ok(bytes),
+        Some(bytes) if bytes >= MIN_MEMORY => Ok(bytes),
         Some(_) => {
             Err("the size must be at least 64KiB: write a number with its unit, such as 512MiB")
         }
@@ -101,7 +101,7 @@ mod tests {
             ("64mib", 64 << 20),
             ("1GiB", Memory::DEFAULT_BYTES),
             ("1g", 1 << 30),
-            ("64Ki", LEAST_MEMORY),
+            ("64Ki", MIN_MEMORY),
             ("2T", 2 << 40),
             ("500 MB", 500_000_000),
             ("300kb", 300_000),

@@ -44,11 +44,11 @@ use super::{
 
 /// The maximum time for which shutdown waits for requests that are still being answered. A signal cancels the
 /// requests that make books.
-const LAST_ANSWERS: Duration = Duration::from_secs(3);
+const SHUTDOWN_WAIT: Duration = Duration::from_secs(3);
 
 /// The time to wait for the indexes before the page is served without them. The indexes of small files are usually
 /// complete by then, so the page need not show progress.
-const SOON: Duration = Duration::from_secs(1);
+const INDEX_WAIT: Duration = Duration::from_secs(1);
 
 /// Show games in the browser, and answer the requests of Lichess's opening explorer API
 #[derive(clap::Args, Debug)]
@@ -326,8 +326,8 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
     Ok(sources)
 }
 
-/// Opens the indexes of all sources. If this takes longer than [`SOON`], serves a page on `listener` that shows the
-/// progress until the indexes are open. Returns the explorer, and `true` if the address of the page was printed.
+/// Opens the indexes of all sources. If this takes longer than [`INDEX_WAIT`], serves a page on `listener` that shows
+/// the progress until the indexes are open. Returns the explorer, and `true` if the address of the page was printed.
 fn open_while_answering(
     sources: &[ServedSource<'_>],
     args: &Args,
@@ -357,7 +357,7 @@ fn open_while_answering(
         let opening = thread::Builder::new().spawn_scoped(scope, opening);
         let opening = opening.context("cannot start a thread for the index")?;
         let opened = || opening.join().unwrap_or_else(|panic| resume_unwind(panic));
-        if end.recv_timeout(SOON) != Err(RecvTimeoutError::Timeout) {
+        if end.recv_timeout(INDEX_WAIT) != Err(RecvTimeoutError::Timeout) {
             return Ok((opened()?, false));
         }
         let listener = listener.try_clone().context("cannot share the listener")?;
@@ -503,7 +503,7 @@ fn network_address(listening: SocketAddr) -> Option<IpAddr> {
 }
 
 /// Serves requests until a signal ends the program. Then waits for requests that are still being answered, but at
-/// most [`LAST_ANSWERS`].
+/// most [`SHUTDOWN_WAIT`].
 fn until_signal(listening: Listening) -> anyhow::Result<()> {
     let stop = Stop::default();
     let (ended, end) = mpsc::channel();
@@ -511,7 +511,7 @@ fn until_signal(listening: Listening) -> anyhow::Result<()> {
     signals::before_end(move || {
         stopping.stop();
         // Answers that take longer are cut off by the end of the program.
-        let _ = end.recv_timeout(LAST_ANSWERS);
+        let _ = end.recv_timeout(SHUTDOWN_WAIT);
     });
     errors::report_panics_at_once();
     let served = listening.run(&stop);

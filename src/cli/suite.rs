@@ -19,7 +19,7 @@ use super::{
 };
 
 /// An upper bound on the memory of the positions that are read from a file, in bytes per byte of the file.
-const POSITIONS: usize = 16;
+const MEMORY_PER_BYTE: usize = 16;
 
 /// The option with which `make-book` writes an opening suite. Error messages mention it if options in [`SuiteArgs`]
 /// are given without it.
@@ -204,7 +204,7 @@ impl SuiteArgs {
             return Ok(Vec::new());
         };
         let name = input::name(path);
-        let text = input::read_text(path, memory, POSITIONS)?;
+        let text = input::read_text(path, memory, MEMORY_PER_BYTE)?;
         let problem = |problem: String| Error::file(&name, problem);
         if text.starts_with('[') {
             let problem =

@@ -22,7 +22,7 @@ use super::{
 };
 
 /// An upper bound on the memory of the entries that are read from a suite, in bytes per byte of the file.
-pub const ENTRIES: usize = 16;
+pub const MEMORY_PER_BYTE: usize = 16;
 
 /// Show the results of an engine match for each opening of its suite
 #[derive(clap::Args, Debug)]
@@ -101,7 +101,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         None => None,
     };
     let memory = args.resources.memory();
-    let text = input::read_text(&args.suite, &memory, ENTRIES)?;
+    let text = input::read_text(&args.suite, &memory, MEMORY_PER_BYTE)?;
     let suite = SuiteFile::read(input::name(&args.suite).as_ref(), text, args.variant)?;
     let inputs = pgn_inputs(&args.games, args.untagged.untagged_variant)?;
     let options = ReportOptions {

@@ -22,7 +22,7 @@ use super::{
     evals::EvalsArg,
     input::{check_output, ending, file_or_index, in_memory, output_name},
     position::{self, PositionArgs, Searched, of_book, of_database, refuse_other_of_index},
-    progress::{Bar, beside_lines},
+    progress::{Bar, quiet_on_terminal},
     resources::MemoryArgs,
     terminal::Output,
     usage::Usage,
@@ -77,7 +77,7 @@ pub struct Args {
 
     /// End lines after N half-moves, and print each position where the shortest line reaches it [default: no limit;
     /// each position is printed where a line first reaches it]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::LONGEST as i64))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::MAX_PLIES as i64))]
     max_ply: Option<u16>,
 
     /// Keep moves with a weight of at least N. In an index, the weight of a move is its number of games
@@ -120,7 +120,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let is_file = !is_standard_output(&args.out);
     let progress = match is_file {
         true => context,
-        false => beside_lines(context),
+        false => quiet_on_terminal(context),
     };
     let moves =
         progress.show_progress("writing the tree", |meter| write(args, source, out, meter))?;

@@ -71,7 +71,7 @@ pub struct Args {
 }
 
 /// The maximum number of faults of a suite that an error message lists.
-const SHOWN: usize = 10;
+const MAX_LISTED_FAULTS: usize = 10;
 
 /// The result of checking a book, database, index or store of evaluations: the number of its records, and its faults.
 struct Findings {
@@ -182,7 +182,7 @@ fn verify_suite(
 ) -> anyhow::Result<()> {
     let name = input::name(book);
     let is_pgn = refusal.kind() == ErrorKind::Foreign(ForeignFormat::Pgn);
-    let text = match input::read_text(file, &Memory::default(), suite_report::ENTRIES) {
+    let text = match input::read_text(file, &Memory::default(), suite_report::MEMORY_PER_BYTE) {
         Ok(text) if is_pgn && !has_results(&text) => text,
         Ok(text) if !is_pgn && SuiteFormat::of_text(&text) == SuiteFormat::Epd => text,
         // If the operating system cannot read the file, its format is unknown.
@@ -205,8 +205,8 @@ fn verify_suite(
     anyhow::ensure!(
         faults.is_empty(),
         "{name}: this suite has faults: {}{}; remove these entries",
-        faults[..faults.len().min(SHOWN)].join("; "),
-        match faults.len().saturating_sub(SHOWN) {
+        faults[..faults.len().min(MAX_LISTED_FAULTS)].join("; "),
+        match faults.len().saturating_sub(MAX_LISTED_FAULTS) {
             0 => String::new(),
             more => format!("; and {}", counted(more as u64, "more fault")),
         }

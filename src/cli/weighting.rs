@@ -97,7 +97,7 @@ fn score_percent(text: &str) -> Result<f64, String> {
 /// requirement, in the order of these variants. The discriminant is the index of the first option with the
 /// requirement.
 #[derive(Copy, Clone)]
-pub enum OptionNeeds {
+pub enum Requirement {
     /// The games in which the moves were played, which a Polyglot book does not contain.
     Games = 0,
     /// A Polyglot book or a database; an opening suite is not enough.
@@ -110,8 +110,8 @@ pub enum OptionNeeds {
 
 impl WeightingArgs {
     /// Returns the name of the first option that the user gave and whose requirement is `needs` or a later variant of
-    /// [`OptionNeeds`]. Returns `None` if the user gave no such option.
-    pub fn given(&self, needs: OptionNeeds) -> Option<&'static str> {
+    /// [`Requirement`]. Returns `None` if the user gave no such option.
+    pub fn given(&self, needs: Requirement) -> Option<&'static str> {
         let factors = Factors::default();
         let options = [
             (self.min_game.is_some(), "--min-game"),

@@ -170,7 +170,7 @@ impl<'a> ConvertBook<'a> {
         format: SuiteFormat,
     ) -> Result<Converted> {
         task::caught(|| {
-            if let Some(option) = suite.goes_by_results() {
+            if let Some(option) = suite.results_option() {
                 let problem = format!(
                     "a Polyglot book has no results, so {option} does not apply: make the suite from a database"
                 );
@@ -205,7 +205,7 @@ impl Source for PlayedMoves<'_> {
         Ok(moves)
     }
 
-    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        self.0.node(pos)
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.0.position_id(pos)
     }
 }

@@ -99,9 +99,9 @@ pub struct Converted {
     /// used.
     pub minimax: Option<MinimaxSummary>,
     /// The number of rows that could not be read, and the error of the first one.
-    pub passed_over: SkippedRows,
+    pub skipped_rows: SkippedRows,
     /// The number of active rows that the move filter excluded from a table.
-    pub left_out: u64,
+    pub filtered_rows: u64,
     /// Whether the search for the lines of a suite stopped early, so that some lines may be missing.
     pub is_cut: bool,
     /// The number of lines or positions that were omitted from the suite because they have no evaluation. `None` if
@@ -162,18 +162,20 @@ impl Convert {
             let DatabaseCounts {
                 counts,
                 starts,
-                passed_over,
+                skipped_rows,
             } = self.count(variant, false, &pool, self.memory.clone())?;
-            let filter = self.narrowed(MoveFilter::default());
+            let filter = self.combined_filter(MoveFilter::default());
             let weights = &self.weights;
             let maker = pool.install(|| {
                 let mut maker = BookMaker::new(&counts, &filter, weights)?;
                 if weights.minimax.is_some() {
                     let starts = [variant.start()].into_iter().chain(starts).map(Ok);
-                    maker = maker.backed_up(starts, &self.memory.share(2), path)?;
+                    maker = maker.with_minimax(starts, &self.memory.share(2), path)?;
                 }
                 match &self.max_loss {
-                    Some(max_loss) => maker.leaving_out(max_loss, variant, &self.memory.share(4)),
+                    Some(max_loss) => {
+                        maker.without_losing_moves(max_loss, variant, &self.memory.share(4))
+                    }
                     None => Ok(maker),
                 }
             })?;
@@ -193,7 +195,7 @@ impl Convert {
                 book: Some(summary),
                 losses: maker.losses(),
                 minimax: maker.minimax(),
-                passed_over,
+                skipped_rows,
                 ..Converted::default()
             })
         })
@@ -225,14 +227,14 @@ impl Convert {
             let DatabaseCounts {
                 counts,
                 starts,
-                passed_over,
+                skipped_rows,
             } = self.count(variant, true, &pool, self.memory.share(2))?;
             let starts = match (variant, &suite.starts[..]) {
                 (_, [_, ..]) => suite.starts.clone(),
                 (Variant::Chess960, _) if !starts.is_empty() => starts,
                 _ => vec![variant.start()],
             };
-            let filter = self.narrowed(MoveFilter::default());
+            let filter = self.combined_filter(MoveFilter::default());
             // A lower minimum cannot bring back moves that the database does not contain.
             let can_keep_more = filter.min_game > self.obs.info().move_filter.min_game.max(1);
             let source = CountedMoves {
@@ -256,7 +258,7 @@ impl Convert {
             };
             let written = suite.write(BufferedFile::sealed(out), format)?;
             Ok(Converted {
-                passed_over,
+                skipped_rows,
                 ..written.into()
             })
         })
@@ -282,9 +284,9 @@ impl Convert {
 
     /// Returns a move filter that combines two others, so that a move must pass both. One is the filter of the
     /// conversion, or `default` if it is not set. The other is the filter with which the database was made.
-    fn narrowed(&self, default: MoveFilter) -> MoveFilter {
+    fn combined_filter(&self, default: MoveFilter) -> MoveFilter {
         let mut filter = self.move_filter.clone().unwrap_or(default);
-        filter.narrowed_by(&self.obs.info().move_filter);
+        filter.narrow(&self.obs.info().move_filter);
         filter
     }
 }
@@ -333,9 +335,9 @@ impl Source for CountedMoves<'_> {
 }
 
 /// The maximum number of rows in a batch. The threads process one batch at a time.
-const BATCH: usize = 1 << 16;
+const ROWS_PER_BATCH: usize = 1 << 16;
 /// The size in bytes at which a batch of rows is complete.
-const BATCH_BYTES: usize = 1 << 24;
+const BYTES_PER_BATCH: usize = 1 << 24;
 
 /// The numbers of games by position, move and result, as read from an OOBS database, with the starting positions of
 /// the games.
@@ -343,7 +345,7 @@ pub(super) struct DatabaseCounts {
     pub counts: Counts,
     /// The distinct Chess960 starting positions that the database contains.
     pub starts: Vec<VariantPosition>,
-    pub passed_over: SkippedRows,
+    pub skipped_rows: SkippedRows,
 }
 
 /// The numbers of games by position, move and result that one thread has read from some rows of an OOBS database.
@@ -352,11 +354,11 @@ struct RowCounts {
     counts: CountBatch,
     /// The counts of positions whose EPD may lack the en passant square on which the key depends. Also contains the
     /// notes by [`note_step`].
-    hidden: CountBatch,
+    uncertain: CountBatch,
     /// Whether any EPD contains the en passant square of a pinned pawn, although the capture is illegal.
-    names_pinned: bool,
+    has_pinned_squares: bool,
     starts: Vec<Keyed<VariantPosition>>,
-    passed_over: SkippedRows,
+    skipped_rows: SkippedRows,
 }
 
 impl Convert {
@@ -374,13 +376,13 @@ impl Convert {
         memory: Memory,
     ) -> Result<DatabaseCounts> {
         self.meter.add_total(self.obs.about_rows());
-        let hidden = Tally::new(memory.share(8));
+        let uncertain = Tally::new(memory.share(8));
         let tally = Tally::new(memory);
         let mut is_exact = false;
         let mut starts = Vec::new();
         let mut known_starts = HashSet::new();
-        let mut passed_over = SkippedRows::default();
-        let mut batch = Vec::with_capacity(BATCH);
+        let mut skipped_rows = SkippedRows::default();
+        let mut batch = Vec::with_capacity(ROWS_PER_BATCH);
         let mut take = |batch: &mut Vec<ObsRow>| -> Result<()> {
             self.meter.advance(batch.len() as u64);
             let size = batch.len().div_ceil(pool.current_num_threads()).max(1);
@@ -392,14 +394,14 @@ impl Convert {
             });
             for part in parts {
                 tally.add_batch(&part.counts)?;
-                hidden.add_batch(&part.hidden)?;
-                is_exact |= part.names_pinned;
+                uncertain.add_batch(&part.uncertain)?;
+                is_exact |= part.has_pinned_squares;
                 for start in part.starts {
                     if known_starts.insert(start.identity()) {
                         starts.push(start.position().clone());
                     }
                 }
-                passed_over.add(part.passed_over);
+                skipped_rows.add(part.skipped_rows);
             }
             batch.clear();
             tally.refuse_many_large(self.obs.path())
@@ -412,19 +414,19 @@ impl Convert {
                 bytes += row.bytes();
                 batch.push(row);
             }
-            if batch.len() == BATCH || bytes >= BATCH_BYTES {
+            if batch.len() == ROWS_PER_BATCH || bytes >= BYTES_PER_BATCH {
                 bytes = 0;
                 take(&mut batch)?;
             }
         }
         take(&mut batch)?;
-        passed_over.add(rows.passed_over().clone());
-        let hidden = pool.install(|| hidden.seal())?;
-        add_hidden(&hidden, is_exact, &tally)?;
+        skipped_rows.add(rows.skipped_rows().clone());
+        let uncertain = pool.install(|| uncertain.seal())?;
+        add_uncertain(&uncertain, is_exact, &tally)?;
         Ok(DatabaseCounts {
             counts: pool.install(|| tally.seal())?,
             starts,
-            passed_over,
+            skipped_rows,
         })
     }
 }
@@ -440,7 +442,7 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
             Ok(pos) => pos,
             Err(err) => {
                 for row in rows {
-                    found.passed_over.row(row, &err.to_string());
+                    found.skipped_rows.row(row, &err.to_string());
                 }
                 continue;
             }
@@ -449,21 +451,21 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
         let turn = pos.position().turn();
         let in_book = !has_inner_castling_rook(pos.position());
         let hides = !pos.other_exact_identities().is_empty();
-        found.names_pinned |= pinned_square(pos.position()).is_some();
+        found.has_pinned_squares |= pinned_square(pos.position()).is_some();
         for row in rows {
             let Some(mv) = legal_move(pos.position(), &row.mv) else {
-                found.passed_over.row(row, NOT_LEGAL);
+                found.skipped_rows.row(row, NOT_LEGAL);
                 continue;
             };
             if arrivals {
                 // Suites look up positions by identity. Keys are only for books.
                 found.counts.push(pos.identity(), mv, turn, row.stats);
             } else {
-                note_step(pos.position(), mv, &mut found.hidden);
+                note_step(pos.position(), mv, &mut found.uncertain);
             }
             if in_book && !arrivals {
                 let counts = match hides {
-                    true => &mut found.hidden,
+                    true => &mut found.uncertain,
                     false => &mut found.counts,
                 };
                 counts.push(pos.key(), mv, turn, row.stats);
@@ -483,7 +485,7 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
 }
 
 /// The number of positions whose counts are collected before they are added to a tally.
-const POSITIONS_AT_ONCE: u64 = 1 << 14;
+const POSITIONS_PER_BATCH: u64 = 1 << 14;
 
 /// Returns the en passant square of a position if a pawn attacks it but pins make every capture there illegal.
 /// Returns `None` if a capture is legal, or if no pawn attacks the square.
@@ -524,12 +526,12 @@ fn step_note(square: Square) -> BookMove {
     BookMove(square as u16 | (square as u16) << 6)
 }
 
-/// Adds the counts in `hidden` to `tally`, except the notes of double steps. The keys in `hidden` may lack an en
+/// Adds the counts in `uncertain` to `tally`, except the notes of double steps. The keys in `uncertain` may lack an en
 /// passant file. If a position has a note by [`note_step`], the file is added to its key. If `exact` is `true`, the
 /// keys remain unchanged, because the EPDs of the database already contain the en passant squares.
-pub(super) fn add_hidden(hidden: &Counts, exact: bool, tally: &Tally) -> Result<()> {
+pub(super) fn add_uncertain(uncertain: &Counts, exact: bool, tally: &Tally) -> Result<()> {
     let (mut batch, mut positions) = (CountBatch::default(), 0);
-    for position in hidden.positions() {
+    for position in uncertain.positions() {
         let position = position?;
         let step = |mv: BookMove| {
             let square = Square::new(u32::from(mv.0 & 63));
@@ -548,7 +550,7 @@ pub(super) fn add_hidden(hidden: &Counts, exact: bool, tally: &Tally) -> Result<
             batch.push(key, count.mv, position.turn, count.stats);
         }
         positions += 1;
-        if positions % POSITIONS_AT_ONCE == 0 {
+        if positions % POSITIONS_PER_BATCH == 0 {
             tally.add_batch(&std::mem::take(&mut batch))?;
         }
     }

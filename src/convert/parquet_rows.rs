@@ -11,7 +11,7 @@ use crate::{
     error::Result,
     storage::{
         output::{AtomicFile, BufferedFile},
-        parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
+        parquet_table::{ROWS_PER_GROUP, TableWriter, properties, write_column},
     },
     task,
 };
@@ -116,7 +116,7 @@ impl ParquetRows {
             }
         }
         self.rows += 1;
-        match self.rows == ROWS_OF_GROUP {
+        match self.rows == ROWS_PER_GROUP {
             true => self.write_group(),
             false => Ok(()),
         }

@@ -169,7 +169,7 @@ impl Convert {
         };
         let file = TableOutput::begin(out, format, columns)?;
         let variant = self.played_variant()?;
-        let filter = self.narrowed(MoveFilter::every_move());
+        let filter = self.combined_filter(MoveFilter::every_move());
         let passes = 1 + u64::from(self.weights.scale == Scale::Global);
         self.meter.add_total(passes * self.obs.about_rows());
         let mut table = DatabaseTable {
@@ -194,7 +194,10 @@ impl Convert {
             }
         }
         table.write(&mut position)?;
-        table.converted.passed_over.add(rows.passed_over().clone());
+        table
+            .converted
+            .skipped_rows
+            .add(rows.skipped_rows().clone());
         table.file.commit()?;
         Ok(table.converted)
     }
@@ -240,18 +243,18 @@ impl DatabaseTable<'_> {
         let pos = match self.variant.parse_position(&first.epd) {
             Ok(pos) => pos,
             Err(err) => {
-                let mut passed_over = SkippedRows::default();
+                let mut skipped_rows = SkippedRows::default();
                 for row in rows.drain(..) {
-                    passed_over.row(&row, &err.to_string());
+                    skipped_rows.row(&row, &err.to_string());
                 }
-                self.converted.passed_over.add(passed_over);
+                self.converted.skipped_rows.add(skipped_rows);
                 return Ok(());
             }
         };
         let turn = pos.turn();
         let before = rows.len();
         rows.retain(|row| self.filter.selects(turn, row.stats));
-        self.converted.left_out += (before - rows.len()) as u64;
+        self.converted.filtered_rows += (before - rows.len()) as u64;
         rows.sort_by(ObsRow::by_games);
         let scaling = match self.weights.scale {
             Scale::Global => self.scaling,

@@ -31,21 +31,21 @@ use super::wdl::Wdl;
 use crate::{
     error::Result,
     position::BookMove,
-    storage::sort::{Fold, Memory, Once, Record, Sealed, Shards},
+    storage::sort::{Dedup, Fold, Memory, Record, Sealed, Shards},
 };
 
 /// The number of rating groups, including one group for games without a known rating.
-const GROUPS: u8 = 10;
+const RATING_GROUPS: u8 = 10;
 /// The number of values that a month can have: 1 to 12, or 0 if it is unknown.
-const MONTHS: u32 = 13;
+const MONTH_VALUES: u32 = 13;
 
 /// The maximum number of games in one record. The ratings of 16 games, at most 4,000 each, add up to less than
 /// 2^16, so a record can store the sum in 16 bits.
-const MOST: u64 = 16;
+const MAX_GAMES_PER_RECORD: u64 = 16;
 
 /// A bit mask for all fields of a record except the number of games and the sum of the ratings. Two records can be
 /// added up if they are equal under this mask.
-const SUMMED: u128 = !0 << 20;
+const SAME_CLASS_MASK: u128 = !0 << 20;
 
 /// The class of a half-move: the speed, rating group and month of the game in which it was played. If counts are
 /// not grouped by one of these properties, the property is 0.
@@ -104,15 +104,15 @@ impl ClassRecord {
             month,
             book_only,
         } = class;
-        debug_assert!(group < GROUPS && month < 1_000_000 && rating <= 4000);
-        let month = month / 100 * MONTHS + month % 100;
+        debug_assert!(group < RATING_GROUPS && month < 1_000_000 && rating <= 4000);
+        let month = month / 100 * MONTH_VALUES + month % 100;
         let result = match winner {
             None => 1,
             Some(winner) => 2 * u64::from(winner == turn),
         };
         let low = u64::from(mv.0) << 48
             | u64::from(turn.is_black()) << 47
-            | u64::from(speed * GROUPS + group) << 41
+            | u64::from(speed * RATING_GROUPS + group) << 41
             | u64::from(month) << 24
             | u64::from(book_only) << 23
             | result << 21
@@ -138,9 +138,9 @@ impl ClassRecord {
         let traits = (low >> 41 & 63) as u8;
         let month = (low >> 24 & 0x1ffff) as u32;
         CountClass {
-            speed: traits / GROUPS,
-            group: traits % GROUPS,
-            month: month / MONTHS * 100 + month % MONTHS,
+            speed: traits / RATING_GROUPS,
+            group: traits % RATING_GROUPS,
+            month: month / MONTH_VALUES * 100 + month % MONTH_VALUES,
             book_only: low >> 23 & 1 == 1,
         }
     }
@@ -213,7 +213,7 @@ impl Fold for AddGames {
 
     #[inline]
     fn take(&mut self, record: ClassRecord, out: &mut impl FnMut(ClassRecord)) {
-        let shared = record.0 & SUMMED;
+        let shared = record.0 & SAME_CLASS_MASK;
         match &mut self.open {
             Some((open, games, sum)) if *open == shared => {
                 *games += record.games();
@@ -236,8 +236,8 @@ impl Fold for AddGames {
         };
         let (mut left, mut rest) = (games, sum);
         while left > 0 {
-            let now = match left % MOST {
-                0 => MOST,
+            let now = match left % MAX_GAMES_PER_RECORD {
+                0 => MAX_GAMES_PER_RECORD,
                 few => few,
             };
             // The proportional share of the sum of ratings. The last record gets the remainder.
@@ -368,7 +368,7 @@ impl Grouping {
 
     /// Returns `true` if `self` includes every property of `other`. Counts grouped by `self` can then be converted to
     /// counts grouped by `other`.
-    pub fn has(self, other: Grouping) -> bool {
+    pub fn includes(self, other: Grouping) -> bool {
         let mine = self.fields();
         other
             .fields()
@@ -379,7 +379,7 @@ impl Grouping {
 
     /// Returns a copy of `class` in which all properties that this grouping does not include are 0. The properties
     /// are speed, rating group and month.
-    pub(crate) fn of(self, class: CountClass) -> CountClass {
+    pub(crate) fn project(self, class: CountClass) -> CountClass {
         CountClass {
             speed: if self.speed { class.speed } else { 0 },
             group: if self.rating { class.group } else { 0 },
@@ -475,7 +475,7 @@ impl KeyedIdentity {
 }
 
 impl Record for KeyedIdentity {
-    type Fold = Once<KeyedIdentity>;
+    type Fold = Dedup<KeyedIdentity>;
 
     fn from_bits(bits: u128) -> KeyedIdentity {
         KeyedIdentity(bits)
@@ -504,14 +504,14 @@ mod tests {
             Just(0u32),
             (1..=9999u32, 0..=12u32).prop_map(|(year, month)| year * 100 + month)
         ];
-        (0..6u8, 0..GROUPS, month, any::<bool>()).prop_map(|(speed, group, month, book_only)| {
-            CountClass {
+        (0..6u8, 0..RATING_GROUPS, month, any::<bool>()).prop_map(
+            |(speed, group, month, book_only)| CountClass {
                 speed,
                 group,
                 month,
                 book_only,
-            }
-        })
+            },
+        )
     }
 
     proptest! {
@@ -554,7 +554,7 @@ mod tests {
                 prop_assert!(folded.len() <= records.len() && folded.is_sorted());
                 records = folded;
             }
-            prop_assert!(records.len() <= ratings.len() / MOST as usize + 2);
+            prop_assert!(records.len() <= ratings.len() / MAX_GAMES_PER_RECORD as usize + 2);
             let (mut stats, mut sum) = (Wdl::default(), Ratings::default());
             for record in records {
                 stats += record.stats();
@@ -579,7 +579,11 @@ mod tests {
         for wrong in ["", "elo", "speed,", "none,speed", "speed;month"] {
             assert!(wrong.parse::<Grouping>().is_err(), "{wrong}");
         }
-        assert!(by.has(Grouping::default()) && by.has(by) && !Grouping::default().has(by));
+        assert!(
+            by.includes(Grouping::default())
+                && by.includes(by)
+                && !Grouping::default().includes(by)
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::{
     error::CountsError,
     layout::ClassRow,
     ordered_parts::{OrderedParts, OrderedRows},
-    rows::MOST_GAMES,
+    rows::MAX_TOTAL_GAMES,
 };
 use crate::{
     counts::Row,
@@ -30,16 +30,16 @@ use crate::{
 
 /// The number of buffered rows of one move at which rows of the same class (speed, rating group and month) are
 /// added up. It bounds the memory for moves with very many rows.
-const MOST_OF_MOVE: usize = 1 << 16;
+const MAX_BUFFERED_ROWS: usize = 1 << 16;
 
 /// The maximum number of classes of one move, which bounds the memory. A class is a combination of speed, rating
 /// group and month; fifty years of games have fewer than 80,000 classes.
-const MOST_CLASSES: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
+const MAX_CLASSES_PER_MOVE: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
 /// The maximum number of rows in a directory of counts without any row for the last positions of games. A larger
 /// directory cannot be merged with directories that have such rows, because the program that wrote it did not count
 /// the ends of games. A small directory may lack the rows by chance.
-const MOST_WITHOUT_ENDS: u64 = 10_000;
+const MAX_ROWS_WITHOUT_ENDS: u64 = 10_000;
 
 /// Several directories of counts, which are merged while they are read. Counts are the results of moves in
 /// positions. Rows with the same position, move and class (speed, rating group and month) are added up.
@@ -136,7 +136,7 @@ impl ClassedCounts {
     /// Returns the error of `f`, or an error if an input cannot be read, is invalid or is not sorted.
     ///
     /// Also returns an error if inputs disagree about the side to move in a position, or if a move has more than
-    /// [`MOST_CLASSES`] classes.
+    /// [`MAX_CLASSES_PER_MOVE`] classes.
     pub(crate) fn for_each_row(
         &self,
         shards: Range<usize>,
@@ -177,10 +177,10 @@ impl ClassedCounts {
         mut f: impl FnMut(&ClassRow) -> Result<()>,
     ) -> Result<()> {
         let mut rows: Vec<ClassRow> = Vec::new();
-        let mut most = MOST_OF_MOVE;
+        let mut most = MAX_BUFFERED_ROWS;
         for row in sorted {
             let mut row = row?;
-            row.class = self.by.of(row.class);
+            row.class = self.by.project(row.class);
             if let Some(last) = rows.last() {
                 let position = |row: &ClassRow| (row.row.key, row.row.identity);
                 if position(last) == position(&row) && last.row.turn != row.row.turn {
@@ -189,14 +189,14 @@ impl ClassedCounts {
                 }
                 if last.sort_key() != row.sort_key() {
                     self.flush_move(&mut rows, &mut f)?;
-                    most = MOST_OF_MOVE;
+                    most = MAX_BUFFERED_ROWS;
                 }
             }
             rows.push(row);
             if rows.len() > most {
                 add_up(&mut rows);
                 self.check_classes(rows.len())?;
-                most = 2 * rows.len().max(MOST_OF_MOVE);
+                most = 2 * rows.len().max(MAX_BUFFERED_ROWS);
             }
         }
         self.flush_move(&mut rows, &mut f)
@@ -222,14 +222,14 @@ impl ClassedCounts {
         directory.map_or("counts".as_ref(), |(directory, ..)| directory.path())
     }
 
-    /// Checks that a move does not have more than [`MOST_CLASSES`] classes. A class is a combination of speed, rating
-    /// group and month.
+    /// Checks that a move does not have more than [`MAX_CLASSES_PER_MOVE`] classes. A class is a combination of speed,
+    /// rating group and month.
     fn check_classes(&self, classes: usize) -> Result<()> {
-        if classes <= MOST_CLASSES {
+        if classes <= MAX_CLASSES_PER_MOVE {
             return Ok(());
         }
         let problem = format!(
-            "a move has more than {MOST_CLASSES} combinations of speed, rating group and month: \
+            "a move has more than {MAX_CLASSES_PER_MOVE} combinations of speed, rating group and month: \
                                choose fewer of these with --by"
         );
         Err(Error::too_large(self.path(), problem))
@@ -260,7 +260,7 @@ impl ClassedCounts {
     /// # Errors
     ///
     /// Returns an error if a file cannot be read or is not sorted, or if the total number of games or the total of
-    /// the ratings exceeds [`MOST_GAMES`].
+    /// the ratings exceeds [`MAX_TOTAL_GAMES`].
     fn read<'a>(&'a self, rows: &mut OrderedRows<'a>, batch: &mut Vec<ClassRow>) -> Result<bool> {
         let Some(step) = rows.next_classed(batch)? else {
             return Ok(false);
@@ -273,9 +273,9 @@ impl ClassedCounts {
         let ratings = sum_of(|row| row.ratings.sum);
         for (sum, more) in [(&self.games, games), (&self.ratings, ratings)] {
             if sum
-                .fetch_add(more.min(MOST_GAMES + 1), Relaxed)
+                .fetch_add(more.min(MAX_TOTAL_GAMES + 1), Relaxed)
                 .saturating_add(more)
-                > MOST_GAMES
+                > MAX_TOTAL_GAMES
             {
                 return Err(Error::format(step.path, CountsError::Overflow));
             }
@@ -316,7 +316,7 @@ impl ClassedCounts {
         for (directory, _, has_ends, parts) in &self.directories {
             parts.check_read()?;
             let lacks_ends = self.has_ends.load(Relaxed) && !has_ends.load(Relaxed);
-            if lacks_ends && parts.rows() > MOST_WITHOUT_ENDS {
+            if lacks_ends && parts.rows() > MAX_ROWS_WITHOUT_ENDS {
                 return Err(Error::format(directory.path(), CountsError::NoEnds));
             }
         }
@@ -597,8 +597,13 @@ mod tests {
             });
             ended.map(|()| taken)
         };
-        assert_eq!(rows(MOST_CLASSES as u32).unwrap(), MOST_CLASSES);
-        let err = rows(MOST_CLASSES as u32 + 1).unwrap_err().to_string();
+        assert_eq!(
+            rows(MAX_CLASSES_PER_MOVE as u32).unwrap(),
+            MAX_CLASSES_PER_MOVE
+        );
+        let err = rows(MAX_CLASSES_PER_MOVE as u32 + 1)
+            .unwrap_err()
+            .to_string();
         assert!(err.contains("fewer of"), "{err}");
 
         // The limit also applies to the games of a single run, so that their counts can later be added up with
@@ -623,8 +628,13 @@ mod tests {
             });
             ended.map(|()| taken)
         };
-        assert_eq!(of_games(MOST_CLASSES as u32).unwrap(), MOST_CLASSES);
-        let err = of_games(MOST_CLASSES as u32 + 1).unwrap_err().to_string();
+        assert_eq!(
+            of_games(MAX_CLASSES_PER_MOVE as u32).unwrap(),
+            MAX_CLASSES_PER_MOVE
+        );
+        let err = of_games(MAX_CLASSES_PER_MOVE as u32 + 1)
+            .unwrap_err()
+            .to_string();
         assert!(err.contains("fewer of"), "{err}");
     }
 }

@@ -11,7 +11,7 @@ use super::{
     error::CountsError,
     layout::{ClassRow, ENDING, Row, STARTS},
     parquet_file::{ParquetFile, caught, file_size, metadata_memory},
-    rows::{ColumnBatch, GroupReader, MOST_GAMES, PartColumns, classes_of},
+    rows::{ColumnBatch, GroupReader, MAX_TOTAL_GAMES, PartColumns, classes_of},
     sidecar::{CountsOrigin, ListedFile, Sidecar, Start, crc32_of, read_starts},
 };
 use crate::{
@@ -324,7 +324,7 @@ impl Part {
                         let read = read_row(&rows, at)?;
                         let row = row_of(&read);
                         games += row.plies();
-                        if games > MOST_GAMES {
+                        if games > MAX_TOTAL_GAMES {
                             return Err(CountsError::Overflow);
                         }
                         if with_ends || row.mv != BookMove::NONE {

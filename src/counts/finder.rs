@@ -19,13 +19,13 @@ use crate::{
 /// which of the 256 shards the record is stored.
 const SHARD_SHIFT: u32 = 120;
 
-/// The target number of records in a part, for records in memory. A shard is divided into parts, so that a look-up
-/// searches one part instead of the whole shard.
-const PART_IN_MEMORY: u64 = 4;
+/// The target number of records in a bucket, for records in memory. A shard is divided into buckets, so that a look-up
+/// searches one bucket instead of the whole shard.
+const BUCKET_SIZE_IN_MEMORY: u64 = 4;
 
-/// The target number of records in a part, for records in a temporary file. A shard is divided into parts, so that
-/// a look-up reads one part instead of the whole shard.
-const PART_IN_FILE: u64 = 256;
+/// The target number of records in a bucket, for records in a temporary file. A shard is divided into buckets, so that
+/// a look-up reads one bucket instead of the whole shard.
+const BUCKET_SIZE_IN_FILE: u64 = 256;
 
 /// An index that finds the moves of a position in sorted counts by the position's key.
 ///
@@ -44,13 +44,13 @@ pub(crate) struct FindableCounts {
     shards: Vec<ShardBuckets>,
 }
 
-/// A table that divides the sorted records of one shard into parts. A part contains the records whose keys have the
+/// A table that divides the sorted records of one shard into buckets. A bucket contains the records whose keys have the
 /// same leading bits. A shard contains a 256th of the range of keys.
 #[derive(Clone, Debug)]
 pub(super) struct ShardBuckets {
-    /// The number of bits of the key that select the part. They follow the bits that select the shard.
+    /// The number of bits of the key that select the bucket. They follow the bits that select the shard.
     bits: u32,
-    /// The index of the first record of each part, followed by the total number of records in the shard.
+    /// The index of the first record of each bucket, followed by the total number of records in the shard.
     pub(super) starts: Vec<u32>,
     /// The number of positions in the shard.
     pub(super) positions: u64,
@@ -102,11 +102,11 @@ impl Counts {
     pub(crate) fn finder(&self) -> Result<Finder<'_>> {
         Ok(Finder {
             counts: self,
-            shards: self.parts()?.into(),
+            shards: self.buckets()?.into(),
         })
     }
 
-    fn parts(&self) -> Result<Vec<ShardBuckets>> {
+    fn buckets(&self) -> Result<Vec<ShardBuckets>> {
         let shards = (0..SHARDS).into_par_iter();
         shards.map(|shard| ShardBuckets::new(self, shard)).collect()
     }
@@ -121,7 +121,7 @@ impl FindableCounts {
     /// Returns an error if a temporary file cannot be read.
     pub fn new(counts: Counts) -> Result<FindableCounts> {
         Ok(FindableCounts {
-            shards: counts.parts()?,
+            shards: counts.buckets()?,
             counts,
         })
     }
@@ -144,12 +144,12 @@ impl FindableCounts {
 impl ShardBuckets {
     fn new(counts: &Counts, shard: usize) -> Result<ShardBuckets> {
         let records = counts.records();
-        let part = if records.is_in_memory(shard) {
-            PART_IN_MEMORY
+        let size = if records.is_in_memory(shard) {
+            BUCKET_SIZE_IN_MEMORY
         } else {
-            PART_IN_FILE
+            BUCKET_SIZE_IN_FILE
         };
-        let bits = (records.shard_len(shard) / part).max(1).ilog2().min(32);
+        let bits = (records.shard_len(shard) / size).max(1).ilog2().min(32);
         let mut starts = Vec::with_capacity((1 << bits) + 1);
         let mut seen = 0;
         let (mut positions, mut last) = (0, None);
@@ -157,7 +157,7 @@ impl ShardBuckets {
             if last.replace(record.key()) != Some(record.key()) {
                 positions += 1;
             }
-            while starts.len() <= part_of(record.to_bits(), bits) {
+            while starts.len() <= bucket_of(record.to_bits(), bits) {
                 starts.push(seen);
             }
             seen += 1;
@@ -172,7 +172,7 @@ impl ShardBuckets {
 }
 
 #[inline]
-fn part_of(record: u128, bits: u32) -> usize {
+fn bucket_of(record: u128, bits: u32) -> usize {
     (record >> (SHARD_SHIFT - bits)) as usize & ((1 << bits) - 1)
 }
 
@@ -181,17 +181,17 @@ impl Finder<'_> {
     /// counted, all of its records are in this range.
     #[inline]
     pub fn range_of(&self, key: u64) -> RecordRange {
-        self.to_records(self.part_numbers(key))
+        self.to_records(self.bucket_range(key))
     }
 
-    /// Returns the number of the part that can contain the records of `key`, as a range that contains only this
-    /// number. A part contains the records of a shard whose keys have the same leading bits.
-    /// [`to_records`](Finder::to_records) converts the part number to a range of records.
+    /// Returns the number of the bucket that can contain the records of `key`, as a range that contains only this
+    /// number. A bucket contains the records of a shard whose keys have the same leading bits.
+    /// [`to_records`](Finder::to_records) converts the bucket number to a range of records.
     #[inline]
-    pub(super) fn part_numbers(&self, key: u64) -> RecordRange {
+    pub(super) fn bucket_range(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;
         let shard = (lowest >> SHARD_SHIFT) as usize;
-        let number = part_of(lowest, self.shards[shard].bits) as u32;
+        let number = bucket_of(lowest, self.shards[shard].bits) as u32;
         RecordRange {
             key,
             shard,
@@ -200,15 +200,15 @@ impl Finder<'_> {
         }
     }
 
-    /// Converts a range of part numbers, as returned by [`part_numbers`](Finder::part_numbers), to a range of
+    /// Converts a range of bucket numbers, as returned by [`bucket_range`](Finder::bucket_range), to a range of
     /// records.
     #[inline]
-    pub(super) fn to_records(&self, parts: RecordRange) -> RecordRange {
-        let starts = &self.shards[parts.shard].starts;
+    pub(super) fn to_records(&self, buckets: RecordRange) -> RecordRange {
+        let starts = &self.shards[buckets.shard].starts;
         RecordRange {
-            start: starts[parts.start as usize],
-            end: starts[parts.end as usize],
-            ..parts
+            start: starts[buckets.start as usize],
+            end: starts[buckets.end as usize],
+            ..buckets
         }
     }
 
@@ -239,7 +239,7 @@ impl Finder<'_> {
         Ok(moves)
     }
 
-    /// Searches `part`, a range of records that [`range_of`](Finder::range_of) returned for the key of a position.
+    /// Searches `range`, a range of records that [`range_of`](Finder::range_of) returned for the key of a position.
     /// Returns the moves of the position and their results, or `None` if the position was not counted. Overwrites the
     /// buffers in `scratch`.
     ///
@@ -248,7 +248,7 @@ impl Finder<'_> {
     /// Returns an error if a temporary file cannot be read.
     pub fn find<'s>(
         &self,
-        part: RecordRange,
+        range: RecordRange,
         scratch: &'s mut LookUpBuffers,
     ) -> Result<Option<FinderMatch<'s>>> {
         let RecordRange {
@@ -256,7 +256,7 @@ impl Finder<'_> {
             shard,
             start,
             end,
-        } = part;
+        } = range;
         let range = start as usize..end as usize;
         let records = self
             .counts
@@ -282,23 +282,23 @@ impl Finder<'_> {
 impl Finder<'_> {
     /// Returns the number of positions that were counted.
     pub fn positions(&self) -> u64 {
-        self.shards.iter().map(|parts| parts.positions).sum()
+        self.shards.iter().map(|buckets| buckets.positions).sum()
     }
 
     /// Finds the range of records for each of `keys`, as [`range_of`](Finder::range_of) does. Replaces the content of
-    /// `parts` with these ranges, in the order of the keys.
+    /// `ranges` with these ranges, in the order of the keys.
     ///
     /// Nearly every look-up waits for memory. Several short loops over all keys are faster than one look-up after
     /// another, because the waits overlap.
-    pub fn parts(&self, keys: impl Iterator<Item = u64>, parts: &mut Vec<RecordRange>) {
-        parts.clear();
-        parts.extend(keys.map(|key| self.part_numbers(key)));
-        for part in parts.iter_mut() {
-            *part = self.to_records(*part);
+    pub fn find_ranges(&self, keys: impl Iterator<Item = u64>, ranges: &mut Vec<RecordRange>) {
+        ranges.clear();
+        ranges.extend(keys.map(|key| self.bucket_range(key)));
+        for range in ranges.iter_mut() {
+            *range = self.to_records(*range);
         }
         let records = self.counts.records();
-        let first = |part: &RecordRange| records.in_memory(part.shard, part.start as usize);
-        let firsts = parts.iter().filter_map(first);
+        let first = |range: &RecordRange| records.in_memory(range.shard, range.start as usize);
+        let firsts = ranges.iter().filter_map(first);
         black_box(firsts.fold(0, |all, record| all ^ record.key()));
     }
 
@@ -307,9 +307,9 @@ impl Finder<'_> {
         let shards = self
             .shards
             .iter()
-            .map(|parts| {
-                let records = *parts.starts.last().expect("the end is always there");
-                (0..(records as usize).div_ceil(WORD))
+            .map(|buckets| {
+                let records = *buckets.starts.last().expect("the end is always there");
+                (0..(records as usize).div_ceil(WORD_BITS))
                     .map(|_| AtomicU64::new(0))
                     .collect()
             })
@@ -319,7 +319,7 @@ impl Finder<'_> {
 }
 
 /// The number of bits in each word of a bit set.
-const WORD: usize = u64::BITS as usize;
+const WORD_BITS: usize = u64::BITS as usize;
 
 /// A set of visited positions. It has one bit for each record, and the bit of a position's first record is set if
 /// the position was visited.
@@ -329,19 +329,20 @@ pub(crate) struct VisitedBits {
 }
 
 impl VisitedBits {
-    /// Loads the bits of the positions in `parts` into the processor's cache, so that [`set`](VisitedBits::set) does
+    /// Loads the bits of the positions in `ranges` into the processor's cache, so that [`set`](VisitedBits::set) does
     /// not have to wait for memory.
-    pub fn fetch(&self, parts: &[RecordRange]) {
-        let word = |part: &RecordRange| self.shards[part.shard].get(part.start as usize / WORD);
-        let words = parts.iter().filter_map(word);
+    pub fn fetch(&self, ranges: &[RecordRange]) {
+        let word =
+            |range: &RecordRange| self.shards[range.shard].get(range.start as usize / WORD_BITS);
+        let words = ranges.iter().filter_map(word);
         black_box(words.fold(0, |all, word| all | word.load(Ordering::Relaxed)));
     }
 
     /// Marks the position whose first record is at `place` as visited. Returns `true` if the position was not visited
     /// before. Several threads may call this function at the same time.
     pub fn set(&self, place: RecordLocation) -> bool {
-        let word = &self.shards[place.shard][place.record / WORD];
-        let bit = 1 << (place.record % WORD);
+        let word = &self.shards[place.shard][place.record / WORD_BITS];
+        let bit = 1 << (place.record % WORD_BITS);
         word.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 }
@@ -382,8 +383,8 @@ mod tests {
             let finder = counts.finder().unwrap();
             let mut scratch = LookUpBuffers::default();
             for i in 1..60_000 {
-                let part = finder.range_of(key(i));
-                let found = finder.find(part, &mut scratch).unwrap().unwrap();
+                let range = finder.range_of(key(i));
+                let found = finder.find(range, &mut scratch).unwrap().unwrap();
                 assert_eq!(found.moves.len() as u64, 1 + i % 3);
                 let other = finder.range_of(key(i) ^ 1);
                 assert!(finder.find(other, &mut scratch).unwrap().is_none());
@@ -419,13 +420,13 @@ mod tests {
             let counts = tally.seal().unwrap();
             let finder = counts.finder().unwrap();
             assert_eq!(finder.positions(), 20_000);
-            let (marks, mut parts) = (finder.visited_bits(), Vec::new());
+            let (marks, mut ranges) = (finder.visited_bits(), Vec::new());
             let mut scratch = LookUpBuffers::default();
             for first in (0..30_000).step_by(100) {
-                finder.parts((first..first + 100).map(key), &mut parts);
-                marks.fetch(&parts);
-                for (i, part) in (first..).zip(&parts) {
-                    let found = finder.find(*part, &mut scratch).unwrap();
+                finder.find_ranges((first..first + 100).map(key), &mut ranges);
+                marks.fetch(&ranges);
+                for (i, range) in (first..).zip(&ranges) {
+                    let found = finder.find(*range, &mut scratch).unwrap();
                     assert_eq!(found.is_some(), i < 20_000);
                     if let Some(found) = found {
                         assert!(marks.set(found.place));

@@ -111,7 +111,7 @@ pub(super) const STARTS_SCHEMA: &str =
 
 /// The target number of rows in a Parquet file of counts. It is part of the format, because with another number the
 /// same counts would be divided into other files.
-const ROWS_OF_PART: u64 = 1 << 21;
+const ROWS_PER_PART: u64 = 1 << 21;
 
 /// A row of a directory of counts, which contains the results of one move in one position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -188,7 +188,7 @@ pub(super) fn is_part_name(name: &OsStr) -> bool {
 /// Returns the number of Parquet files into which counts with `rows` rows are divided. It is a power of two, and at
 /// most [`SHARDS`].
 pub(super) fn part_count(rows: u64) -> usize {
-    let parts = rows.div_ceil(ROWS_OF_PART).max(1).next_power_of_two();
+    let parts = rows.div_ceil(ROWS_PER_PART).max(1).next_power_of_two();
     usize::try_from(parts).map_or(SHARDS, |parts| parts.min(SHARDS))
 }
 
@@ -223,9 +223,9 @@ mod tests {
         for rows in [
             0,
             1,
-            ROWS_OF_PART,
-            ROWS_OF_PART + 1,
-            5 * ROWS_OF_PART,
+            ROWS_PER_PART,
+            ROWS_PER_PART + 1,
+            5 * ROWS_PER_PART,
             u64::MAX,
         ] {
             let parts = part_count(rows);
@@ -235,6 +235,6 @@ mod tests {
             assert!(first_bytes.is_sorted(), "{rows}");
             assert_eq!(first_bytes.len(), SHARDS);
         }
-        assert_eq!((part_count(0), part_count(ROWS_OF_PART + 1)), (1, 2));
+        assert_eq!((part_count(0), part_count(ROWS_PER_PART + 1)), (1, 2));
     }
 }

@@ -59,14 +59,14 @@ impl MoveFilter {
 
     /// Restricts the filter to moves that both `self` and `other` select. One exception: if each filter selects the
     /// moves of one side only, the side of `self` is kept.
-    pub fn narrowed_by(&mut self, other: &MoveFilter) {
+    pub fn narrow(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.max(other.min_game);
         self.min_score = self.min_score.max(other.min_score);
         self.only = self.only.or(other.only);
     }
 
     /// Extends the filter, so that it selects every move that `self` or `other` selects.
-    pub fn widened_by(&mut self, other: &MoveFilter) {
+    pub fn widen(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.min(other.min_game);
         self.min_score = self.min_score.min(other.min_score);
         self.only = self.only.filter(|_| self.only == other.only);
@@ -146,7 +146,7 @@ mod tests {
             min_score: 50.0,
             only: None,
         };
-        filter.narrowed_by(&MoveFilter {
+        filter.narrow(&MoveFilter {
             min_game: 7,
             min_score: 40.0,
             only: Some(Color::White),

@@ -20,13 +20,13 @@ use super::{
     error::CountsError,
     layout::ClassRow,
     parquet_file::{ParquetFile, caught},
-    rows::{ColumnBatch, GroupReader, MOST_GAMES, PartColumns},
+    rows::{ColumnBatch, GroupReader, MAX_TOTAL_GAMES, PartColumns},
 };
 use crate::{error::Result, storage::sort::SHARDS};
 
 /// The maximum number of rows in a Parquet row group if a file is to be read by ranges of keys. One row group of
 /// each directory is in memory at a time, so the limit bounds the memory.
-const MOST_OF_GROUP: u64 = 1 << 17;
+const MAX_ROWS_PER_GROUP: u64 = 1 << 17;
 
 /// The sorted Parquet files of a directory of counts, in ascending order of position keys. No two files contain the
 /// same key.
@@ -145,11 +145,11 @@ impl OrderedPart {
     ///
     /// # Errors
     ///
-    /// Returns an error if the total number of games exceeds [`MOST_GAMES`].
+    /// Returns an error if the total number of games exceeds [`MAX_TOTAL_GAMES`].
     fn add_read(&self, rows: u64, games: u64) -> Result<(), CountsError> {
         self.rows_read.fetch_add(rows, Ordering::Relaxed);
         let before = self.games_read.fetch_add(games, Ordering::Relaxed);
-        if before + games > MOST_GAMES {
+        if before + games > MAX_TOTAL_GAMES {
             return Err(CountsError::Overflow);
         }
         Ok(())
@@ -166,7 +166,7 @@ impl Group {
     /// row group cannot be read by ranges of keys.
     ///
     /// To be readable, the metadata must state that the rows are sorted by key and move, and must contain the first
-    /// and the last key. The number of rows must be from 1 to [`MOST_OF_GROUP`].
+    /// and the last key. The number of rows must be from 1 to [`MAX_ROWS_PER_GROUP`].
     fn find(group: &RowGroupMetaData, columns: &PartColumns) -> Option<Group> {
         let rows = u64::try_from(group.num_rows()).ok()?;
         let [key, mv] = [columns.key, columns.mv].map(|column| column.index());
@@ -177,7 +177,7 @@ impl Group {
             .map(|column| usize::try_from(column.column_idx).ok());
         let in_order = ascending.take(2).eq([Some(key), Some(mv)]);
         let keys = Group::keys(group, key)?;
-        (in_order && (1..=MOST_OF_GROUP).contains(&rows)).then_some(Group { keys, rows })
+        (in_order && (1..=MAX_ROWS_PER_GROUP).contains(&rows)).then_some(Group { keys, rows })
     }
 
     /// Returns the first and the last position key of a row group, or `None` if its metadata do not state them. `key`
@@ -336,8 +336,8 @@ impl<'a> OrderedRows<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`next`](OrderedRows::next), or if the batch counts more than [`MOST_GAMES`]
-    /// games.
+    /// Returns an error in the cases of [`next`](OrderedRows::next), or if the batch counts more than
+    /// [`MAX_TOTAL_GAMES`] games.
     pub(super) fn next_classed(
         &mut self,
         out: &mut Vec<ClassRow>,
@@ -347,7 +347,7 @@ impl<'a> OrderedRows<'a> {
             for at in range {
                 let row = rows.class_row(at)?;
                 games += row.row.plies();
-                if games > MOST_GAMES {
+                if games > MAX_TOTAL_GAMES {
                     return Err(CountsError::Overflow);
                 }
                 if row.row.stats.games() > 0 {

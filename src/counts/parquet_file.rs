@@ -32,18 +32,18 @@ use crate::{
 
 /// The maximum size of a Parquet page in bytes, both compressed and decompressed. Writers usually make pages of
 /// about 1 MiB.
-const MOST_OF_PAGE: u64 = 4 << 20;
+const MAX_PAGE_SIZE: u64 = 4 << 20;
 
 /// The maximum size of the metadata of a Parquet file in bytes. The metadata that polybook writes for a million
 /// rows take about 10 KiB.
-const MOST_OF_METADATA: u64 = 16 << 20;
+const MAX_METADATA_SIZE: u64 = 16 << 20;
 
 /// The size of the footer of a Parquet file in bytes: a 4-byte length of the metadata, followed by the 4-byte magic
 /// `PAR1`.
-const FOOTER: u64 = 8;
+const FOOTER_SIZE: u64 = 8;
 
 /// The estimated number of bytes of memory that parsing takes for each byte of Parquet metadata.
-const PARSED: u64 = 16;
+const MEMORY_PER_METADATA_BYTE: u64 = 16;
 
 /// Calls `read`, and converts a panic to an error. The crate `parquet` panics on some damaged files.
 ///
@@ -80,9 +80,9 @@ pub(super) fn file_size(path: &Path) -> Result<u64> {
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read, or if its metadata are larger than [`MOST_OF_METADATA`].
+/// Returns an error if the file cannot be read, or if its metadata are larger than [`MAX_METADATA_SIZE`].
 pub(super) fn metadata_memory(file: &File, size: u64) -> Result<u64, CountsError> {
-    let Some(footer) = size.checked_sub(FOOTER) else {
+    let Some(footer) = size.checked_sub(FOOTER_SIZE) else {
         return Ok(0);
     };
     let mut bytes = [0; 8];
@@ -92,13 +92,13 @@ pub(super) fn metadata_memory(file: &File, size: u64) -> Result<u64, CountsError
     if magic != *b"PAR1" || length > footer {
         return Ok(0);
     }
-    if length > MOST_OF_METADATA {
+    if length > MAX_METADATA_SIZE {
         return Err(CountsError::Metadata {
             bytes: length,
-            most: MOST_OF_METADATA,
+            most: MAX_METADATA_SIZE,
         });
     }
-    Ok(PARSED * length)
+    Ok(MEMORY_PER_METADATA_BYTE * length)
 }
 
 /// An open Parquet file and its parsed metadata.
@@ -183,7 +183,7 @@ impl ParquetFile {
     }
 }
 
-/// A file from which the crate `parquet` reads pages. Reading fails if a page is larger than [`MOST_OF_PAGE`].
+/// A file from which the crate `parquet` reads pages. Reading fails if a page is larger than [`MAX_PAGE_SIZE`].
 #[derive(Clone)]
 struct PageBytes {
     file: Arc<File>,
@@ -237,7 +237,7 @@ struct PageHeader {
 
 impl PageHeader {
     /// The number of bytes that are read at a time to get the header of a page. Most headers take about 50 bytes.
-    const STEP: u64 = 256;
+    const HEADER_READ_SIZE: u64 = 256;
 }
 
 impl Read for PageHeader {
@@ -247,7 +247,7 @@ impl Read for PageHeader {
                 .bytes
                 .size
                 .saturating_sub(self.next)
-                .min(PageHeader::STEP);
+                .min(PageHeader::HEADER_READ_SIZE);
             self.read = self.bytes.read(self.next, length as usize)?;
             self.next += length;
         }
@@ -264,14 +264,14 @@ impl Read for PageHeader {
     }
 }
 
-/// Checks that the size of a page, `bytes`, does not exceed [`MOST_OF_PAGE`].
+/// Checks that the size of a page, `bytes`, does not exceed [`MAX_PAGE_SIZE`].
 fn check_page(bytes: u64) -> io::Result<()> {
-    if bytes <= MOST_OF_PAGE {
+    if bytes <= MAX_PAGE_SIZE {
         return Ok(());
     }
     Err(io::Error::other(CountsError::Page {
         bytes,
-        most: MOST_OF_PAGE,
+        most: MAX_PAGE_SIZE,
     }))
 }
 
@@ -309,7 +309,7 @@ pub(super) struct Column {
 
 /// The type of values that a column must contain.
 #[derive(Copy, Clone)]
-pub(super) enum Holds {
+pub(super) enum ColumnType {
     Integers,
     Booleans,
     Texts,
@@ -325,7 +325,7 @@ impl Column {
     pub(super) fn find(
         schema: &SchemaDescriptor,
         name: &'static str,
-        holds: Holds,
+        holds: ColumnType,
     ) -> Result<Option<Column>, CountsError> {
         let is_it =
             |column: &ColumnDescriptor| matches!(column.path().parts(), [only] if only == name);
@@ -342,9 +342,9 @@ impl Column {
         let column = &schema.columns()[place];
         let of_type = column.physical_type();
         let (wanted, is_wanted) = match holds {
-            Holds::Integers => ("a 64-bit or 32-bit integer", is_plain_integer(column)),
-            Holds::Booleans => ("a boolean", of_type == Type::BOOLEAN),
-            Holds::Texts => ("a text", of_type == Type::BYTE_ARRAY),
+            ColumnType::Integers => ("a 64-bit or 32-bit integer", is_plain_integer(column)),
+            ColumnType::Booleans => ("a boolean", of_type == Type::BOOLEAN),
+            ColumnType::Texts => ("a text", of_type == Type::BYTE_ARRAY),
         };
         if column.max_rep_level() > 0 || !is_wanted {
             let found = match column.logical_type_ref() {
@@ -369,7 +369,7 @@ impl Column {
     pub(super) fn required(
         schema: &SchemaDescriptor,
         name: &'static str,
-        holds: Holds,
+        holds: ColumnType,
     ) -> Result<Column, CountsError> {
         Column::find(schema, name, holds)?.ok_or(CountsError::NoColumn(name))
     }

@@ -20,17 +20,17 @@ use super::wdl::{MoveCount, Wdl};
 use crate::{
     error::{Error, Result},
     position::BookMove,
-    storage::sort::{Fold, PACKED, Record, SHARDS},
+    storage::sort::{Fold, PACKED_SIZE, Record, SHARDS},
 };
 
 const MAX_WINS: u64 = (1 << 15) - 1;
 const MAX_OTHER: u64 = (1 << 16) - 1;
 
 /// A bit mask for the position key, the move and the side to move.
-const KIND: u128 = !0 << 47;
+const SAME_MOVE_MASK: u128 = !0 << 47;
 
 /// The number of low bits of a record in which the wins, draws and losses are stored.
-const NUMBERS: u32 = 47;
+const RESULT_BITS: u32 = 47;
 
 /// The number of low bits of a position key that do not determine its shard. The highest bits determine in which of
 /// the 256 shards the records of the position are stored.
@@ -167,24 +167,24 @@ impl Record for CountRecord {
     /// The bytes contain the position key without its first byte, the result, the side to move, and the move. The
     /// result is 0 for a loss, 1 for a draw and 2 for a win.
     #[inline]
-    fn packed(self) -> Option<[u8; PACKED]> {
+    fn packed(self) -> Option<[u8; PACKED_SIZE]> {
         let low = self.0 as u64;
-        let numbers = low & ((1 << NUMBERS) - 1);
+        let numbers = low & ((1 << RESULT_BITS) - 1);
         let is_of_one = numbers & (1 << 32 | 1 << 16 | 1) == numbers && numbers.is_power_of_two();
-        let short = low >> NUMBERS << 2 | u64::from(low.trailing_zeros() / 16);
+        let short = low >> RESULT_BITS << 2 | u64::from(low.trailing_zeros() / 16);
         let bits = u128::from(self.key()) & KEY_MASK | u128::from(short) << KEY_BITS;
         let packed = bits.to_le_bytes().first_chunk().copied();
         packed.filter(|_| is_of_one)
     }
 
     #[inline]
-    fn from_packed(shard: usize, packed: [u8; PACKED]) -> CountRecord {
+    fn from_packed(shard: usize, packed: [u8; PACKED_SIZE]) -> CountRecord {
         let mut bytes = [0; size_of::<u128>()];
-        bytes[..PACKED].copy_from_slice(&packed);
+        bytes[..PACKED_SIZE].copy_from_slice(&packed);
         let bits = u128::from_le_bytes(bytes);
         let key = bits & KEY_MASK | (shard as u128) << KEY_BITS;
         let short = (bits >> KEY_BITS) as u64;
-        let low = short >> 2 << NUMBERS | 1 << (16 * (short & 3));
+        let low = short >> 2 << RESULT_BITS | 1 << (16 * (short & 3));
         CountRecord(key << 64 | u128::from(low))
     }
 }
@@ -203,7 +203,7 @@ impl Fold for SumUp {
     // This function is called for every record that is sorted or merged, so it must be inlined.
     #[inline(always)]
     fn take(&mut self, record: CountRecord, out: &mut impl FnMut(CountRecord)) {
-        let kind = record.0 & KIND;
+        let kind = record.0 & SAME_MOVE_MASK;
         match &mut self.open {
             Some((open, sum)) if *open == kind => *sum += record.stats(),
             _ => {
@@ -232,11 +232,11 @@ impl Fold for SumUp {
 
 /// The maximum number of records that one call of [`push`](CountBatch::push) adds to a batch. Results that would
 /// need more records are stored in a separate list.
-const MOST_RECORDS: u64 = 16;
+const MAX_RECORDS_PER_PUSH: u64 = 16;
 
 /// The maximum number of moves whose results need more than 16 records. Such results are held in memory, in a map.
 /// The largest collections of games have a few thousand such moves.
-const MOST_LARGE: usize = 1 << 18;
+const MAX_LARGE_RESULTS: usize = 1 << 18;
 
 /// A batch of results of moves, which can be added to a [`Tally`](super::Tally) in one call. Its size depends on
 /// the number of moves that were pushed, not on the numbers of their games.
@@ -261,7 +261,7 @@ impl CountBatch {
 
     #[cold]
     fn push_many(&mut self, key: u64, mv: BookMove, turn: Color, stats: Wdl) {
-        if CountRecord::records_for(stats) <= MOST_RECORDS {
+        if CountRecord::records_for(stats) <= MAX_RECORDS_PER_PUSH {
             CountRecord::extend(&mut self.records, key, mv, turn, stats);
             return;
         }
@@ -279,13 +279,13 @@ pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 
 impl LargeCounts {
     /// Checks that the map does not contain too many moves, because it is held in memory. No real collection of games
-    /// exceeds the limit, [`MOST_LARGE`]. The error names the path `source`.
-    pub(super) fn refuse_many(&self, source: &Path) -> Result<()> {
-        if self.0.len() <= MOST_LARGE {
+    /// exceeds the limit, [`MAX_LARGE_RESULTS`]. The error names the path `source`.
+    pub(super) fn check_count(&self, source: &Path) -> Result<()> {
+        if self.0.len() <= MAX_LARGE_RESULTS {
             return Ok(());
         }
         let problem = format!(
-            "more than {MOST_LARGE} moves have over half a million games each, which is impossible: correct the counts"
+            "more than {MAX_LARGE_RESULTS} moves have over half a million games each, which is impossible: correct the counts"
         );
         Err(Error::too_large(source, problem))
     }
@@ -347,7 +347,7 @@ mod tests {
 
         #[test]
         fn records_of_one_game_have_a_packed_form(key: u64, low: u64, result in 0..4u32) {
-            let low = if result < 3 { low >> NUMBERS << NUMBERS | 1 << (16 * result) } else { low };
+            let low = if result < 3 { low >> RESULT_BITS << RESULT_BITS | 1 << (16 * result) } else { low };
             let record = CountRecord::from_bits(u128::from(key) << 64 | u128::from(low));
             prop_assert_eq!(record.packed().is_some(), record.stats().games() == 1);
             if let Some(packed) = record.packed() {
@@ -379,7 +379,7 @@ mod tests {
             };
             batch.push(7, BookMove(5), Color::White, stats);
         }
-        assert!(batch.records.len() <= 5 * MOST_RECORDS as usize);
+        assert!(batch.records.len() <= 5 * MAX_RECORDS_PER_PUSH as usize);
         assert_eq!(batch.large.len(), 3);
     }
 }

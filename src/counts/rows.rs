@@ -12,7 +12,7 @@ use super::{
         BLACK, BOOK_ONLY, ClassRow, DRAWS, IDENTITY, KEY, LOSSES, MONTH, MOVE, RATED, RATING_GROUP,
         RATING_SUM, Row, SPEED, WINS, rating_groups,
     },
-    parquet_file::{Column, Holds, ParquetFile, Values},
+    parquet_file::{Column, ColumnType, ParquetFile, Values},
 };
 use crate::{
     pgn::{HIGHEST_RATING, Speed},
@@ -20,19 +20,19 @@ use crate::{
 };
 
 /// The number of rows that are decoded in one batch.
-const BATCH: usize = 1 << 11;
+const ROWS_PER_BATCH: usize = 1 << 11;
 
 /// The maximum total number of games. It is less than 2^63, so that adding the games of one more row cannot
 /// overflow 64 bits.
-pub(super) const MOST_GAMES: u64 = i64::MAX as u64;
+pub(super) const MAX_TOTAL_GAMES: u64 = i64::MAX as u64;
 
 /// The maximum number of wins, of draws and of losses in one row of counts. It is small enough that adding all
-/// three to a sum of up to [`MOST_GAMES`] cannot overflow 64 bits.
-pub(super) const MOST_OF_RESULT: u64 = MOST_GAMES / 4;
+/// three to a sum of up to [`MAX_TOTAL_GAMES`] cannot overflow 64 bits.
+pub(super) const MAX_PER_RESULT: u64 = MAX_TOTAL_GAMES / 4;
 
 /// An upper bound on the wins, draws and losses in nearly all rows. Rows with numbers below this bound need no
 /// exact checks.
-const SMALL: u64 = 1 << 15;
+const SMALL_RESULT_BOUND: u64 = 1 << 15;
 
 /// An exclusive upper bound on encoded moves. All moves, including promotions, have smaller numbers.
 const MOVES_END: u64 = 6 << 12;
@@ -55,7 +55,8 @@ pub(super) struct PartColumns {
 ///
 /// Returns an error if such a column has the wrong type or exists twice.
 pub(super) fn classes_of(schema: &SchemaDescriptor) -> Result<Grouping, CountsError> {
-    let has = |name| Ok::<_, CountsError>(Column::find(schema, name, Holds::Integers)?.is_some());
+    let has =
+        |name| Ok::<_, CountsError>(Column::find(schema, name, ColumnType::Integers)?.is_some());
     Ok(Grouping {
         speed: has(SPEED)?,
         rating: has(RATING_GROUP)?,
@@ -70,13 +71,13 @@ impl PartColumns {
     ///
     /// Returns an error if a required column is missing, or if a column has the wrong type or exists twice.
     pub(super) fn find(schema: &SchemaDescriptor) -> Result<PartColumns, CountsError> {
-        let integers = |name| Column::required(schema, name, Holds::Integers);
+        let integers = |name| Column::required(schema, name, ColumnType::Integers);
         Ok(PartColumns {
             key: integers(KEY)?,
             mv: integers(MOVE)?,
             games: [integers(WINS)?, integers(DRAWS)?, integers(LOSSES)?],
-            black: Column::required(schema, BLACK, Holds::Booleans)?,
-            identity: Column::find(schema, IDENTITY, Holds::Integers)?,
+            black: Column::required(schema, BLACK, ColumnType::Booleans)?,
+            identity: Column::find(schema, IDENTITY, ColumnType::Integers)?,
         })
     }
 }
@@ -115,7 +116,7 @@ impl ClassReader {
     /// Returns an error if a column is missing or has the wrong type.
     fn open(file: &ParquetFile, group: usize, by: Grouping) -> Result<ClassReader, CountsError> {
         let open = |name, holds| Column::required(file.schema(), name, holds)?.open(file, group);
-        let integers = |name| open(name, Holds::Integers);
+        let integers = |name| open(name, ColumnType::Integers);
         let of = |is_wanted: bool, name| is_wanted.then(|| integers(name)).transpose();
         Ok(ClassReader {
             narrow: [
@@ -123,7 +124,7 @@ impl ClassReader {
                 of(by.rating, RATING_GROUP)?,
                 of(by.month, MONTH)?,
             ],
-            book_only: open(BOOK_ONLY, Holds::Booleans)?,
+            book_only: open(BOOK_ONLY, ColumnType::Booleans)?,
             ratings: [integers(RATING_SUM)?, integers(RATED)?],
         })
     }
@@ -176,7 +177,7 @@ impl GroupReader {
                 .then(|| ClassReader::open(file, group, by))
                 .transpose()?,
             // Counts that are not by class may have a column `book_only` that another program added, with any type.
-            has_ends: Column::find(file.schema(), BOOK_ONLY, Holds::Booleans)
+            has_ends: Column::find(file.schema(), BOOK_ONLY, ColumnType::Booleans)
                 .is_ok_and(|column| column.is_some()),
             row,
             left: file.rows(group)?,
@@ -190,7 +191,7 @@ impl GroupReader {
     ///
     /// Returns an error if a column is damaged, contains a null, or is too short.
     pub(super) fn read(&mut self, out: &mut ColumnBatch) -> Result<bool, CountsError> {
-        let (rows, first) = (self.left.min(BATCH), self.row);
+        let (rows, first) = (self.left.min(ROWS_PER_BATCH), self.row);
         if rows == 0 {
             return Ok(false);
         }
@@ -230,7 +231,7 @@ impl ColumnBatch {
     ///
     /// # Errors
     ///
-    /// Returns an error if a value is invalid, or if the number of games exceeds [`MOST_GAMES`].
+    /// Returns an error if a value is invalid, or if the number of games exceeds [`MAX_TOTAL_GAMES`].
     pub(super) fn push_to(
         &self,
         range: Range<usize>,
@@ -245,7 +246,8 @@ impl ColumnBatch {
         for (at, (((key, mv), black), ((wins, draws), losses))) in range.zip(rows) {
             let is_move = (*mv as u64) < MOVES_END && (mv >> 6 ^ mv) & 0x3f != 0;
             // A negative number becomes a large unsigned number, so the comparison rejects it.
-            let is_usual = *key != 0 && is_move && ((wins | draws | losses) as u64) < SMALL;
+            let is_usual =
+                *key != 0 && is_move && ((wins | draws | losses) as u64) < SMALL_RESULT_BOUND;
             if !is_usual && self.row(at)?.mv == BookMove::NONE {
                 continue;
             }
@@ -255,7 +257,7 @@ impl ColumnBatch {
                 losses: losses.cast_unsigned(),
             };
             sum += stats.games();
-            if sum > MOST_GAMES {
+            if sum > MAX_TOTAL_GAMES {
                 return Err(CountsError::Overflow);
             }
             let turn = Color::from_white(!black);
@@ -383,7 +385,7 @@ impl ColumnBatch {
     fn stats(&self, at: usize) -> Result<Wdl, CountsError> {
         let [wins, draws, losses] = &self.games;
         let games = |column, value: i64| match u64::try_from(value) {
-            Ok(games) if games <= MOST_OF_RESULT => Ok(games),
+            Ok(games) if games <= MAX_PER_RESULT => Ok(games),
             _ => Err(self.cannot_be(at, column, value)),
         };
         Ok(Wdl {

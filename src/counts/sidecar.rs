@@ -18,18 +18,18 @@ use super::{
     Grouping,
     error::CountsError,
     layout::{EPD, FORMAT, GAMES, SIDECAR, STARTS, STARTS_SCHEMA, VERSION, is_part_name},
-    parquet_file::{Column, Holds, ParquetFile, file_size},
-    rows::MOST_GAMES,
+    parquet_file::{Column, ColumnType, ParquetFile, file_size},
+    rows::MAX_TOTAL_GAMES,
 };
 use crate::{
     error::{At, Error, ErrorKind, Result},
     provenance::{GameCounts, Pruned, Rejection},
     storage::output::{is_absent, is_empty_directory, own_files},
-    storage::parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
+    storage::parquet_table::{ROWS_PER_GROUP, TableWriter, properties, write_column},
 };
 
 /// The maximum size of `counts.json` in bytes. It is enough for the names of many thousands of inputs.
-const LONGEST: u64 = if cfg!(test) { 1 << 12 } else { 4 << 20 };
+const MAX_SIDECAR_SIZE: u64 = if cfg!(test) { 1 << 12 } else { 4 << 20 };
 
 /// A description of the origin of counts: the inputs, the options, and the report of the run in which the games
 /// were counted. It is stored in the file `counts.json`.
@@ -214,15 +214,15 @@ impl Sidecar {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text would be longer than [`LONGEST`] bytes, if the file exists already, or if it
-    /// cannot be written.
+    /// Returns an error if the text would be longer than [`MAX_SIDECAR_SIZE`] bytes, if the file exists already, or if
+    /// it cannot be written.
     pub(super) fn write(&self, directory: &Path, target: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).map_err(io::Error::from);
         let mut text = text.at(target, "write")?;
         text.push(b'\n');
-        if text.len() as u64 > LONGEST {
+        if text.len() as u64 > MAX_SIDECAR_SIZE {
             let problem = format!(
-                "the names of all inputs together have more than {LONGEST} bytes: count fewer files at a time"
+                "the names of all inputs together have more than {MAX_SIDECAR_SIZE} bytes: count fewer files at a time"
             );
             return Err(Error::too_large(target, problem));
         }
@@ -245,7 +245,7 @@ impl Sidecar {
         file_size(&path)?;
         let mut text = Vec::new();
         File::open(&path)
-            .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text))
+            .and_then(|file| file.take(MAX_SIDECAR_SIZE + 1).read_to_end(&mut text))
             .at(&path, "read")?;
         let sidecar = Sidecar::parsed(&text).map_err(|err| Error::format(&path, err))?;
         Ok(Some(sidecar))
@@ -254,9 +254,9 @@ impl Sidecar {
     /// Parses the text of `counts.json` and checks its content.
     fn parsed(text: &[u8]) -> Result<Sidecar, CountsError> {
         let unknown = |err: serde_json::Error| CountsError::Sidecar(err.to_string());
-        if text.len() as u64 > LONGEST {
+        if text.len() as u64 > MAX_SIDECAR_SIZE {
             return Err(CountsError::Sidecar(format!(
-                "the file has more than {LONGEST} bytes"
+                "the file has more than {MAX_SIDECAR_SIZE} bytes"
             )));
         }
         let Versioned { format, version } = serde_json::from_slice(text).map_err(unknown)?;
@@ -305,7 +305,7 @@ impl Sidecar {
         ];
         if let Some(pruned) = self.about.pruned {
             let numbers = [pruned.positions, pruned.rows, pruned.plies];
-            if numbers.iter().any(|number| *number > MOST_GAMES) {
+            if numbers.iter().any(|number| *number > MAX_TOTAL_GAMES) {
                 return Err(CountsError::Overflow);
             }
             // A kept position has at least `min_game` half-moves, so the sum is 0 or at least `min_game`.
@@ -322,7 +322,7 @@ impl Sidecar {
             .values()
             .chain(self.about.variants.values());
         let most = numbers.iter().chain(by_name).max().copied();
-        // This limit is lower than `MOST_GAMES`, so that the numbers of many directories can be added up.
+        // This limit is lower than `MAX_TOTAL_GAMES`, so that the numbers of many directories can be added up.
         if most.unwrap_or_default() > 1 << 50 {
             return Err(CountsError::Overflow);
         }
@@ -381,11 +381,11 @@ pub(super) fn is_own_file(directory: &Path, name: &OsStr) -> bool {
 
 /// The maximum length of an EPD in bytes. Even in variants with large boards or many pieces, an EPD has about 100
 /// bytes.
-const LONGEST_EPD: usize = 1000;
+const MAX_EPD_LENGTH: usize = 1000;
 
 /// The number of rows of starting positions that are read at a time. It is small because a single string may be as
 /// large as a Parquet page.
-const BATCH: usize = 8;
+const ROWS_PER_BATCH: usize = 8;
 
 /// A position in which games started, with the number of these games.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -422,7 +422,7 @@ pub(super) fn write_starts(
         plies += start.games;
         epds.push(ByteArray::from(start.epd.into_bytes()));
         games.push(start.games.cast_signed());
-        if epds.len() == ROWS_OF_GROUP || starts.peek().is_none() {
+        if epds.len() == ROWS_PER_GROUP || starts.peek().is_none() {
             out.write_group(|group| {
                 write_column::<ByteArrayType>(group, epds.drain(..))?;
                 write_column::<Int64Type>(group, games.drain(..))
@@ -446,22 +446,22 @@ pub(super) fn read_starts(
     f: &mut dyn FnMut(Vec<Start>) -> Result<()>,
 ) -> Result<Result<(u64, u64)>, CountsError> {
     let schema = file.schema();
-    let epds = Column::required(schema, EPD, Holds::Texts)?;
-    let games = Column::required(schema, GAMES, Holds::Integers)?;
+    let epds = Column::required(schema, EPD, ColumnType::Texts)?;
+    let games = Column::required(schema, GAMES, ColumnType::Integers)?;
     let (mut texts, mut numbers) = (Vec::new(), Vec::new());
     let (mut row, mut sum) = (0, 0u64);
     for group in 0..file.groups().len() {
         let mut left = file.rows(group)?;
         let (mut epds, mut games) = (epds.open(file, group)?, games.open(file, group)?);
         while left > 0 {
-            let rows = left.min(BATCH);
+            let rows = left.min(ROWS_PER_BATCH);
             epds.texts(rows, row, &mut texts)?;
             games.integers(rows, row, &mut numbers)?;
             let mut starts = Vec::with_capacity(rows);
             for (at, (epd, games)) in texts.iter().zip(&numbers).enumerate() {
                 let start = start(epd.data(), *games, row + at as u64)?;
                 sum += start.games;
-                if sum > MOST_GAMES {
+                if sum > MAX_TOTAL_GAMES {
                     return Err(CountsError::Overflow);
                 }
                 starts.push(start);
@@ -489,7 +489,7 @@ fn start(epd: &[u8], games: i64, row: u64) -> Result<Start, CountsError> {
         value: games,
     })?;
     match std::str::from_utf8(epd) {
-        Ok(text) if text.len() <= LONGEST_EPD => Ok(Start {
+        Ok(text) if text.len() <= MAX_EPD_LENGTH => Ok(Start {
             epd: text.to_owned(),
             games,
         }),
@@ -548,7 +548,7 @@ mod tests {
     fn a_sidecar_that_is_too_large_is_not_written() {
         let dir = tempfile::tempdir().unwrap();
         let mut long = sidecar();
-        long.about.inputs = vec!["games.pgn".to_owned(); LONGEST as usize / 9];
+        long.about.inputs = vec!["games.pgn".to_owned(); MAX_SIDECAR_SIZE as usize / 9];
         let err = long.write(dir.path(), dir.path()).unwrap_err();
         assert_eq!(err.kind(), crate::error::ErrorKind::TooLarge);
     }

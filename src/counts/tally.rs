@@ -83,7 +83,7 @@ impl Tally {
     /// Returns an [`Error::File`](crate::Error::File) that names the path `source` if there are more such moves than
     /// in any real collection of games.
     pub(crate) fn refuse_many_large(&self, source: &Path) -> Result<()> {
-        task::lock(&self.large).refuse_many(source)
+        task::lock(&self.large).check_count(source)
     }
 
     /// Returns the number of bytes that have been written to temporary files.
@@ -285,7 +285,7 @@ fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
 }
 
 /// The number of records that are passed to a merge at a time. A record contains the results of one move.
-const AT_ONCE: usize = 1 << 11;
+const RECORDS_PER_BATCH: usize = 1 << 11;
 
 /// A function that reads the next batch of counts, sorted by position key and move, into an empty batch. The counts
 /// belong to a range of shards, which are ranges of position keys.
@@ -320,7 +320,7 @@ fn records<'a: 'b, 'b>(
                 let mut large = task::lock(large);
                 large.extend(&batch);
                 batch.large.clear();
-                large.refuse_many(path)?;
+                large.check_count(path)?;
             }
         }
         Ok(())
@@ -375,7 +375,7 @@ impl Tally {
         let open = |shards: Range<usize>| {
             let mut own = shards.clone().flat_map(|shard| counted.records(shard));
             let own: Refill<'_, CountRecord> = Box::new(move |out| {
-                for record in own.by_ref().take(AT_ONCE) {
+                for record in own.by_ref().take(RECORDS_PER_BATCH) {
                     out.push(record?);
                 }
                 Ok(())

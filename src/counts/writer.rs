@@ -28,7 +28,7 @@ use super::{
         RATING_SUM, Row, SPEED, WINS, part_count, part_name, part_schema, ranges_of_part,
         rating_groups, shards_of_part,
     },
-    rows::{MOST_GAMES, MOST_OF_RESULT},
+    rows::{MAX_PER_RESULT, MAX_TOTAL_GAMES},
     sidecar::{
         CountsOrigin, ListedFile, Sidecar, Start, check_replaceable, is_own_file, write_starts,
     },
@@ -39,7 +39,7 @@ use crate::{
     progress::Meter,
     provenance::Pruned,
     storage::output::{AtomicDir, Finished},
-    storage::parquet_table::{ROWS_OF_GROUP, TableWriter, properties, write_column},
+    storage::parquet_table::{ROWS_PER_GROUP, TableWriter, properties, write_column},
     task,
 };
 
@@ -221,7 +221,7 @@ impl CountsWriter {
         about.plies = listed.iter().map(|part| part.plies).sum();
         written.pruned = about.pruned;
         let target = self.directory.target();
-        if about.plies > MOST_GAMES {
+        if about.plies > MAX_TOTAL_GAMES {
             return Err(Error::format(target, CountsError::Overflow));
         }
         let starts = write_starts(self.directory.path(), target, counts.starts)?;
@@ -255,7 +255,7 @@ fn write_classes(
 /// The number of rows in a Parquet page of counts by class (speed, rating group and month). A merge of several
 /// directories keeps one page of each column of each directory in memory, so these pages are smaller than other
 /// pages.
-const ROWS_OF_CLASSED_PAGE: usize = 1 << 13;
+const ROWS_PER_CLASSED_PAGE: usize = 1 << 13;
 
 /// A writer of one Parquet file of counts. It writes one row group at a time.
 pub(super) struct PartWriter<'a> {
@@ -307,9 +307,9 @@ impl<'a> PartWriter<'a> {
             .set_column_statistics_enabled(KEY.into(), EnabledStatistics::Page);
         // Each page takes time to open, so a row group of counts that are not by class has one page per column.
         let rows_of_page = if by.is_none() {
-            ROWS_OF_GROUP
+            ROWS_PER_GROUP
         } else {
-            ROWS_OF_CLASSED_PAGE
+            ROWS_PER_CLASSED_PAGE
         };
         properties = properties.set_data_page_row_count_limit(rows_of_page);
         // These columns are encoded. Compression would not make them smaller, but slower to read.
@@ -356,7 +356,7 @@ impl<'a> PartWriter<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the number of wins, draws or losses exceeds [`MOST_OF_RESULT`], if a full row group cannot
+    /// Returns an error if the number of wins, draws or losses exceeds [`MAX_PER_RESULT`], if a full row group cannot
     /// be written, or [`Error::Interrupted`] if `stop` is set.
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
         let Wdl {
@@ -364,12 +364,12 @@ impl<'a> PartWriter<'a> {
             draws,
             losses,
         } = row.stats;
-        if wins.max(draws).max(losses) > MOST_OF_RESULT {
+        if wins.max(draws).max(losses) > MAX_PER_RESULT {
             return Err(Error::format(self.target, CountsError::Overflow));
         }
         self.plies += row.plies();
         self.rows.push(row);
-        if self.rows.len() == ROWS_OF_GROUP {
+        if self.rows.len() == ROWS_PER_GROUP {
             self.write_group()?;
         }
         Ok(())
@@ -380,9 +380,9 @@ impl<'a> PartWriter<'a> {
     /// # Errors
     ///
     /// Returns an error in the cases of [`push`](PartWriter::push), or if the sum of the ratings exceeds
-    /// [`MOST_GAMES`].
+    /// [`MAX_TOTAL_GAMES`].
     pub(super) fn push_classed(&mut self, row: &ClassRow) -> Result<()> {
-        if row.ratings.sum > MOST_GAMES {
+        if row.ratings.sum > MAX_TOTAL_GAMES {
             return Err(Error::format(self.target, CountsError::Overflow));
         }
         self.classes.push((row.class, row.ratings));
@@ -441,7 +441,7 @@ impl<'a> PartWriter<'a> {
 
 /// The maximum number of rows with the same position key that are buffered, which bounds the memory. A row contains
 /// the results of one move.
-const MOST_WAITING: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
+const MAX_BUFFERED_ROWS: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
 
 /// A filter that drops the rows of positions in which fewer than `min_game` half-moves were counted.
 ///
@@ -502,7 +502,7 @@ impl Pruner {
     ///
     /// # Errors
     ///
-    /// Returns the error of `out`, or an error if more than [`MOST_WAITING`] rows would have to be buffered.
+    /// Returns the error of `out`, or an error if more than [`MAX_BUFFERED_ROWS`] rows would have to be buffered.
     pub(super) fn take(
         &mut self,
         row: &ClassRow,
@@ -520,9 +520,9 @@ impl Pruner {
         if !self.is_kept {
             self.plies += row.row.plies();
             if self.has_identities || self.plies < self.pruned.min_game {
-                if self.waiting.len() == MOST_WAITING {
+                if self.waiting.len() == MAX_BUFFERED_ROWS {
                     let problem = format!(
-                        "positions with the same key have more than {MOST_WAITING} rows, which is too many for \
+                        "positions with the same key have more than {MAX_BUFFERED_ROWS} rows, which is too many for \
                          --min-game: choose fewer of speed, rating and month with --by"
                     );
                     return Err(Error::too_large(&self.target, problem));
@@ -640,7 +640,7 @@ mod tests {
             stats: Wdl::default(),
         });
         let mut take = || pruner.take(&row, &mut |_| Ok(()));
-        (0..MOST_WAITING).for_each(|_| take().unwrap());
+        (0..MAX_BUFFERED_ROWS).for_each(|_| take().unwrap());
         let err = take().unwrap_err().to_string();
         assert!(err.contains("x: positions with the same key"), "{err}");
     }

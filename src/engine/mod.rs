@@ -13,7 +13,7 @@
 //! let engine = SourceEngine {
 //!     sources: vec![EngineSource::Moves(Box::new(Book::open(&bin)?))],
 //!     settings: Settings { play: Play::Best, ..Settings::default() },
-//!     behind: None,
+//!     second_engine: None,
 //! };
 //! let mut answers = Vec::new();
 //! engine.run(&b"uci\nposition startpos\ngo\nquit\n"[..], &mut answers)?;
@@ -45,7 +45,7 @@ use crate::{error::Result, task, uci::read_lines};
 
 /// The capacity in lines of the queue of input from the user interface and from the second engine, which plays
 /// outside the book. When the queue is full, the threads that read this input wait.
-const AHEAD: usize = 64;
+const MAX_QUEUED_LINES: usize = 64;
 
 /// A UCI engine that plays the moves of books, databases and indexes. It can pass all other positions to a second
 /// engine.
@@ -57,7 +57,7 @@ pub struct SourceEngine {
     pub settings: Settings,
     /// The program and arguments of the second engine, which plays in positions that no source contains. `None` means
     /// that there is no second engine.
-    pub behind: Option<(PathBuf, Vec<OsString>)>,
+    pub second_engine: Option<(PathBuf, Vec<OsString>)>,
 }
 
 impl SourceEngine {
@@ -70,16 +70,16 @@ impl SourceEngine {
     /// written. A source that cannot be read is only reported to the user interface. An error of `input` is treated as
     /// its end.
     pub fn run(self, input: impl Read + Send + 'static, output: impl Write) -> Result<()> {
-        let (feeder, mut events) = task::channel(AHEAD);
-        let behind = self
-            .behind
+        let (feeder, mut events) = task::channel(MAX_QUEUED_LINES);
+        let second_engine = self
+            .second_engine
             .map(|(program, args)| SecondEngine::start(&program, &args, &feeder, &mut events));
-        let behind = behind.transpose()?;
+        let second_engine = second_engine.transpose()?;
         feeder.start("input", |feeder| {
             read_lines(input, |line| feeder.send(Event::Command(line)))?;
             feeder.send(Event::End)
         })?;
-        let session = Session::new(self.sources, self.settings, behind, output);
+        let session = Session::new(self.sources, self.settings, second_engine, output);
         session.run(&mut events)
     }
 }

@@ -20,24 +20,24 @@ pub(super) enum Event {
     /// The user interface closed the input, so no more commands will arrive.
     End,
     /// The second engine wrote this line.
-    Behind(String),
+    EngineLine(String),
     /// The second engine ended or closed its output.
-    BehindEnd,
+    EngineEnd,
 }
 
 /// The maximum time between the start of the second engine, which plays outside the book, and its answer `uciok`.
-const START: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The time that the second engine, which plays outside the book, has to exit after `quit` before it is killed.
-const QUIT: Duration = Duration::from_secs(1);
+const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The maximum number of lines that are queued for the second engine, which plays outside the book. The number is
 /// large because some user interfaces set a hundred options at once.
-const AHEAD: usize = 1 << 10;
+const MAX_QUEUED_LINES: usize = 1 << 10;
 
 /// The maximum number of lines that the second engine, which plays outside the book, may write before `uciok`. It
 /// limits the memory for these lines.
-const MOST_LINES: usize = 1 << 12;
+const MAX_LINES_BEFORE_UCIOK: usize = 1 << 12;
 
 /// A running UCI engine that has answered `uci`, and that plays in positions that no source contains.
 pub(super) struct SecondEngine {
@@ -61,33 +61,33 @@ impl SecondEngine {
         feeder: &Feeder<Event>,
         events: &mut Feed<Event>,
     ) -> Result<SecondEngine> {
-        let (mut process, output) = EngineProcess::start(program, args, AHEAD)?;
+        let (mut process, output) = EngineProcess::start(program, args, MAX_QUEUED_LINES)?;
         feeder.start("engine", |feeder| {
-            output.each_line(|line| feeder.send(Event::Behind(line)))?;
-            feeder.send(Event::BehindEnd)
+            output.each_line(|line| feeder.send(Event::EngineLine(line)))?;
+            feeder.send(Event::EngineEnd)
         })?;
         process.say("uci")?;
-        let deadline = Instant::now() + START;
+        let deadline = Instant::now() + START_TIMEOUT;
         let (mut lines, mut options) = (Vec::new(), Vec::new());
         loop {
             match events.next_before(deadline)? {
-                Some(Event::Behind(line)) if line == "uciok" => break,
-                Some(Event::Behind(line))
-                    if lines.len() < MOST_LINES && Instant::now() < deadline =>
+                Some(Event::EngineLine(line)) if line == "uciok" => break,
+                Some(Event::EngineLine(line))
+                    if lines.len() < MAX_LINES_BEFORE_UCIOK && Instant::now() < deadline =>
                 {
                     options.extend(option_name(&line));
                     if line.starts_with("id ") || line.starts_with("option ") {
                         lines.push(line);
                     }
                 }
-                Some(Event::BehindEnd) => return Err(process.has_ended("closed its output")),
+                Some(Event::EngineEnd) => return Err(process.end_error("closed its output")),
                 // No input has been read yet, so the engine has written too many lines or taken too long.
                 _ => {
                     let how = format!(
                         "does not answer the command uci within {} s",
-                        START.as_secs()
+                        START_TIMEOUT.as_secs()
                     );
-                    return Err(process.fails(&how));
+                    return Err(process.failure(&how));
                 }
             }
         }
@@ -107,13 +107,13 @@ impl SecondEngine {
     /// Sends `quit` to the engine and waits until it has ended. `events` reports the end. If the engine does not end
     /// in time, it and its child processes are killed.
     pub(super) fn quit(mut self, events: &mut Feed<Event>) {
-        let deadline = Instant::now() + QUIT;
+        let deadline = Instant::now() + QUIT_TIMEOUT;
         if self.process.say("quit").is_err() {
             return;
         }
         while Instant::now() < deadline {
             match events.next_before(deadline) {
-                Ok(Some(Event::BehindEnd)) | Err(_) => return,
+                Ok(Some(Event::EngineEnd)) | Err(_) => return,
                 _ => {}
             }
         }

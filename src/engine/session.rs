@@ -21,10 +21,10 @@ use crate::{
 };
 
 /// The maximum length in half-moves of the variation that is shown for a move.
-const LONGEST_LINE: usize = 5;
+const MAX_SHOWN_PLIES: usize = 5;
 
 /// The maximum number of commands that are queued during a search.
-const MOST_WAITING: usize = 64;
+const MAX_QUEUED_COMMANDS: usize = 64;
 
 /// A search whose result, `bestmove`, has not been sent yet.
 struct Search {
@@ -36,7 +36,7 @@ struct Search {
     is_stopped: bool,
     /// The number of moves of a source that were shown before the moves of the second engine. `None` if the second
     /// engine is not searching.
-    listed: Option<usize>,
+    shown: Option<usize>,
 }
 
 /// A source of moves for the engine.
@@ -52,7 +52,7 @@ pub(super) struct Session<W> {
     sources: Vec<EngineSource>,
     settings: Settings,
     options: Vec<SessionOption>,
-    behind: Option<SecondEngine>,
+    second_engine: Option<SecondEngine>,
     output: W,
     random: Random,
     /// The last `position` command, in the form in which it is sent to the second engine.
@@ -71,16 +71,16 @@ impl<W: Write> Session<W> {
     pub(super) fn new(
         sources: Vec<EngineSource>,
         settings: Settings,
-        behind: Option<SecondEngine>,
+        second_engine: Option<SecondEngine>,
         output: W,
     ) -> Session<W> {
         Session {
             sources,
-            options: SessionOption::all(behind.as_ref()),
+            options: SessionOption::all(second_engine.as_ref()),
             random: Random::new(settings.seed),
             pos: Some(settings.rules().start()),
             settings,
-            behind,
+            second_engine,
             output,
             position: "position startpos".to_owned(),
             search: None,
@@ -105,16 +105,16 @@ impl<W: Write> Session<W> {
                 Some(Event::Command(line)) => match command::split(&line) {
                     Some(("quit", _)) => break,
                     Some((word, _)) if !self.can_obey(word) => self.postpone(line)?,
-                    Some((word, rest)) => self.obey(word, rest)?,
+                    Some((word, rest)) => self.handle(word, rest)?,
                     None => {}
                 },
-                Some(Event::Behind(line)) => self.take_engine_line(&line)?,
-                Some(Event::BehindEnd) => self.lose_second_engine()?,
+                Some(Event::EngineLine(line)) => self.take_engine_line(&line)?,
+                Some(Event::EngineEnd) => self.lose_second_engine()?,
                 Some(Event::End) | None => break,
             }
         }
-        if let Some(behind) = self.behind {
-            behind.quit(events);
+        if let Some(second_engine) = self.second_engine {
+            second_engine.quit(events);
         }
         Ok(())
     }
@@ -141,7 +141,7 @@ impl<W: Write> Session<W> {
     }
 
     fn postpone(&mut self, line: String) -> Result<()> {
-        if self.waiting.len() == MOST_WAITING {
+        if self.waiting.len() == MAX_QUEUED_COMMANDS {
             return self
                 .inform("too many commands arrived during a search: polybook ignored one command");
         }
@@ -149,10 +149,10 @@ impl<W: Write> Session<W> {
         Ok(())
     }
 
-    fn obey(&mut self, word: &str, rest: &str) -> Result<()> {
+    fn handle(&mut self, word: &str, rest: &str) -> Result<()> {
         match word {
             "uci" => self.introduce(),
-            "isready" if self.behind.is_some() => {
+            "isready" if self.second_engine.is_some() => {
                 self.ready_asked += 1;
                 self.send_to_second_engine("isready")
             }
@@ -167,8 +167,8 @@ impl<W: Write> Session<W> {
     }
 
     fn introduce(&mut self) -> Result<()> {
-        let mut lines = match &self.behind {
-            Some(behind) => behind.lines.clone(),
+        let mut lines = match &self.second_engine {
+            Some(second_engine) => second_engine.lines.clone(),
             None => vec![
                 concat!("id name polybook ", env!("CARGO_PKG_VERSION")).to_owned(),
                 "id author the authors of polybook".to_owned(),
@@ -202,7 +202,11 @@ impl<W: Write> Session<W> {
             }
         }
         // If the second engine has an option of the same name, both get the same value.
-        match self.behind.as_ref().is_some_and(|behind| behind.has(name)) {
+        match self
+            .second_engine
+            .as_ref()
+            .is_some_and(|second_engine| second_engine.has(name))
+        {
             true => self.send_to_second_engine(&format!("setoption {text}")),
             false if is_own => Ok(()),
             false => self.inform(&format!("there is no option {name}")),
@@ -246,7 +250,7 @@ impl<W: Write> Session<W> {
             answer: None,
             wait: go.wait,
             is_stopped: false,
-            listed: None,
+            shown: None,
         };
         // The commands to send to the second engine.
         let mut commands = Vec::new();
@@ -255,19 +259,19 @@ impl<W: Write> Session<W> {
             Some(pos) => self.list(&pos, &go, &mut refused)?,
             None => None,
         };
-        if let Some((answer, listed, others)) = known {
+        if let Some((answer, already_shown, others)) = known {
             search.answer = Some(answer);
             if !others.is_empty() {
-                search.listed = Some(listed);
-                let rest = self.settings.multi_pv - listed;
+                search.shown = Some(already_shown);
+                let rest = self.settings.multi_pv - already_shown;
                 commands.push(format!("setoption name MultiPV value {rest}"));
                 commands.push(self.position.clone());
                 commands.push(format!("{} searchmoves {}", go.command(), others.join(" ")));
             }
-        } else if self.behind.is_some() {
-            search.listed = Some(0);
+        } else if self.second_engine.is_some() {
+            search.shown = Some(0);
             commands.push(self.position.clone());
-            commands.push(match self.except(&go, &refused) {
+            commands.push(match self.searchmoves_without(&go, &refused) {
                 Some(allowed) => format!("{} searchmoves {allowed}", go.command()),
                 None => format!("go {text}").trim().to_owned(),
             });
@@ -303,7 +307,7 @@ impl<W: Write> Session<W> {
         let most = self.settings.multi_pv.max(1);
         let first = if most == 1 { chosen } else { 0 };
         let shown = first..moves.len().min(first + most);
-        let listed = shown.len();
+        let already_shown = shown.len();
         let sum = moves.iter().map(|mv| mv.weight).sum();
         for at in shown {
             let other = (at != chosen).then(|| self.line_from(pos, moves[at].mv));
@@ -318,17 +322,17 @@ impl<W: Write> Session<W> {
         let ponder = line.get(1).map(|reply| format!(" ponder {reply}"));
         let answer = format!("bestmove {}{}", line[0], ponder.unwrap_or_default());
         let can_add = self
-            .behind
+            .second_engine
             .as_ref()
-            .is_some_and(|behind| behind.has("MultiPV"));
+            .is_some_and(|second_engine| second_engine.has("MultiPV"));
         let mut others = Vec::new();
-        if listed < most && can_add {
+        if already_shown < most && can_add {
             let is_known = |mv: Move| moves.iter().any(|known| known.mv == mv);
             let legal = pos.legal_moves().into_iter();
             let legal = legal.filter(|mv| go.allows(pos, *mv) && !is_known(*mv));
             others.extend(legal.map(|mv| uci(pos, mv)));
         }
-        Ok(Some((answer, listed, others)))
+        Ok(Some((answer, already_shown, others)))
     }
 
     fn fallback(&mut self) -> String {
@@ -353,7 +357,7 @@ impl<W: Write> Session<W> {
         if search.is_stopped || search.wait == Wait::Ponderhit {
             search.wait = Wait::None;
         }
-        match search.listed {
+        match search.shown {
             Some(_) => self.send_to_second_engine(word),
             None => self.conclude(),
         }
@@ -362,7 +366,7 @@ impl<W: Write> Session<W> {
     /// Ends the search and sends its result to the user interface. Does nothing if the result must wait for a command
     /// such as `stop`, or if the second engine, which plays outside the book, is still searching.
     fn conclude(&mut self) -> Result<()> {
-        let is_over = |search: &mut Search| search.wait == Wait::None && search.listed.is_none();
+        let is_over = |search: &mut Search| search.wait == Wait::None && search.shown.is_none();
         match self.search.take_if(is_over) {
             Some(search) => self.say(&search.answer.unwrap_or_default()),
             None => Ok(()),
@@ -371,7 +375,7 @@ impl<W: Write> Session<W> {
 
     /// Handles a line that the second engine, which plays outside the book, has written.
     fn take_engine_line(&mut self, line: &str) -> Result<()> {
-        if self.behind.is_none() {
+        if self.second_engine.is_none() {
             return Ok(());
         }
         if line == "readyok" {
@@ -382,12 +386,12 @@ impl<W: Write> Session<W> {
             }
             return Ok(());
         }
-        let listed = self.search.as_ref().and_then(|search| search.listed);
-        match (listed, is_answer(line)) {
+        let already_shown = self.search.as_ref().and_then(|search| search.shown);
+        match (already_shown, is_answer(line)) {
             // The user interface would mistake a `bestmove` outside of a search for the result of the next search.
             (None, true) => Ok(()),
             (None | Some(0), false) => self.say(line),
-            (Some(listed), false) => self.say(&renumbered(line, listed)),
+            (Some(already_shown), false) => self.say(&renumbered(line, already_shown)),
             (Some(0), true) => {
                 self.search = None;
                 self.say(line)
@@ -403,11 +407,11 @@ impl<W: Write> Session<W> {
     /// Continues the session after the second engine, which plays outside the book, has ended. From now on, positions
     /// outside the book are answered with the fallback move.
     fn lose_second_engine(&mut self) -> Result<()> {
-        let Some(mut behind) = self.behind.take() else {
+        let Some(mut second_engine) = self.second_engine.take() else {
             return Ok(());
         };
-        let problem = behind.process.has_ended("closed its output");
-        drop(behind);
+        let problem = second_engine.process.end_error("closed its output");
+        drop(second_engine);
         self.inform(&format!(
             "{problem}; polybook still answers in known positions"
         ))?;
@@ -422,7 +426,7 @@ impl<W: Write> Session<W> {
     fn end_second_search(&mut self) -> Result<()> {
         let fallback = self.fallback();
         if let Some(search) = &mut self.search
-            && search.listed.take().is_some()
+            && search.shown.take().is_some()
         {
             search.answer.get_or_insert(fallback);
         }
@@ -431,10 +435,10 @@ impl<W: Write> Session<W> {
 
     /// Sends a line to the second engine, which plays outside the book. Does nothing if there is no second engine.
     fn send_to_second_engine(&mut self, line: &str) -> Result<()> {
-        let Some(behind) = &mut self.behind else {
+        let Some(second_engine) = &mut self.second_engine else {
             return Ok(());
         };
-        match behind.process.say(line) {
+        match second_engine.process.say(line) {
             Ok(()) => Ok(()),
             Err(_) => self.lose_second_engine(),
         }
@@ -478,7 +482,7 @@ impl<W: Write> Session<W> {
     /// and separated by spaces. These are the moves that `go` allows, except the moves in `refused`.
     ///
     /// Returns `None` if the search must not be restricted, because `refused` is empty or contains all allowed moves.
-    fn except(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {
+    fn searchmoves_without(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {
         let pos = self.pos.as_ref().filter(|_| !refused.is_empty())?;
         let mut moves = pos.legal_moves();
         moves.retain(|mv| go.allows(pos, *mv) && !refused.contains(mv));
@@ -506,7 +510,7 @@ impl<W: Write> Session<W> {
     }
 
     /// Returns a variation in UCI notation. It begins with the move `mv` in the position `pos`, and continues with the
-    /// most frequent moves. It ends after [`LONGEST_LINE`] half-moves, or at a position that no source contains.
+    /// most frequent moves. It ends after [`MAX_SHOWN_PLIES`] half-moves, or at a position that no source contains.
     ///
     /// # Errors
     ///
@@ -517,7 +521,7 @@ impl<W: Write> Session<W> {
         loop {
             line.push(uci(&pos, mv));
             pos.play_unchecked(mv);
-            if line.len() == LONGEST_LINE {
+            if line.len() == MAX_SHOWN_PLIES {
                 return Ok(line);
             }
             // The settings restrict only the moves of the engine, not those of its opponent.
@@ -565,9 +569,9 @@ impl<W: Write> Session<W> {
     }
 }
 
-/// Adds `listed` to the value of `multipv` in an `info` line, because `listed` moves of a source have already been
-/// shown. A missing value counts as 1. Returns any other line unchanged.
-fn renumbered(line: &str, listed: usize) -> String {
+/// Adds `already_shown` to the value of `multipv` in an `info` line, because `already_shown` moves of a source have
+/// already been shown. A missing value counts as 1. Returns any other line unchanged.
+fn renumbered(line: &str, already_shown: usize) -> String {
     let mut words: Vec<String> = line.split_ascii_whitespace().map(str::to_owned).collect();
     let of = |name: &str| words.iter().position(|word| word == name);
     let end = of("string").or(of("pv")).unwrap_or(words.len());
@@ -579,9 +583,9 @@ fn renumbered(line: &str, listed: usize) -> String {
     match number.and_then(|at| words.get_mut(at + 1)) {
         Some(number) => {
             let old: usize = number.parse().unwrap_or(1);
-            *number = old.saturating_add(listed).to_string();
+            *number = old.saturating_add(already_shown).to_string();
         }
-        None if has_score => words.insert(1, format!("multipv {}", listed + 1)),
+        None if has_score => words.insert(1, format!("multipv {}", already_shown + 1)),
         None => {}
     }
     words.join(" ")

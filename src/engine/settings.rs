@@ -137,7 +137,7 @@ trait OptionValue {
 
     /// Parses a text and sets the value. If the text is invalid, leaves the value unchanged and returns a message for
     /// the user.
-    fn read(&mut self, text: &str) -> Result<(), String>;
+    fn set_from_text(&mut self, text: &str) -> Result<(), String>;
 
     /// Returns the part of the option's declaration that lists its possible values, for example
     /// `var best var uniform`. Returns an empty text if the values cannot be listed.
@@ -156,7 +156,7 @@ impl<T: Copy + PartialEq> OptionValue for Choice<'_, T> {
         chosen.map_or("", |(name, _)| name).to_owned()
     }
 
-    fn read(&mut self, text: &str) -> Result<(), String> {
+    fn set_from_text(&mut self, text: &str) -> Result<(), String> {
         let mut names = self.1.iter();
         let chosen = names.find(|(name, _)| name.eq_ignore_ascii_case(text));
         *self.0 = chosen.ok_or("not one of the values")?.1;
@@ -177,7 +177,7 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
         self.0.to_string()
     }
 
-    fn read(&mut self, text: &str) -> Result<(), String> {
+    fn set_from_text(&mut self, text: &str) -> Result<(), String> {
         *self.0 = text.parse().map_err(|err: T::Err| err.to_string())?;
         Ok(())
     }
@@ -192,7 +192,7 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Maybe<'_, T> {
         text.unwrap_or_else(|| self.1.to_owned())
     }
 
-    fn read(&mut self, text: &str) -> Result<(), String> {
+    fn set_from_text(&mut self, text: &str) -> Result<(), String> {
         let words = Some(text).filter(|text| !text.is_empty() && *text != self.1);
         *self.0 = parsed(words.into_iter())?.pop();
         Ok(())
@@ -208,7 +208,7 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for ListOption<'_, T> {
         joined(self.0.iter().flatten())
     }
 
-    fn read(&mut self, text: &str) -> Result<(), String> {
+    fn set_from_text(&mut self, text: &str) -> Result<(), String> {
         *self.0 = Some(parsed(words(text))?).filter(|list| !list.is_empty());
         Ok(())
     }
@@ -223,7 +223,7 @@ impl OptionValue for NamesOption<'_> {
         self.0.join("; ")
     }
 
-    fn read(&mut self, text: &str) -> Result<(), String> {
+    fn set_from_text(&mut self, text: &str) -> Result<(), String> {
         let names = text.split(';').map(str::trim);
         *self.0 = names
             .filter(|name| !name.is_empty())
@@ -247,7 +247,7 @@ impl OptionValue for RatingsOption<'_> {
         joined(groups.chain(self.0.unrated.then(|| Self::UNKNOWN.to_owned())))
     }
 
-    fn read(&mut self, text: &str) -> Result<(), String> {
+    fn set_from_text(&mut self, text: &str) -> Result<(), String> {
         let groups = parsed(words(text).filter(|word| *word != Self::UNKNOWN))?;
         self.0.unrated = words(text).any(|word| word == Self::UNKNOWN);
         self.0.groups = Some(groups).filter(|groups| self.0.unrated || !groups.is_empty());
@@ -342,15 +342,15 @@ pub(super) struct SessionOption {
 }
 
 impl SessionOption {
-    /// Returns all UCI options of polybook. `behind` is the second engine, which plays outside the book, if there is
-    /// one. Options whose names clash with an option of the second engine are omitted or get a prefix.
-    pub(super) fn all(behind: Option<&SecondEngine>) -> Vec<SessionOption> {
-        let has = |name: &str| behind.is_some_and(|behind| behind.has(name));
+    /// Returns all UCI options of polybook. `second_engine` is the second engine, which plays outside the book, if
+    /// there is one. Options whose names clash with an option of the second engine are omitted or get a prefix.
+    pub(super) fn all(second_engine: Option<&SecondEngine>) -> Vec<SessionOption> {
+        let has = |name: &str| second_engine.is_some_and(|second_engine| second_engine.has(name));
         let mut own = Vec::new();
         for (number, definition) in OPTIONS.iter().enumerate() {
             let mut name = definition.name.to_owned();
             let is_shared = number < SHARED && has(&name);
-            if number < RULES && behind.is_some() && !is_shared {
+            if number < RULES && second_engine.is_some() && !is_shared {
                 continue;
             }
             while !is_shared && has(&name) {
@@ -397,7 +397,7 @@ impl SessionOption {
         let mut value = (self.definition.value)(settings);
         let values = value.values();
         value
-            .read(text)
+            .set_from_text(text)
             .map_err(|problem| format!("option {}: {problem} ({kind} {range}{values})", self.name))
     }
 }

@@ -18,7 +18,7 @@ use super::{
     inputs::{EvalsSource, InputEntries, SourceBatches},
     journal::{EngineSettings, Journal},
     layout::{Eval, EvalRecord, Score, eval_key},
-    lines::{LONGEST_REASON, position_of, quoted},
+    lines::{MAX_REASON_LENGTH, position_of, quoted},
     store::Evals,
 };
 use crate::{
@@ -108,14 +108,14 @@ impl Analyst<'_> {
             ..EngineReport::default()
         };
         let mut known: FxHashSet<u64> = records.iter().map(|record| record.key).collect();
-        // A new evaluation would have at least this reach, so it would replace an existing evaluation with a smaller
-        // one.
-        let asked_for = Eval::reach(0, options.nodes);
+        // A new evaluation would have at least this thoroughness, so it would replace an existing evaluation with a
+        // smaller one.
+        let asked_for = Eval::thoroughness(0, options.nodes);
         let is_enough = |evals: &Evals, eval: Eval| {
             eval.nodes >= options.nodes
                 || match evals.origin_of(eval) == report.name {
                     true => eval.score.as_mate().is_some() || eval.depth >= WHOLE_DEPTH,
-                    false => Eval::reach(eval.depth, eval.nodes) >= asked_for,
+                    false => Eval::thoroughness(eval.depth, eval.nodes) >= asked_for,
                 }
         };
         let mut todo = Vec::new();
@@ -165,7 +165,7 @@ impl Analyst<'_> {
             format!("the engine evaluated none of the last {in_row} positions: {reason}")
         });
         done.failed.sort_by_key(|(number, _)| *number);
-        let described = done.failed.into_iter().take(EvalsReport::DESCRIBED);
+        let described = done.failed.into_iter().take(EvalsReport::MAX_DESCRIBED);
         report.described = described
             .map(|(number, reason)| FailedPosition {
                 fen: fen_of(todo[number]),
@@ -266,15 +266,15 @@ fn with_cause(err: &Error) -> String {
 }
 
 /// The maximum number of lines of an engine's output that are buffered until they are read.
-const AHEAD: usize = 64;
+const MAX_BUFFERED_LINES: usize = 64;
 
 /// The maximum number of UCI options that an engine may declare.
 const MAX_OPTIONS: usize = 1 << 12;
-const LONGEST_LIST: usize = 2000;
+const MAX_LIST_LENGTH: usize = 2000;
 
 /// The maximum time of a single wait for a line of an engine. If a wait takes longer, only this time counts
 /// against the time limit, because polybook may have been suspended, for example by Ctrl-Z.
-const SLICE: Duration = Duration::from_millis(200);
+const MAX_SINGLE_WAIT: Duration = Duration::from_millis(200);
 
 /// The program of a UCI engine, with the settings for evaluating positions.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -308,9 +308,9 @@ impl Engine {
     /// Returns an error if the program cannot be started, does not answer in time, or does not declare one of the
     /// options.
     pub(super) fn start(options: &EngineOptions) -> Result<Engine> {
-        let ahead = AHEAD + options.options.len();
+        let ahead = MAX_BUFFERED_LINES + options.options.len();
         let (process, output) = EngineProcess::start(&options.program, &[], ahead)?;
-        let (lines, _) = task::start("engine", AHEAD, move |lines| {
+        let (lines, _) = task::start("engine", MAX_BUFFERED_LINES, move |lines| {
             output.each_line(|line| lines.send(line))
         })?;
         let mut engine = Engine {
@@ -335,7 +335,7 @@ impl Engine {
             line == "uciok" || known.len() > MAX_OPTIONS
         })?;
         if known.len() > MAX_OPTIONS {
-            return Err(self.fails(&format!("names more than {MAX_OPTIONS} options")));
+            return Err(self.failure(&format!("names more than {MAX_OPTIONS} options")));
         }
         self.name = name.unwrap_or_else(|| {
             let program = options.program.file_stem().unwrap_or_default();
@@ -345,7 +345,7 @@ impl Engine {
             let is_known = known.iter().any(|known| known.eq_ignore_ascii_case(name));
             if !known.is_empty() && !is_known {
                 let known = known.join(", ");
-                let known: String = known.chars().take(LONGEST_LIST).collect();
+                let known: String = known.chars().take(MAX_LIST_LENGTH).collect();
                 let problem = format!("the engine has no option {name}: name one of {known}");
                 return Err(Error::file(&options.program, problem));
             }
@@ -368,10 +368,10 @@ impl Engine {
         // An evaluation applies to all games that reach the position, so the move counters are reset.
         self.say(&format!("position fen {} 0 1", epd_of(pos)))?;
         // A `bestmove` that arrives before `go` is not the answer to this search.
-        for _ in 0..AHEAD {
+        for _ in 0..MAX_BUFFERED_LINES {
             match self.lines.next_waiting() {
                 Some(line) if is_answer(&line) => {
-                    return Err(self.fails("answers before it is asked"));
+                    return Err(self.failure("answers before it is asked"));
                 }
                 Some(_) => {}
                 None => break,
@@ -383,7 +383,7 @@ impl Engine {
             last.read(line);
             is_answer(line)
         })?;
-        let score = last.score.ok_or_else(|| self.fails("gave no score"))?;
+        let score = last.score.ok_or_else(|| self.failure("gave no score"))?;
         Ok(Eval {
             score: score.seen_from(pos.turn()),
             depth: last.depth.min(255) as u8,
@@ -405,23 +405,23 @@ impl Engine {
         let mut left = self.time_limit;
         // Lines other than the expected one use up the time limit as well.
         while left > Duration::ZERO {
-            let (begin, slice) = (Instant::now(), left.min(SLICE));
+            let (begin, slice) = (Instant::now(), left.min(MAX_SINGLE_WAIT));
             let line = self.lines.next_before(begin + slice)?;
             let elapsed = begin.elapsed();
             match line {
                 Some(line) if is_last(&line) => return Ok(()),
                 None if elapsed < slice => {
-                    return Err(self.process.has_ended("closed its output"));
+                    return Err(self.process.end_error("closed its output"));
                 }
                 _ => left -= elapsed.min(slice),
             }
         }
         let seconds = self.time_limit.as_secs();
-        Err(self.fails(&format!("gave no answer in {seconds} s")))
+        Err(self.failure(&format!("gave no answer in {seconds} s")))
     }
 
-    fn fails(&self, how: &str) -> Error {
-        self.process.fails(how)
+    fn failure(&self, how: &str) -> Error {
+        self.process.failure(how)
     }
 }
 
@@ -471,7 +471,7 @@ impl EngineInfo {
 }
 
 /// An upper bound on the memory, in bytes, that a position occupies until it has been evaluated.
-const BYTES: usize = size_of::<Chess>() + 64;
+const BYTES_PER_POSITION: usize = size_of::<Chess>() + 64;
 
 /// Positions that an engine is to evaluate, read from an input.
 #[derive(Clone, Default, Debug)]
@@ -507,7 +507,7 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
     let mut number = 0;
     while let Some(batch) = batches.next_batch(&Meter::default())? {
         let refused = |thing: &str, number: u64, reason: String| {
-            let reason = shortened(&reason, LONGEST_REASON);
+            let reason = shortened(&reason, MAX_REASON_LENGTH);
             Error::file(input.path(), format!("{thing} {number}: {reason}"))
         };
         let InputEntries::Lines(format) = entries else {
@@ -546,7 +546,7 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
 ///
 /// Returns an error that names the file `path` if the positions do not fit.
 pub(crate) fn check_memory(positions: usize, memory: &Memory, path: &Path) -> Result<()> {
-    let most = memory.bytes / BYTES;
+    let most = memory.bytes / BYTES_PER_POSITION;
     if positions <= most {
         return Ok(());
     }

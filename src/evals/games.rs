@@ -79,7 +79,7 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
                         nodes: 0,
                         origin,
                     };
-                    EvalRecord::new(pos.position(), pos.key_without_idle_right(), eval)
+                    EvalRecord::new(pos.position(), pos.key_without_unusable_en_passant(), eval)
                 });
                 match record {
                     Some(record) => read.records.push(record.to_ranked()),

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     games::read_games,
-    layout::{BLOCK, RECORD},
+    layout::{RECORD_SIZE, RECORDS_PER_BLOCK},
     lines::{BatchRead, LineFormat, read_lines},
     store::Evals,
 };
@@ -58,7 +58,7 @@ impl EvalsSource {
                 Ok(EvalsSource::Store(evals))
             }
             #[cfg(feature = "parquet")]
-            FileKind::Parquet if super::parquet::is_ours(input.path())? => {
+            FileKind::Parquet if super::parquet::contains_evals(input.path())? => {
                 let problem = "this Parquet file contains evaluations, but polybook does not read evaluations from Parquet: name \
                      the store from which the file was made";
                 Err(Error::foreign(input.path(), problem))
@@ -195,10 +195,10 @@ impl<'a> SourceBatches<'a> {
             }
             BatchSource::Records(evals) => {
                 let offset = self.records;
-                let blocks = (BATCH_SIZE / RECORD) as u64 / BLOCK;
+                let blocks = (BATCH_SIZE / RECORD_SIZE) as u64 / RECORDS_PER_BLOCK;
                 let text = evals.blocks(self.blocks, blocks)?;
                 self.blocks += blocks;
-                self.records += (text.len() / RECORD) as u64;
+                self.records += (text.len() / RECORD_SIZE) as u64;
                 self.taken.fetch_add(text.len() as u64, Ordering::Relaxed);
                 (!text.is_empty()).then_some(Batch { text, offset })
             }

@@ -15,7 +15,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::layout::{EvalRecord, RECORD};
+use super::layout::{EvalRecord, RECORD_SIZE};
 use crate::{
     error::{At, Error, Result, reason},
     storage::output::{FileId, RemovedAtEnd, parent, refuse_append_only, shortened},
@@ -23,20 +23,20 @@ use crate::{
 };
 
 /// The size in bytes of the head of a journal entry: the length of its content and a checksum.
-const HEAD: usize = 8;
+const HEAD_SIZE: usize = 8;
 
 /// The maximum size in bytes of the engine's settings, which are the first entry of a journal.
-const LONGEST_SETTINGS: usize = 1 << 20;
+const MAX_SETTINGS_SIZE: usize = 1 << 20;
 
 /// The path of this process's journal and the identity of the file, or `None` if no journal with evaluations is
 /// open.
-static KEPT: Mutex<Option<(PathBuf, FileId)>> = Mutex::new(None);
+static CURRENT_JOURNAL: Mutex<Option<(PathBuf, FileId)>> = Mutex::new(None);
 
 /// Returns the path of the journal from which the next run can continue if this process ends now. A journal is a
 /// file that contains the evaluations of an engine so far. Returns `None` if this process has no journal with
 /// evaluations, or if another program has moved or replaced the file.
 pub fn kept_journal() -> Option<PathBuf> {
-    let (path, id) = task::lock(&KEPT).clone()?;
+    let (path, id) = task::lock(&CURRENT_JOURNAL).clone()?;
     (FileId::of(&path).ok()? == Some(id)).then_some(path)
 }
 
@@ -78,7 +78,7 @@ impl Journal {
         let file = locked(&path)?;
         let first = serde_json::to_vec(asked).expect("texts and numbers are JSON");
         let mut reader = BufReader::new(&file);
-        let settings = next_entry(&mut reader, LONGEST_SETTINGS).at(&path, "read")?;
+        let settings = next_entry(&mut reader, MAX_SETTINGS_SIZE).at(&path, "read")?;
         let JournalEntry::Whole(settings) = settings else {
             let mut begun = Vec::new();
             let expected = entry_of(&first);
@@ -96,14 +96,14 @@ impl Journal {
             return Ok((journal, Vec::new()));
         };
         let mut records = Vec::new();
-        let mut whole = HEAD + settings.len();
+        let mut whole = HEAD_SIZE + settings.len();
         let problem = loop {
-            let bytes = match next_entry(&mut reader, RECORD).at(&path, "read")? {
+            let bytes = match next_entry(&mut reader, RECORD_SIZE).at(&path, "read")? {
                 JournalEntry::Whole(bytes) => bytes,
                 JournalEntry::Torn => break None,
                 JournalEntry::Damaged => break Some(damaged_at(&path, whole)),
             };
-            whole += HEAD + bytes.len();
+            whole += HEAD_SIZE + bytes.len();
             match bytes
                 .try_into()
                 .ok()
@@ -159,7 +159,7 @@ impl Journal {
     /// Makes [`kept_journal`] return the path of this journal.
     fn set_kept(&self) {
         let id = FileId::of_open(&self.file).ok();
-        *task::lock(&KEPT) = id.map(|id| (self.path.clone(), id));
+        *task::lock(&CURRENT_JOURNAL) = id.map(|id| (self.path.clone(), id));
     }
 
     /// Clears the journal and writes `first`, the settings of the engine, as its first entry.
@@ -244,7 +244,7 @@ impl Drop for Journal {
             // If this fails, the next run reads the journal, which contains no evaluations.
             let _ = fs::remove_file(&self.path);
         }
-        *task::lock(&KEPT) = None;
+        *task::lock(&CURRENT_JOURNAL) = None;
         // If unlocking fails, closing the file releases the lock.
         let _ = self.file.unlock();
     }
@@ -254,12 +254,12 @@ impl Drop for Journal {
 /// first, so that all links to an output share one journal.
 fn path_of(out: &Path) -> PathBuf {
     /// The maximum length of a file name in bytes.
-    const LONGEST: usize = 255;
+    const MAX_NAME_LENGTH: usize = 255;
     const ENDING: &str = ".journal";
     let target = fs::read_link(out).and_then(|_| fs::canonicalize(out));
     let out = target.as_deref().unwrap_or(out);
     let name = out.file_name().unwrap_or_default();
-    let mut name = shortened(name, LONGEST - ENDING.len()).into_owned();
+    let mut name = shortened(name, MAX_NAME_LENGTH - ENDING.len()).into_owned();
     name.push(ENDING);
     out.with_file_name(name)
 }
@@ -272,9 +272,9 @@ fn path_of(out: &Path) -> PathBuf {
 fn locked(path: &Path) -> Result<File> {
     /// The maximum number of attempts to open and lock a journal. An attempt fails if another process removes the
     /// journal after it was opened and before it is locked.
-    const MOST_ENDED: usize = 100;
+    const MAX_LOCK_ATTEMPTS: usize = 100;
     refuse_append_only(parent(path)).at(path, "write")?;
-    for _ in 0..MOST_ENDED {
+    for _ in 0..MAX_LOCK_ATTEMPTS {
         // A link could lead to a file of another program, and reading a pipe could wait forever.
         match fs::symlink_metadata(path) {
             Ok(found) if !found.is_file() => {
@@ -328,7 +328,7 @@ fn next_entry(reader: &mut impl BufRead, most: usize) -> io::Result<JournalEntry
         reader.take(length as u64).read_to_end(&mut bytes)?;
         io::Result::Ok(bytes)
     };
-    let Ok(head) = <[u8; HEAD]>::try_from(read(reader, HEAD)?) else {
+    let Ok(head) = <[u8; HEAD_SIZE]>::try_from(read(reader, HEAD_SIZE)?) else {
         return Ok(JournalEntry::Torn);
     };
     let [length, sum] = [&head[..4], &head[4..]].map(|number| {
@@ -345,7 +345,7 @@ fn next_entry(reader: &mut impl BufRead, most: usize) -> io::Result<JournalEntry
     if crc32c::crc32c(&entry) == sum && !entry.is_empty() {
         return Ok(JournalEntry::Whole(entry));
     }
-    let is_end = is_zero(reader)? && (length > 0 || head == [0; HEAD]);
+    let is_end = is_zero(reader)? && (length > 0 || head == [0; HEAD_SIZE]);
     Ok(if is_end {
         JournalEntry::Torn
     } else {
@@ -408,7 +408,7 @@ mod tests {
         all.iter().for_each(|record| journal.push(record).unwrap());
         drop(journal);
         let bytes = fs::read(&path).unwrap();
-        let size = HEAD + record(1).to_bytes().len();
+        let size = HEAD_SIZE + record(1).to_bytes().len();
         for cut in 0..=bytes.len() {
             fs::write(&path, &bytes[..cut]).unwrap();
             let (mut journal, records) = Journal::open(&out, &asked(7)).unwrap();

@@ -33,13 +33,13 @@ use crate::{
 };
 
 /// The size of a record in bytes. A record contains a position and its evaluation.
-pub(super) const RECORD: usize = 44;
+pub(super) const RECORD_SIZE: usize = 44;
 
 /// The first bytes of a store of evaluations: eight zeros, and the name and the version of the format. They have
 /// the length of a record. Because they begin with the key 0, they sort before all records.
-pub(super) const START: [u8; RECORD] = {
+pub(super) const FIRST_BYTES: [u8; RECORD_SIZE] = {
     let text = b"polybook evals 2";
-    let mut start = [0; RECORD];
+    let mut start = [0; RECORD_SIZE];
     let mut at = 0;
     while at < text.len() {
         start[8 + at] = text[at];
@@ -49,10 +49,10 @@ pub(super) const START: [u8; RECORD] = {
 };
 
 /// The number of records in a block. Each block has a checksum, which is verified when the block is read.
-pub(super) const BLOCK: u64 = 64;
+pub(super) const RECORDS_PER_BLOCK: u64 = 64;
 
 /// The size of a CRC-32C checksum in bytes.
-pub(super) const SUM: usize = 4;
+pub(super) const CHECKSUM_SIZE: usize = 4;
 
 /// The maximum size in bytes of the footer, the JSON document at the end of a store.
 pub(super) const MAX_FOOTER: u64 = 1 << 17;
@@ -107,7 +107,7 @@ impl Eval {
     /// Returns a sort key that is greater for a more thorough search. A store keeps the evaluation with the greatest
     /// key. The key consists of the effective depth, the number of nodes and the depth. The effective depth is the
     /// depth or the base-2 logarithm of the number of nodes, whichever is greater.
-    pub(super) fn reach(depth: u8, nodes: u64) -> (u8, u64, u8) {
+    pub(super) fn thoroughness(depth: u8, nodes: u64) -> (u8, u64, u8) {
         (depth.max(nodes.max(1).ilog2() as u8), nodes, depth)
     }
 }
@@ -116,17 +116,17 @@ impl Eval {
 /// passant right counts only if an en passant capture is legal. The key does not depend on the additional state
 /// of variants, and in Chess960 not on which of several rooks may castle.
 pub fn eval_key<P: Rules>(pos: &P) -> u64 {
-    Keyed::new(pos.clone()).key_without_idle_right()
+    Keyed::new(pos.clone()).key_without_unusable_en_passant()
 }
 
 /// The size of a packed position in bytes.
-const PACKED: usize = 24;
+const PACKED_SIZE: usize = 24;
 
 /// A record of a store of evaluations: a position, its key and its evaluation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct EvalRecord {
     pub key: u64,
-    position: [u8; PACKED],
+    position: [u8; PACKED_SIZE],
     pub eval: Eval,
 }
 
@@ -136,7 +136,7 @@ impl EvalRecord {
     pub(super) fn new<P: Rules>(pos: &P, key: u64, eval: Eval) -> Option<EvalRecord> {
         let setup = pos.to_setup(EnPassantMode::Legal);
         let packed = PackedSetup::pack_standard_normalized(&setup).ok()?;
-        let mut position = [0; PACKED];
+        let mut position = [0; PACKED_SIZE];
         let bytes = packed.as_bytes();
         position.get_mut(..bytes.len())?.copy_from_slice(bytes);
         Some(EvalRecord {
@@ -157,8 +157,8 @@ impl EvalRecord {
         (eval_key(&pos) == self.key).then_some(pos)
     }
 
-    pub(super) fn to_bytes(self) -> [u8; RECORD] {
-        let mut bytes = [0; RECORD];
+    pub(super) fn to_bytes(self) -> [u8; RECORD_SIZE] {
+        let mut bytes = [0; RECORD_SIZE];
         bytes[..8].copy_from_slice(&self.key.to_be_bytes());
         bytes[8..32].copy_from_slice(&self.position);
         bytes[32..34].copy_from_slice(&self.eval.score.to_code().to_be_bytes());
@@ -169,7 +169,7 @@ impl EvalRecord {
     }
 
     /// Decodes a record of a store of evaluations from its bytes. Returns `None` if the score is invalid.
-    pub(super) fn from_bytes(bytes: &[u8; RECORD]) -> Option<EvalRecord> {
+    pub(super) fn from_bytes(bytes: &[u8; RECORD_SIZE]) -> Option<EvalRecord> {
         Some(EvalRecord {
             key: u64::from_be_bytes(bytes[..8].try_into().ok()?),
             position: bytes[8..32].try_into().ok()?,
@@ -185,16 +185,16 @@ impl EvalRecord {
     /// Encodes the record as bytes that can be sorted: by key, then from the most to the least thorough search, then
     /// by origin, then by score. [`from_ranked`](EvalRecord::from_ranked) decodes the bytes.
     pub(super) fn to_ranked(self) -> RankedBytes {
-        let mut bytes = [0; RANKED];
-        let (reach, nodes, depth) = Eval::reach(self.eval.depth, self.eval.nodes);
+        let mut bytes = [0; RANKED_SIZE];
+        let (effective_depth, nodes, depth) = Eval::thoroughness(self.eval.depth, self.eval.nodes);
         bytes[..8].copy_from_slice(&self.key.to_be_bytes());
-        bytes[8] = !reach;
+        bytes[8] = !effective_depth;
         bytes[9..17].copy_from_slice(&(!nodes).to_be_bytes());
         bytes[17] = !depth;
         bytes[18] = self.eval.origin;
         // Flipping the sign bit makes the bytes sort like the numbers.
         let code = self.eval.score.to_code() ^ i16::MIN;
-        bytes[RANK..21].copy_from_slice(&code.to_be_bytes());
+        bytes[BYTES_BEFORE_SCORE..21].copy_from_slice(&code.to_be_bytes());
         bytes[21..].copy_from_slice(&self.position);
         bytes
     }
@@ -208,7 +208,7 @@ impl EvalRecord {
                 depth: !bytes[17],
                 origin: bytes[18],
                 score: Score::from_code(
-                    i16::from_be_bytes(bytes[RANK..21].try_into().ok()?) ^ i16::MIN,
+                    i16::from_be_bytes(bytes[BYTES_BEFORE_SCORE..21].try_into().ok()?) ^ i16::MIN,
                 )?,
             },
             position: bytes[21..].try_into().ok()?,
@@ -218,15 +218,15 @@ impl EvalRecord {
 
 /// The size in bytes of [`RankedBytes`], an encoding of an evaluation that can be sorted. It has one byte more
 /// than a record of a store.
-pub(super) const RANKED: usize = RECORD + 1;
+pub(super) const RANKED_SIZE: usize = RECORD_SIZE + 1;
 
 /// The number of bytes before the score in [`RankedBytes`]. They contain the position key, the depth, the nodes
 /// and the origin. If these bytes are equal in two evaluations, neither evaluation is better than the other.
-pub(super) const RANK: usize = 19;
+pub(super) const BYTES_BEFORE_SCORE: usize = 19;
 
 /// A record of a store of evaluations, [encoded](EvalRecord::to_ranked) so that records can be sorted by their
 /// bytes.
-pub(super) type RankedBytes = [u8; RANKED];
+pub(super) type RankedBytes = [u8; RANKED_SIZE];
 
 /// Returns the number of the origin (the source of an evaluation) that the encoded record `ranked` contains.
 pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
@@ -249,39 +249,39 @@ pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
 pub struct Score(i16);
 
 /// The maximum absolute value of a score in centipawns. Integers with a greater absolute value represent mates.
-const MOST: i16 = 32000;
+const MAX_CENTIPAWNS: i16 = 32000;
 
-/// The base of the integers that represent mates. A mate in N moves is represented by `MATE` - N.
-const MATE: i32 = 1 << 15;
+/// The base of the integers that represent mates. A mate in N moves is represented by `MATE_BASE` - N.
+const MATE_BASE: i32 = 1 << 15;
 
 /// The maximum number of moves to a mate that a score can express.
-const LONGEST: i32 = MATE - 1 - MOST as i32;
+const MAX_MATE_MOVES: i32 = MATE_BASE - 1 - MAX_CENTIPAWNS as i32;
 
 impl Score {
     /// Creates a score in centipawns, from White's point of view. Values beyond 32,000 for either side are clamped.
     pub fn centipawns(centipawns: i64) -> Score {
-        Score(centipawns.clamp((-MOST).into(), MOST.into()) as i16)
+        Score(centipawns.clamp((-MAX_CENTIPAWNS).into(), MAX_CENTIPAWNS.into()) as i16)
     }
 
     /// Creates the score of a mate in `moves` moves. White mates if `moves` is positive, and Black mates if it is
     /// negative. Numbers beyond 767 for either side are clamped. Returns `None` for 0, because this number does not
     /// say which side is mated.
     pub fn mate(moves: i64) -> Option<Score> {
-        let most = i64::from(LONGEST);
-        let code = MATE - moves.clamp(-most, most).abs() as i32;
+        let most = i64::from(MAX_MATE_MOVES);
+        let code = MATE_BASE - moves.clamp(-most, most).abs() as i32;
         (moves != 0).then_some(Score((code * moves.signum() as i32) as i16))
     }
 
     /// Returns the score in centipawns, or `None` if it is a mate.
     pub fn as_centipawns(self) -> Option<i16> {
-        (self.0.abs() <= MOST).then_some(self.0)
+        (self.0.abs() <= MAX_CENTIPAWNS).then_some(self.0)
     }
 
     /// Returns the number of moves to mate, which is negative if Black mates. Returns `None` if the score is in
     /// centipawns.
     pub fn as_mate(self) -> Option<i16> {
-        let moves = (MATE - i32::from(self.0).abs()) as i16;
-        (self.0.abs() > MOST).then_some(moves * self.0.signum())
+        let moves = (MATE_BASE - i32::from(self.0).abs()) as i16;
+        (self.0.abs() > MAX_CENTIPAWNS).then_some(moves * self.0.signum())
     }
 
     /// Converts a score from White's point of view to that of `side`, or back. The score is negated if `side` is
@@ -409,7 +409,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_record_or_none(bytes: [u8; RECORD]) {
+        fn any_bytes_are_a_record_or_none(bytes: [u8; RECORD_SIZE]) {
             if let Some(record) = EvalRecord::from_bytes(&bytes) {
                 prop_assert_eq!(record.to_bytes(), bytes);
                 prop_assert_eq!(EvalRecord::from_ranked(&record.to_ranked()), Some(record));

@@ -73,13 +73,13 @@ pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRe
     read
 }
 
-/// The base of the values by which the EPD operation `ce` expresses mates. The value is `MATE` - 2N if the side to move
-/// mates in N moves, and 2N + 1 - `MATE` if the side to move is mated in N moves. Other values of `ce` are scores in
-/// centipawns.
-const MATE: i64 = 32768;
+/// The base of the values by which the EPD operation `ce` expresses mates. The value is `CE_MATE_BASE` - 2N if the side
+/// to move mates in N moves, and 2N + 1 - `CE_MATE_BASE` if the side to move is mated in N moves. Other values of `ce`
+/// are scores in centipawns.
+const CE_MATE_BASE: i64 = 32768;
 
 /// The maximum number of moves to a mate that the EPD operation `ce` can express.
-const LONGEST: i64 = 383;
+const MAX_MATE_MOVES: i64 = 383;
 
 /// Reads an evaluation from `line`, an EPD. Returns `None` if the EPD contains no evaluation. The evaluation
 /// stores `origin`, the index of the name of its source. The error is a message that says what cannot be read.
@@ -105,10 +105,12 @@ fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
 /// Converts `ce`, the operand of the EPD operation `ce`, to a score, seen from the side to move. Returns `None`
 /// if the operand means that the side to move is already checkmated.
 fn of_ce(ce: i64) -> Option<Score> {
-    const MATED: i64 = 1 - MATE;
+    const MATED: i64 = 1 - CE_MATE_BASE;
     match ce {
-        ce if (MATE - 2 * LONGEST..MATE).contains(&ce) => Score::mate((MATE - ce + 1) / 2),
-        ce if (MATED..=MATED + 2 * LONGEST).contains(&ce) => Score::mate((MATED - ce) / 2),
+        ce if (CE_MATE_BASE - 2 * MAX_MATE_MOVES..CE_MATE_BASE).contains(&ce) => {
+            Score::mate((CE_MATE_BASE - ce + 1) / 2)
+        }
+        ce if (MATED..=MATED + 2 * MAX_MATE_MOVES).contains(&ce) => Score::mate((MATED - ce) / 2),
         _ => Some(Score::centipawns(ce)),
     }
 }
@@ -178,8 +180,8 @@ fn are_operations(text: &str) -> bool {
 }
 
 /// Removes the half-move clock and the move number, the last two fields of a FEN, from the start of `operations`.
-/// Returns `operations` unchanged if it does not begin with these two fields, because the line is then an EPD. A field is
-/// a number, or `-` or `?` if it is unknown.
+/// Returns `operations` unchanged if it does not begin with these two fields, because the line is then an EPD. A field
+/// is a number, or `-` or `?` if it is unknown.
 fn without_counters(operations: &str) -> &str {
     let (counters, rest) = after_words(operations, 2);
     let are_counters = counters
@@ -230,7 +232,7 @@ fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let deepest = line
         .evals
         .iter()
-        .max_by_key(|eval| Eval::reach(eval.depth.min(255) as u8, eval.nodes()));
+        .max_by_key(|eval| Eval::thoroughness(eval.depth.min(255) as u8, eval.nodes()));
     let Some((eval, first)) = deepest.and_then(|eval| Some((eval, eval.pvs.first()?))) else {
         return Ok(None);
     };
@@ -289,8 +291,12 @@ pub(super) fn write_eval_epd(pos: &Chess, eval: Eval, text: &mut Vec<u8>) {
     let score = eval.score.seen_from(pos.turn());
     let ce = match (score.as_mate(), score.as_centipawns()) {
         (Some(moves), _) => {
-            let moves = i64::from(moves).clamp(-LONGEST, LONGEST);
-            let ce = if moves > 0 { MATE } else { 1 - MATE };
+            let moves = i64::from(moves).clamp(-MAX_MATE_MOVES, MAX_MATE_MOVES);
+            let ce = if moves > 0 {
+                CE_MATE_BASE
+            } else {
+                1 - CE_MATE_BASE
+            };
             ce - 2 * moves
         }
         (None, centipawns) => centipawns.unwrap_or_default().into(),
@@ -305,7 +311,7 @@ pub(super) fn write_eval_epd(pos: &Chess, eval: Eval, text: &mut Vec<u8>) {
 
 /// The maximum length, in characters, of the reason why an entry is rejected. The limit is needed because the
 /// reason may quote a line of up to 16 MiB.
-pub(super) const LONGEST_REASON: usize = 300;
+pub(super) const MAX_REASON_LENGTH: usize = 300;
 
 /// The result of reading a batch of games, lines or records: the evaluations, and the numbers of entries that
 /// were left out.
@@ -328,8 +334,8 @@ impl BatchRead {
     /// the maximum number of reasons has been recorded.
     pub(super) fn reject(&mut self, offset: usize, reason: String) {
         self.rejected += 1;
-        if self.described.len() < EvalsReport::DESCRIBED {
-            let reason = shortened(&reason, LONGEST_REASON);
+        if self.described.len() < EvalsReport::MAX_DESCRIBED {
+            let reason = shortened(&reason, MAX_REASON_LENGTH);
             self.described.push((self.entries, offset, reason));
         }
     }

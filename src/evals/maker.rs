@@ -17,7 +17,7 @@ use super::{
     BadEntry, EvalsReport,
     analysis::{Analysis, Analyst, EngineOptions},
     inputs::{EvalsSource, InputEntries, read_batch},
-    layout::{EvalRecord, RANK, RankedBytes, origin_of},
+    layout::{BYTES_BEFORE_SCORE, EvalRecord, RankedBytes, origin_of},
     lines::BatchRead,
     writer::{EpdWriter, EvalsWriter, StoreWriter},
 };
@@ -372,7 +372,7 @@ impl EvalCollector<'_> {
                         .map(|bad| (number, batch.offset, bad)),
                 );
                 described.sort_by_key(|(number, ..)| *number);
-                described.truncate(EvalsReport::DESCRIBED);
+                described.truncate(EvalsReport::MAX_DESCRIBED);
                 task::lock(&reads).push((number, evaluations, read));
             }
             Ok(())
@@ -450,7 +450,7 @@ impl EvalsReport {
         (number, place, reason): (u64, usize, String),
     ) {
         let is_game = entries == InputEntries::Games;
-        if self.described.len() < EvalsReport::DESCRIBED {
+        if self.described.len() < EvalsReport::MAX_DESCRIBED {
             self.described.push(BadEntry {
                 file: input.path().to_owned(),
                 is_game,
@@ -467,7 +467,7 @@ impl EvalsReport {
 const SHARDS: usize = 16;
 
 /// The size of a position key in bytes.
-const KEY: usize = 8;
+const KEY_SIZE: usize = 8;
 
 /// A sorter of evaluations by position, which keeps only the deepest evaluation of each position. Evaluations
 /// that exceed the memory budget are written to temporary files.
@@ -477,7 +477,7 @@ pub(super) struct EvalSorter {
 
 impl EvalSorter {
     pub(super) fn new(memory: &Memory) -> EvalSorter {
-        let shard = || TextSorter::best(memory.share(SHARDS), KEY, RANK);
+        let shard = || TextSorter::best(memory.share(SHARDS), KEY_SIZE, BYTES_BEFORE_SCORE);
         EvalSorter {
             shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
         }
@@ -518,7 +518,7 @@ impl EvalSorter {
                 let record: RankedBytes = (&*text?).try_into().expect("it was a record");
                 match equal.last_mut() {
                     Some((last, times)) if *last == record => *times += 1,
-                    Some((last, _)) if last[..KEY] != record[..KEY] => {
+                    Some((last, _)) if last[..KEY_SIZE] != record[..KEY_SIZE] => {
                         take(chosen(&equal))?;
                         equal.clear();
                         equal.push((record, 1));
@@ -547,7 +547,7 @@ fn chosen(equal: &[(RankedBytes, u64)]) -> EvalRecord {
         .filter(|(_, times)| *times == most)
         .map(|(record, _)| record)
         .collect();
-    let key_bit = usize::from(equal[0].0[KEY - 1] & 1);
+    let key_bit = usize::from(equal[0].0[KEY_SIZE - 1] & 1);
     let middle = commonest[(commonest.len() - 1 + key_bit) / 2];
     EvalRecord::from_ranked(middle).expect("it was a record")
 }

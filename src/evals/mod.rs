@@ -133,5 +133,5 @@ pub struct FailedPosition {
 
 impl EvalsReport {
     /// The maximum number of rejected games and lines, and of failed positions, that a report describes individually.
-    pub const DESCRIBED: usize = 10;
+    pub const MAX_DESCRIBED: usize = 10;
 }

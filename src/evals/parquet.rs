@@ -22,7 +22,7 @@ use crate::{
     storage::{
         output::{BufferedFile, Finished},
         parquet_table::{
-            ROWS_OF_GROUP, TableWriter, properties, system_error, write_column, write_optional,
+            ROWS_PER_GROUP, TableWriter, properties, system_error, write_column, write_optional,
         },
     },
 };
@@ -36,7 +36,7 @@ const SCHEMA: &str = "message evals { required int64 key; optional int32 cp; opt
 /// # Errors
 ///
 /// Returns an error if the operating system cannot read the file.
-pub(super) fn is_ours(path: &Path) -> Result<bool> {
+pub(super) fn contains_evals(path: &Path) -> Result<bool> {
     let file = File::open(path).at(path, "open")?;
     match ParquetMetaDataReader::new().parse_and_finish(&file) {
         Ok(metadata) => Ok(metadata.file_metadata().schema().name() == "evals"),
@@ -88,7 +88,7 @@ impl ParquetWriter {
 impl EvalsWriter for ParquetWriter {
     fn push(&mut self, record: &EvalRecord, origins: &[String]) -> Result<()> {
         self.rows.push(*record);
-        if self.rows.len() == ROWS_OF_GROUP {
+        if self.rows.len() == ROWS_PER_GROUP {
             self.write_group(origins)?;
         }
         Ok(())

@@ -9,7 +9,8 @@ use std::{
 use shakmaty::{Chess, Move};
 
 use super::layout::{
-    BLOCK, Eval, EvalRecord, Footer, MAX_FOOTER, RECORD, START, SUM, eval_key, with_origins,
+    CHECKSUM_SIZE, Eval, EvalRecord, FIRST_BYTES, Footer, MAX_FOOTER, RECORD_SIZE,
+    RECORDS_PER_BLOCK, eval_key, with_origins,
 };
 use crate::{
     error::{At, Error, ErrorKind, Result},
@@ -25,7 +26,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Evals {
     path: PathBuf,
-    storage: Storage<RECORD>,
+    storage: Storage<RECORD_SIZE>,
     checksum: Checksum,
     origins: Vec<String>,
 }
@@ -48,8 +49,8 @@ impl Evals {
         let path = path.as_ref();
         let file = File::open(path).at(path, "open")?;
         let size = file.metadata().at(path, "open")?.len();
-        let mut start = [0; RECORD];
-        let has_start = size >= RECORD as u64;
+        let mut start = [0; RECORD_SIZE];
+        let has_start = size >= RECORD_SIZE as u64;
         if has_start {
             read_exact_at(&file, &mut start, 0).at(path, "read")?;
         }
@@ -59,7 +60,7 @@ impl Evals {
             let problem = FileKind::problem(path, &start, "a store of evaluations", how);
             return Err(Error::foreign(path, problem));
         }
-        if start != START {
+        if start != FIRST_BYTES {
             let problem = "this store of evaluations was made by another version of polybook: use that version, or \
                            make the store again";
             return Err(Error::foreign(path, problem));
@@ -84,14 +85,14 @@ impl Evals {
     pub fn open_within(path: impl AsRef<Path>, memory: u64) -> Result<Evals> {
         let mut evals = Evals::open(path)?;
         if let Storage::File(file, len) = &evals.storage
-            && *len <= memory / RECORD as u64
+            && *len <= memory / RECORD_SIZE as u64
         {
             let records = evals.storage.bytes(0, *len).at(&evals.path, "read")?;
             let records = records.into_owned();
-            let mut sums = vec![0; (*len - 1).div_ceil(BLOCK) as usize * SUM];
-            file.read_exact_at(&mut sums, *len * RECORD as u64)
+            let mut sums = vec![0; (*len - 1).div_ceil(RECORDS_PER_BLOCK) as usize * CHECKSUM_SIZE];
+            file.read_exact_at(&mut sums, *len * RECORD_SIZE as u64)
                 .at(&evals.path, "read")?;
-            let blocks = records[RECORD..].chunks(BLOCK as usize * RECORD);
+            let blocks = records[RECORD_SIZE..].chunks(RECORDS_PER_BLOCK as usize * RECORD_SIZE);
             for (number, (block, sum)) in blocks.zip(sums.as_chunks().0).enumerate() {
                 evals.compare(number as u64, block, *sum)?;
             }
@@ -152,11 +153,14 @@ impl Evals {
         let mut found = None;
         for (number, must_be_below) in [(before, true), (at, false)] {
             let Some(number) = number else { continue };
-            if block.0 != number / BLOCK {
-                block = (number / BLOCK, self.verified_block(number / BLOCK)?);
+            if block.0 != number / RECORDS_PER_BLOCK {
+                block = (
+                    number / RECORDS_PER_BLOCK,
+                    self.verified_block(number / RECORDS_PER_BLOCK)?,
+                );
             }
-            let place = (number % BLOCK) as usize;
-            let record = block.1.as_chunks::<RECORD>().0.get(place);
+            let place = (number % RECORDS_PER_BLOCK) as usize;
+            let record = block.1.as_chunks::<RECORD_SIZE>().0.get(place);
             let record = record.ok_or_else(|| cut_short(&self.path))?;
             if (key_of(record) < key) != must_be_below {
                 return Err(self.is_damaged("the keys are not in order"));
@@ -171,15 +175,15 @@ impl Evals {
     /// Returns the bytes of the records in the block with the number `block`. Verifies their checksum, unless the
     /// records are in memory and have been verified before.
     fn verified_block(&self, block: u64) -> Result<Cow<'_, [u8]>> {
-        let first = block * BLOCK;
-        let count = BLOCK.min(self.len().saturating_sub(first));
+        let first = block * RECORDS_PER_BLOCK;
+        let count = RECORDS_PER_BLOCK.min(self.len().saturating_sub(first));
         let bytes = self
             .storage
             .bytes(1 + first, count)
             .at(&self.path, "read")?;
         if let Storage::File(file, len) = &self.storage {
-            let mut sum = [0; SUM];
-            let offset = len * RECORD as u64 + block * SUM as u64;
+            let mut sum = [0; CHECKSUM_SIZE];
+            let offset = len * RECORD_SIZE as u64 + block * CHECKSUM_SIZE as u64;
             file.read_exact_at(&mut sum, offset)
                 .at(&self.path, "read")?;
             self.compare(block, &bytes, sum)?;
@@ -188,11 +192,11 @@ impl Evals {
     }
 
     /// Verifies that `bytes`, the records of the block with the number `block`, have the checksum `sum`.
-    fn compare(&self, block: u64, bytes: &[u8], sum: [u8; SUM]) -> Result<()> {
+    fn compare(&self, block: u64, bytes: &[u8], sum: [u8; CHECKSUM_SIZE]) -> Result<()> {
         if crc32c::crc32c(bytes) == u32::from_be_bytes(sum) {
             return Ok(());
         }
-        let offset = (1 + block * BLOCK) * RECORD as u64;
+        let offset = (1 + block * RECORDS_PER_BLOCK) * RECORD_SIZE as u64;
         Err(self.is_damaged(&format!(
             "the checksum of the {} bytes at byte {offset} differs",
             bytes.len()
@@ -231,7 +235,7 @@ impl Evals {
     ///
     /// Returns an error if the file cannot be read, or if a checksum does not match.
     pub(super) fn blocks(&self, first: u64, blocks: u64) -> Result<Vec<u8>> {
-        let end = self.len().div_ceil(BLOCK).min(first + blocks);
+        let end = self.len().div_ceil(RECORDS_PER_BLOCK).min(first + blocks);
         let mut bytes = Vec::new();
         for block in first..end {
             bytes.extend_from_slice(&self.verified_block(block)?);
@@ -243,7 +247,7 @@ impl Evals {
     pub(super) fn positions(&self) -> Result<Vec<Chess>> {
         let mut positions = Vec::new();
         while (positions.len() as u64) < self.len() {
-            let bytes = self.blocks(positions.len() as u64 / BLOCK, 1)?;
+            let bytes = self.blocks(positions.len() as u64 / RECORDS_PER_BLOCK, 1)?;
             for record in bytes.as_chunks().0 {
                 let pos = self.read(record)?.position();
                 positions.push(pos.ok_or_else(|| self.is_damaged("a record has no position"))?);
@@ -257,7 +261,7 @@ impl Evals {
     /// # Errors
     ///
     /// Returns an error if the score or the origin of the record is invalid.
-    pub(super) fn read(&self, bytes: &[u8; RECORD]) -> Result<EvalRecord> {
+    pub(super) fn read(&self, bytes: &[u8; RECORD_SIZE]) -> Result<EvalRecord> {
         let record = EvalRecord::from_bytes(bytes);
         let known = record.filter(|record| usize::from(record.eval.origin) < self.origins.len());
         known.ok_or_else(|| self.is_damaged("a record has no score or no origin"))
@@ -270,9 +274,9 @@ impl Evals {
     /// Returns an error if the file cannot be read or is damaged.
     pub fn check(&self) -> Result<()> {
         let (mut sum, mut last) = (Checksum::default(), 0);
-        for block in 0..self.len().div_ceil(BLOCK) {
+        for block in 0..self.len().div_ceil(RECORDS_PER_BLOCK) {
             let bytes = self.verified_block(block)?;
-            for record in bytes.as_chunks::<RECORD>().0 {
+            for record in bytes.as_chunks::<RECORD_SIZE>().0 {
                 if key_of(record) <= last {
                     return Err(self.is_damaged("the keys are not in order"));
                 }
@@ -320,12 +324,14 @@ fn cut_short(path: &Path) -> Error {
 /// with `size`, the size of the file in bytes. Returns the footer and the number of records.
 fn read_footer(file: &File, size: u64, path: &Path) -> Result<(Footer, u64)> {
     /// The size in bytes of the checksum and the length that follow the JSON document.
-    const END: u64 = 8;
+    const TRAILER_SIZE: u64 = 8;
     let damaged = || cut_short(path);
-    let rest = size.checked_sub(RECORD as u64 + END).ok_or_else(damaged)?;
-    let mut end = [0; END as usize];
-    read_exact_at(file, &mut end, size - END).at(path, "read")?;
-    let [sum, length] = *end.as_chunks::<SUM>().0 else {
+    let rest = size
+        .checked_sub(RECORD_SIZE as u64 + TRAILER_SIZE)
+        .ok_or_else(damaged)?;
+    let mut end = [0; TRAILER_SIZE as usize];
+    read_exact_at(file, &mut end, size - TRAILER_SIZE).at(path, "read")?;
+    let [sum, length] = *end.as_chunks::<CHECKSUM_SIZE>().0 else {
         unreachable!("eight bytes are two numbers");
     };
     let length = u64::from(u32::from_be_bytes(length));
@@ -334,14 +340,16 @@ fn read_footer(file: &File, size: u64, path: &Path) -> Result<(Footer, u64)> {
         .filter(|_| length <= MAX_FOOTER)
         .ok_or_else(damaged)?;
     let mut text = vec![0; length as usize];
-    read_exact_at(file, &mut text, size - END - length).at(path, "read")?;
+    read_exact_at(file, &mut text, size - TRAILER_SIZE - length).at(path, "read")?;
     if crc32c::crc32c(&text) != u32::from_be_bytes(sum) {
         return Err(damaged());
     }
     let footer: Footer = serde_json::from_slice(&text).map_err(|_| damaged())?;
     let records = footer.evaluations;
-    let bytes = records.checked_mul(RECORD as u64);
-    let bytes = bytes.and_then(|bytes| bytes.checked_add(records.div_ceil(BLOCK) * SUM as u64));
+    let bytes = records.checked_mul(RECORD_SIZE as u64);
+    let bytes = bytes.and_then(|bytes| {
+        bytes.checked_add(records.div_ceil(RECORDS_PER_BLOCK) * CHECKSUM_SIZE as u64)
+    });
     match bytes == Some(before) && footer.origins.is_sorted() {
         true => Ok((footer, records)),
         false => Err(damaged()),
@@ -377,7 +385,9 @@ mod tests {
         let mut writer = crate::evals::maker::begin_output(&out, EvalsFormat::Store, false)
             .unwrap()
             .0;
-        let keys: Vec<u64> = (1..=2 * BLOCK + 9).map(|key| key << 50).collect();
+        let keys: Vec<u64> = (1..=2 * RECORDS_PER_BLOCK + 9)
+            .map(|key| key << 50)
+            .collect();
         let origins = ["a".to_owned()];
         for key in &keys {
             let eval = Eval {
@@ -464,7 +474,7 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let [evals, in_memory] = [0, 1 << 20].map(|most| Evals::open_within(&path, most).unwrap());
         let last = key_of(
-            bytes[RECORD..].as_chunks::<RECORD>().0[3..]
+            bytes[RECORD_SIZE..].as_chunks::<RECORD_SIZE>().0[3..]
                 .first()
                 .unwrap(),
         );
@@ -474,7 +484,7 @@ mod tests {
             .write(true)
             .open(&path)
             .unwrap()
-            .set_len(2 * RECORD as u64)
+            .set_len(2 * RECORD_SIZE as u64)
             .unwrap();
         let error = evals.find(last).unwrap_err().to_string();
         assert!(error.contains("a.evals"), "{error}");
@@ -494,26 +504,33 @@ mod tests {
     #[test]
     fn damage_is_reported_with_its_place() {
         let (mut bytes, keys) = large_store();
-        let damaged = RECORD * (1 + BLOCK as usize + 3) + 33;
+        let damaged = RECORD_SIZE * (1 + RECORDS_PER_BLOCK as usize + 3) + 33;
         bytes[damaged] ^= 1;
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &bytes).unwrap();
         let evals = Evals::open(file.path()).unwrap();
-        let error = evals.find(keys[BLOCK as usize + 3]).unwrap_err();
+        let error = evals
+            .find(keys[RECORDS_PER_BLOCK as usize + 3])
+            .unwrap_err();
         let [text, in_memory] = [
             error.to_string(),
             Evals::open_within(file.path(), 1 << 20)
                 .unwrap_err()
                 .to_string(),
         ];
-        let block = RECORD * (1 + BLOCK as usize);
+        let block = RECORD_SIZE * (1 + RECORDS_PER_BLOCK as usize);
         let says = format!("the checksum of the 2816 bytes at byte {block} differs");
         let name = file.path().display().to_string();
         assert!(text.contains(&says) && text.contains(&name), "{text}");
         assert_eq!(in_memory, text);
         // The neighboring blocks are intact.
         assert!(evals.find(keys[0]).unwrap().is_some());
-        assert!(evals.find(keys[2 * BLOCK as usize]).unwrap().is_some());
+        assert!(
+            evals
+                .find(keys[2 * RECORDS_PER_BLOCK as usize])
+                .unwrap()
+                .is_some()
+        );
         assert!(evals.find(*keys.last().unwrap() + 1).unwrap().is_none());
     }
 

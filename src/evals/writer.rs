@@ -1,7 +1,7 @@
 //! Writes evaluations as a store, as EPD or as Parquet. Each format implements [`EvalsWriter`].
 
 use super::{
-    layout::{BLOCK, EvalRecord, Footer, START},
+    layout::{EvalRecord, FIRST_BYTES, Footer, RECORDS_PER_BLOCK},
     lines::write_eval_epd,
 };
 use crate::{
@@ -60,7 +60,7 @@ pub(super) struct StoreWriter {
 
 impl StoreWriter {
     pub(super) fn new(mut out: BufferedFile) -> Result<StoreWriter> {
-        out.put(&START)?;
+        out.put(&FIRST_BYTES)?;
         Ok(StoreWriter {
             out,
             evaluations: 0,
@@ -82,14 +82,14 @@ impl EvalsWriter for StoreWriter {
         self.checksum.add(&bytes);
         self.evaluations += 1;
         self.block = crc32c::crc32c_append(self.block, &bytes);
-        if self.evaluations.is_multiple_of(BLOCK) {
+        if self.evaluations.is_multiple_of(RECORDS_PER_BLOCK) {
             self.end_block();
         }
         self.out.put(&bytes)
     }
 
     fn finish(mut self: Box<Self>, origins: &[String]) -> Result<Finished> {
-        if !self.evaluations.is_multiple_of(BLOCK) {
+        if !self.evaluations.is_multiple_of(RECORDS_PER_BLOCK) {
             self.end_block();
         }
         self.out.put(&self.blocks)?;

@@ -380,10 +380,10 @@ fn by_year(
 
 /// The maximum number of consecutive months without games that a history contains as entries with zeros. A
 /// history skips longer gaps, because a gap of more than 20 years is probably due to a wrong date.
-const MOST_EMPTY_MONTHS: usize = 20 * 12;
+const MAX_EMPTY_MONTHS: usize = 20 * 12;
 
 /// Returns the results of each month in ascending order. Adds an entry with zeros for each month without games,
-/// unless the gap is longer than [`MOST_EMPTY_MONTHS`]. Skips games whose month is unknown.
+/// unless the gap is longer than [`MAX_EMPTY_MONTHS`]. Skips games whose month is unknown.
 fn zero_filled(months: &BTreeMap<Month, ResultSum>) -> Vec<MonthCount> {
     let mut all = Vec::new();
     // The next month, counted from the year 0.
@@ -394,7 +394,7 @@ fn zero_filled(months: &BTreeMap<Month, ResultSum>) -> Vec<MonthCount> {
         }
         let month = 12 * u32::from(month.year()) + u32::from(month.month()) - 1;
         let empty = next.unwrap_or(month)..month;
-        if empty.len() <= MOST_EMPTY_MONTHS {
+        if empty.len() <= MAX_EMPTY_MONTHS {
             all.extend(empty.map(|month| month_count(month, ResultSum::default())));
         }
         all.push(month_count(month, *results));

@@ -11,7 +11,7 @@ use crate::{
 /// periods are of no use for the answer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Split {
-    Nowhere,
+    AllTime,
     ByYear,
     ByMonth,
 }
@@ -41,7 +41,7 @@ impl ClassFilter {
     /// Converts `filters` to a class filter. Returns `None` if `filters` contains a condition that needs single
     /// games, such as the name of a player.
     pub(super) fn new(filters: &Filters) -> Option<ClassFilter> {
-        if filters.of_games().is_some() {
+        if filters.game_only_filter().is_some() {
             return None;
         }
         let (speeds, groups) = (&filters.speeds, &filters.groups);
@@ -115,7 +115,7 @@ mod tests {
         use Period::Year;
         let month = |year, month| Period::Month(Month::new(year, month).unwrap());
         assert_eq!(
-            periods("2015.03", "2017.01", Split::Nowhere),
+            periods("2015.03", "2017.01", Split::AllTime),
             [
                 Year(0),
                 month(2015, 0),

@@ -1,11 +1,11 @@
 //! Duplicate games, and the games of one match.
 //!
-//! Sources may contain a game several times, for example if two downloads overlap or two collections contain the
-//! same tournament. Two games are duplicates if their players, date, result, length and variant are equal, and
-//! also their Lichess ids or, without Lichess ids, their final positions. A game has no duplicates if a player is
-//! unknown, or if both its Lichess id and its final position are unknown. Answers that count each game once
-//! ([`Filters::once`](super::query::Filters::once)) count only the first game of each group that passes the
-//! filters.
+//! Sources may contain a game several times, for example if two downloads overlap or two collections contain the same
+//! tournament. Two games are duplicates if their players, date, result, length and variant are equal, and also their
+//! Lichess ids or, without Lichess ids, their final positions. A game has no duplicates if a player is unknown, or if
+//! both its Lichess id and its final position are unknown. Answers that count each game once
+//! ([`Filters::fold_duplicates`](super::query::Filters::fold_duplicates)) count only the first game of each group that
+//! passes the filters.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -131,8 +131,8 @@ impl DuplicateGroups {
     fn key(&self, source: &OpenIndex, id: u32) -> Option<u64> {
         let (games, at) = (&source.rows, id as usize);
         let summary = games.get(id)?;
-        let own = games.own_number(id);
-        if !summary.traits.counts() || own == 0 {
+        let own = games.id_or_fingerprint(id);
+        if !summary.traits.is_indexed() || own == 0 {
             return None;
         }
         let [white, black] = games.players[at];

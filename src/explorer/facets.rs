@@ -105,7 +105,7 @@ struct GroupTally {
 
 /// The filters by speed, rating group, color and date. To count the games for each value of one of them,
 /// [`facets`] ignores that filter and applies the other three.
-struct RatingGroups {
+struct FacetFilters {
     speeds: [bool; Speed::ALL.len()],
     ratings: [bool; UNRATED + 1],
     /// The color of the player, or `None` for either color.
@@ -141,7 +141,7 @@ struct GroupResults([ResultSum; UNRATED + 1]);
 
 impl Collector for GroupResults {
     fn accepted_rows(&self) -> AcceptedRows {
-        AcceptedRows::All(Split::Nowhere)
+        AcceptedRows::All(Split::AllTime)
     }
 
     fn add_row(&mut self, _source: &OpenIndex, _period: Period, row: &ResultRow) {
@@ -229,17 +229,20 @@ pub(super) fn variants(
 }
 
 fn grouped(sources: &Sources, line: &Line, filters: &Filters) -> Result<GroupTally> {
-    let groups = RatingGroups::of(filters);
+    let groups = FacetFilters::of(filters);
     // The value of a filter decides which game of a duplicate group passes first, so duplicates are handled per
     // value.
-    let duplicates = filters.once.then(|| sources.duplicates()).transpose()?;
+    let duplicates = filters
+        .fold_duplicates
+        .then(|| sources.duplicates())
+        .transpose()?;
     let filters = &sources.filters(&Filters {
         speeds: None,
         groups: None,
         since: None,
         until: None,
         color: None,
-        once: false,
+        fold_duplicates: false,
         ..filters.clone()
     })?;
     let new = || GroupCounter {
@@ -254,7 +257,7 @@ fn grouped(sources: &Sources, line: &Line, filters: &Filters) -> Result<GroupTal
 /// Counts the games that reached a position, for each value of the filters by speed, rating group, color and
 /// year.
 struct GroupCounter<'a> {
-    groups: &'a RatingGroups,
+    groups: &'a FacetFilters,
     /// The groups of duplicate games, if only the first passing game of each group counts.
     duplicates: Option<&'a DuplicateGroups>,
     filters: &'a SourceFilters<'a>,
@@ -307,15 +310,15 @@ impl Collector for GroupCounter<'_> {
     }
 }
 
-impl RatingGroups {
-    fn of(filters: &Filters) -> RatingGroups {
+impl FacetFilters {
+    fn of(filters: &Filters) -> FacetFilters {
         let speeds = filters.speeds.as_ref();
         let groups = filters.groups.as_ref();
         let mut ratings = [filters.admit_unrated(); UNRATED + 1];
         for (passes, group) in ratings.iter_mut().zip(RatingGroup::all()) {
             *passes = groups.is_none_or(|set| set.contains(&group));
         }
-        RatingGroups {
+        FacetFilters {
             speeds: Speed::ALL.map(|speed| speeds.is_none_or(|set| set.contains(&speed))),
             ratings,
             color: filters.color.filter(|_| !filters.players.is_empty()),

@@ -23,16 +23,16 @@ use crate::{
     pgn::{GameResult, NameMatch, folded},
 };
 
-/// The divisor that decides how filters are applied to a range of games. If at most `1 / FEW` of the games are
-/// games of the player, these games are tested one by one; otherwise, whole columns are scanned.
-const FEW: usize = 32;
+/// The divisor that decides how filters are applied to a range of games. If at most `1 / SPARSE_PLAYER_DIVISOR` of the
+/// games are games of the player, these games are tested one by one; otherwise, whole columns are scanned.
+const SPARSE_PLAYER_DIVISOR: usize = 32;
 
 /// The number of games in a range to which filters are applied at a time.
-const STRETCH: usize = 1 << 16;
+const GAMES_PER_RANGE: usize = 1 << 16;
 
-/// The divisor that decides whether a list of games is long. A list is long if it contains more than `1 / LONG`
-/// of the games in its index.
-const LONG: u64 = 4;
+/// The divisor that decides whether a list of games is long. A list is long if it contains more than `1 /
+/// LONG_LIST_DIVISOR` of the games in its index.
+const LONG_LIST_DIVISOR: u64 = 4;
 
 /// The filters of a query, prepared for each index of an explorer in which a game may pass.
 pub(super) struct SourceFilters<'a> {
@@ -59,7 +59,7 @@ impl<'a> SourceFilters<'a> {
 
     /// Makes the filters admit only one game of each group of duplicate games: the first one that passes the other
     /// filters.
-    pub(super) fn once(mut self, duplicates: &'a DuplicateGroups) -> SourceFilters<'a> {
+    pub(super) fn fold_duplicates(mut self, duplicates: &'a DuplicateGroups) -> SourceFilters<'a> {
         self.duplicates = Some(duplicates);
         self
     }
@@ -116,8 +116,8 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Applies the filters in advance to all games of each index in which the list with the key `subject` is long
-    /// (see [`LONG`]). This saves time if several lists with mostly the same games are filtered afterwards.
+    /// Applies the filters in advance to all games of each index in which the list with the key `subject` is long (see
+    /// [`LONG_LIST_DIVISOR`]). This saves time if several lists with mostly the same games are filtered afterwards.
     ///
     /// Returns `true` if an index has such a long list. Does nothing if stored sums of results can answer the query.
     pub(super) fn precompute_long(&self, subject: ListKey) -> Result<bool> {
@@ -127,7 +127,7 @@ impl<'a> SourceFilters<'a> {
         }
         for (source, filter) in &self.of_sources {
             if let ListLocation::Chunks(chunked) = source.find_list(subject)?
-                && chunked.items > source.games() / LONG
+                && chunked.items > source.games() / LONG_LIST_DIVISOR
             {
                 filter.precompute();
                 are_any = true;
@@ -142,13 +142,13 @@ pub(super) struct SourceFilter<'a> {
     games: &'a GameColumns,
     /// A bit set of the games of the player whom the filters name or, if they name no player, of the opponent. `None`
     /// if the bit set is not needed.
-    of_somebody: Option<Vec<u64>>,
+    player_games: Option<Vec<u64>>,
     players: Option<Players>,
     event: Option<Vec<u32>>,
     dates: Option<DateRange>,
     elo: Option<EloRange>,
     min_ply: u16,
-    /// Whether games with certain traits pass, indexed by [`Traits::number`]. `None` if all games pass.
+    /// Whether games with certain traits pass, indexed by [`Traits::filter_index`]. `None` if all games pass.
     traits: Option<Box<[bool; Traits::COUNT]>>,
     /// Whether games with a certain ECO code pass, indexed by the number of the code. `None` if all games pass.
     eco: Option<Box<[bool; EcoNumber::COUNT]>>,
@@ -206,7 +206,7 @@ impl<'a> SourceFilter<'a> {
         let dates = DateRange::new(filters);
         Ok(Some(SourceFilter {
             games: &source.rows,
-            of_somebody: games_of_somebody(source, filters)?,
+            player_games: games_of_somebody(source, filters)?,
             players,
             event,
             dates: (!dates.is_all()).then_some(dates),
@@ -222,9 +222,9 @@ impl<'a> SourceFilter<'a> {
     /// Applies the filter to all games of its index on all threads, and stores the results for later calls.
     pub(super) fn precompute(&self) {
         self.precomputed.get_or_init(|| {
-            let marked = stretches(self.games()).map(|stretch| {
+            let marked = id_ranges(self.games()).map(|range| {
                 let mut passes = Vec::new();
-                self.filter_range(stretch, &mut passes);
+                self.filter_range(range, &mut passes);
                 passes
             });
             marked.collect::<Vec<_>>().concat()
@@ -267,13 +267,13 @@ impl<'a> SourceFilter<'a> {
         if let Some(passes) = self.precomputed.get() {
             return passes[id];
         }
-        self.of_somebody
+        self.player_games
             .as_ref()
             .is_none_or(|bits| is_set(bits, id))
             && self.admits_others(id)
     }
 
-    /// Returns `true` if game `id` passes the filters that are not covered by the bit set `of_somebody`, which
+    /// Returns `true` if game `id` passes the filters that are not covered by the bit set `player_games`, which
     /// contains the games of the player or the opponent.
     #[inline]
     fn admits_others(&self, id: usize) -> bool {
@@ -284,7 +284,7 @@ impl<'a> SourceFilter<'a> {
         let event = self.event.as_ref();
         let players = self.players.as_ref();
         // The cheap conditions are combined without branches, which would often be mispredicted.
-        let passes = traits.is_none_or(|passes| passes[games.traits[id].number()])
+        let passes = traits.is_none_or(|passes| passes[games.traits[id].filter_index()])
             & (games.plies[id] >= self.min_ply)
             & eco.is_none_or(|passes| passes[games.eco[id].number()])
             & opening.is_none_or(|openings| openings.contains(games.openings[id]))
@@ -301,24 +301,20 @@ impl<'a> SourceFilter<'a> {
     /// `true` if any game passes.
     ///
     /// Applies one filter after the other to the whole range, so that the compiler can vectorize the loops.
-    pub(super) fn filter_range(&self, stretch: Range<usize>, passes: &mut Vec<bool>) -> bool {
+    pub(super) fn filter_range(&self, range: Range<usize>, passes: &mut Vec<bool>) -> bool {
         passes.clear();
-        match &self.of_somebody {
+        match &self.player_games {
             Some(bits) => {
-                passes.extend(stretch.clone().map(|id| is_set(bits, id)));
-                if count(passes) <= passes.len() / FEW {
-                    return self.filter_few(stretch.start, passes);
+                passes.extend(range.clone().map(|id| is_set(bits, id)));
+                if count(passes) <= passes.len() / SPARSE_PLAYER_DIVISOR {
+                    return self.filter_few(range.start, passes);
                 }
             }
-            None => passes.resize(stretch.len(), true),
+            None => passes.resize(range.len(), true),
         }
-        self.filter_columns(stretch.clone(), passes);
+        self.filter_columns(range.clone(), passes);
         if let Some(players) = &self.players {
-            for (passes, id) in passes
-                .iter_mut()
-                .zip(stretch)
-                .filter(|(passes, _)| **passes)
-            {
+            for (passes, id) in passes.iter_mut().zip(range).filter(|(passes, _)| **passes) {
                 *passes = players.admit(self.games, id);
             }
         }
@@ -336,45 +332,41 @@ impl<'a> SourceFilter<'a> {
         are_any
     }
 
-    fn filter_columns(&self, stretch: Range<usize>, passes: &mut [bool]) {
+    fn filter_columns(&self, range: Range<usize>, passes: &mut [bool]) {
         let games = self.games;
         match self.event.as_deref() {
-            Some([event]) => keep(passes, &games.events[stretch.clone()], |other| {
-                other == event
-            }),
-            Some(events) => keep(passes, &games.events[stretch.clone()], |event| {
+            Some([event]) => keep(passes, &games.events[range.clone()], |other| other == event),
+            Some(events) => keep(passes, &games.events[range.clone()], |event| {
                 has(events, *event)
             }),
             None => {}
         }
         if let Some(dates) = self.dates {
-            keep(passes, &games.dates[stretch.clone()], |date| {
+            keep(passes, &games.dates[range.clone()], |date| {
                 dates.contains(*date)
             });
         }
-        if let Some(range) = self.elo {
-            keep(passes, &games.elo[stretch.clone()], |elo| {
-                range.contains(*elo)
+        if let Some(ratings) = self.elo {
+            keep(passes, &games.elo[range.clone()], |elo| {
+                ratings.contains(*elo)
             });
         }
         if self.min_ply > 0 {
             let least = self.min_ply;
-            keep(passes, &games.plies[stretch.clone()], |plies| {
-                *plies >= least
-            });
+            keep(passes, &games.plies[range.clone()], |plies| *plies >= least);
         }
         if let Some(passing) = &self.traits {
-            keep(passes, &games.traits[stretch.clone()], |traits| {
-                passing[traits.number()]
+            keep(passes, &games.traits[range.clone()], |traits| {
+                passing[traits.filter_index()]
             });
         }
         if let Some(passing) = &self.eco {
-            keep(passes, &games.eco[stretch.clone()], |eco| {
+            keep(passes, &games.eco[range.clone()], |eco| {
                 passing[eco.number()]
             });
         }
         if let Some(openings) = &self.opening {
-            keep(passes, &games.openings[stretch], |opening| {
+            keep(passes, &games.openings[range], |opening| {
                 openings.contains(*opening)
             });
         }
@@ -382,9 +374,9 @@ impl<'a> SourceFilter<'a> {
 }
 
 /// Divides the ids from 0 to `games` into ranges that threads process in parallel.
-pub(super) fn stretches(games: usize) -> impl IndexedParallelIterator<Item = Range<usize>> {
-    let stretches = (0..games.div_ceil(STRETCH)).into_par_iter();
-    stretches.map(move |number| number * STRETCH..games.min((number + 1) * STRETCH))
+pub(super) fn id_ranges(games: usize) -> impl IndexedParallelIterator<Item = Range<usize>> {
+    let id_ranges = (0..games.div_ceil(GAMES_PER_RANGE)).into_par_iter();
+    id_ranges.map(move |number| number * GAMES_PER_RANGE..games.min((number + 1) * GAMES_PER_RANGE))
 }
 
 /// Sets each element of `passes` to `false` if the value at the same index of `column` does not satisfy
@@ -560,7 +552,7 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
 }
 
 /// Returns whether the filters admit games with each combination of result, speed, mode and rating group, indexed
-/// by [`Traits::number`]. Returns `None` if all games are admitted.
+/// by [`Traits::filter_index`]. Returns `None` if all games are admitted.
 fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     let results = match has_player_results(filters) {
         true => &[][..],

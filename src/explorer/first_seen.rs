@@ -215,7 +215,7 @@ mod tests {
     };
     use crate::{
         MakeBook,
-        index::store::lists::INLINE,
+        index::store::lists::MAX_INLINE_ITEMS,
         pgn::Input,
         position::{Keyed, Variant, read_move},
     };
@@ -239,7 +239,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let [pgn, index] = ["games.pgn", "games.idx"].map(|name| dir.path().join(name));
         let game = "[Date \"2001.05.03\"]\n\n1. e4 e5 *\n\n";
-        fs::write(&pgn, game.repeat(INLINE + 1)).unwrap();
+        fs::write(&pgn, game.repeat(MAX_INLINE_ITEMS + 1)).unwrap();
         let make = MakeBook::new([Input::file(&pgn)]);
         make.explorer(&index).run().unwrap();
         let explorer = Explorer::open([("games".to_owned(), index)]).unwrap();

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::{
     class_filter::{ClassFilter, Split},
-    filter::{SourceFilter, SourceFilters, stretches},
+    filter::{SourceFilter, SourceFilters, id_ranges},
     games::GameSummary,
     open_index::OpenIndex,
 };
@@ -29,15 +29,15 @@ use crate::{
 /// The maximum number of parts of a list of games that are filtered on the calling thread alone. Such a list has
 /// up to about half a million games. Waking another thread can take longer than filtering these games if the
 /// machine is busy.
-const FEW_PARTS: usize = 32;
+const MAX_SERIAL_PARTS: usize = 32;
 
 /// The minimum number of parts of a list of games that one thread filters at a time.
-const PARTS_AT_ONCE: usize = 16;
+const MIN_PARTS_PER_THREAD: usize = 16;
 
 /// The factor that decides whether a part of a list is sparse. A part of `n` games is sparse if they lie in a
-/// range of more than `n` times `SPARSE` ids. Its games are filtered one by one, because scanning whole columns
+/// range of more than `n` times `SPARSE_FACTOR` ids. Its games are filtered one by one, because scanning whole columns
 /// would take longer.
-const SPARSE: usize = 4;
+const SPARSE_FACTOR: usize = 4;
 
 /// The kind of rows that a [`Collector`] accepts instead of single games. A row is the stored sum of the results
 /// of one move over many games, so these games need not be read.
@@ -80,7 +80,7 @@ pub(super) trait Collector: Send {
     );
 
     /// Records that an index of counts does not contain the position. By default, does nothing.
-    fn lack(&mut self, _source: &OpenIndex) {}
+    fn note_missing(&mut self, _source: &OpenIndex) {}
 
     /// Adds the results of `other`, a collector that ran on another thread.
     fn join(&mut self, other: Self);
@@ -172,15 +172,15 @@ pub(super) fn fold_games<T: Default + Send>(
     join: impl Fn(T, T) -> T + Sync + Send,
 ) -> T {
     let of_source = |(source, filter): &(&OpenIndex, SourceFilter<'_>)| {
-        let of_stretch = |stretch| {
+        let of_range = |range| {
             let mut sum = T::default();
-            for_each_game(filters, source, filter, stretch, |id, variant| {
+            for_each_game(filters, source, filter, range, |id, variant| {
                 add(&mut sum, source, filter, id, variant);
             });
             sum
         };
-        stretches(source.rows.len())
-            .map(of_stretch)
+        id_ranges(source.rows.len())
+            .map(of_range)
             .reduce(T::default, &join)
     };
     let sums = filters.of_sources.iter().map(of_source);
@@ -188,26 +188,26 @@ pub(super) fn fold_games<T: Default + Send>(
 }
 
 /// Calls `f` with the id and the variant of each game of the index `source` that passes the filters and whose id
-/// lies in `stretch`. Skips games whose positions are not indexed, such as rejected games. `filter` is the part
+/// lies in `range`. Skips games whose positions are not indexed, such as rejected games. `filter` is the part
 /// of `filters` for `source`.
 fn for_each_game(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
     filter: &SourceFilter<'_>,
-    stretch: Range<usize>,
+    range: Range<usize>,
     mut f: impl FnMut(u32, Variant),
 ) {
     let (games, only) = (&source.rows, source.index.variant().only());
     let mut marked = Vec::new();
-    let passes = match filter.precomputed(stretch.clone()) {
+    let passes = match filter.precomputed(range.clone()) {
         Some(passes) => passes,
         None => {
-            filter.filter_range(stretch.clone(), &mut marked);
+            filter.filter_range(range.clone(), &mut marked);
             &marked
         }
     };
-    let passing = stretch.zip(passes);
-    let passing = passing.filter(|(id, passes)| **passes && games.traits[*id].counts());
+    let passing = range.zip(passes);
+    let passing = passing.filter(|(id, passes)| **passes && games.traits[*id].is_indexed());
     let mut passing: Vec<(u32, u32)> = passing.map(|(id, _)| (id as u32, 0)).collect();
     for (id, _) in filters.keep_first(source, &mut passing) {
         if let Some(variant) = only.or(games.traits[*id as usize].variant()) {
@@ -251,7 +251,7 @@ fn fold_counts(
         }
     }
     if !is_known {
-        collector.lack(source);
+        collector.note_missing(source);
     }
     Ok(())
 }
@@ -275,7 +275,7 @@ fn fold_periods(
     split: Split,
     collector: &mut impl Collector,
 ) -> Result<()> {
-    let periods = match split == Split::Nowhere && classes.dates.is_all() {
+    let periods = match split == Split::AllTime && classes.dates.is_all() {
         true => vec![Period::All],
         false => classes.periods(&source.index.years(of, subject)?, split),
     };
@@ -344,7 +344,7 @@ fn fold_list<C: Collector>(
         Ok(())
     };
     // Starts with the last part, because it contains the newest games in many collections.
-    if parts.len() <= FEW_PARTS {
+    if parts.len() <= MAX_SERIAL_PARTS {
         let mut scratch = Scratch::default();
         return (0..parts.len())
             .rev()
@@ -354,7 +354,7 @@ fn fold_list<C: Collector>(
     let collected: Vec<Result<(C, Scratch)>> = (0..parts.len())
         .into_par_iter()
         .rev()
-        .with_min_len(PARTS_AT_ONCE)
+        .with_min_len(MIN_PARTS_PER_THREAD)
         .try_fold(begin, |(mut collector, mut scratch), number| {
             add_part(&mut collector, &mut scratch, number)?;
             Ok((collector, scratch))
@@ -387,7 +387,7 @@ impl Scratch {
             self.games.resize(part.len, (0, 0));
         }
         let (passes, games) = (&mut self.passes, &mut self.games[..]);
-        if span > SPARSE * part.len {
+        if span > SPARSE_FACTOR * part.len {
             return select(part, games, |id| (id < end).then(|| filter.admits(id)));
         }
         // Filters all games of the range column by column, which reads memory sequentially.

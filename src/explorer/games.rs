@@ -71,12 +71,12 @@ impl Traits {
     /// Returns the low 10 bits, which encode the result, speed, mode and rating group. They are an index for tables
     /// of length [`COUNT`](Traits::COUNT).
     #[inline]
-    pub(super) fn number(self) -> usize {
+    pub(super) fn filter_index(self) -> usize {
         usize::from(self.0) % Traits::COUNT
     }
 
     /// Returns `true` if the positions of the game are indexed, so that the game counts in answers.
-    pub(super) fn counts(self) -> bool {
+    pub(super) fn is_indexed(self) -> bool {
         self.0 >> 10 & 1 == 1
     }
 
@@ -201,7 +201,7 @@ pub(super) struct GameColumns {
     /// The numbers of the names of White and Black.
     pub players: Vec<[u32; 2]>,
     pub events: Vec<u32>,
-    /// The Lichess ids or fingerprints of final positions, encoded as by [`GameRow::own_number`].
+    /// The Lichess ids or fingerprints of final positions, encoded as by [`GameRow::id_or_fingerprint`].
     own_numbers: Vec<[u8; 6]>,
 }
 
@@ -231,7 +231,7 @@ impl GameColumns {
         self.openings.push(row.opening);
         self.players.push([row.white, row.black]);
         self.events.push(row.event);
-        let number = row.own_number().to_le_bytes();
+        let number = row.id_or_fingerprint().to_le_bytes();
         self.own_numbers
             .push(number[..6].try_into().expect("six of eight"));
     }
@@ -255,7 +255,7 @@ impl GameColumns {
     /// Returns a number that distinguishes game `id` from other games of the same players on the same day: the
     /// encoded Lichess id or, if the game has none, a fingerprint of its final position. Returns 0 if both are
     /// unknown.
-    pub(super) fn own_number(&self, id: u32) -> u64 {
+    pub(super) fn id_or_fingerprint(&self, id: u32) -> u64 {
         let mut bytes = [0; 8];
         bytes[..6].copy_from_slice(&self.own_numbers[id as usize]);
         u64::from_le_bytes(bytes)
@@ -263,7 +263,7 @@ impl GameColumns {
 
     /// Returns the Lichess id of game `id`, or `None` if the game has none.
     pub(super) fn site_id(&self, id: u32) -> Option<SiteId> {
-        SiteId::of_number(self.own_number(id))
+        SiteId::of_number(self.id_or_fingerprint(id))
     }
 
     /// Returns the earliest and the latest year in which a game was played, or `None` if no year is known.

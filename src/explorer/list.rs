@@ -19,8 +19,8 @@ use super::{
 use crate::{error::Result, index::store::Best, position::BookMove};
 
 /// The maximum number of games of a list that are in memory at a time. A longer page is read in several passes
-/// over the games of the position, each of which finds the next `WINDOW` games.
-const WINDOW: usize = if cfg!(test) { 7 } else { 1 << 16 };
+/// over the games of the position, each of which finds the next `MAX_GAMES_IN_MEMORY` games.
+const MAX_GAMES_IN_MEMORY: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
 /// The entry of a match in a list of games: the game number of its first game, the move that was played in this
 /// game, and how many further games there are. A match is all games of the same players at the same event.
@@ -81,7 +81,7 @@ pub(super) fn list(sources: &Sources, query: &Query, page: &Page) -> Result<Game
         ..*page
     };
     let (total, mut games) = match page.fold_matches {
-        true => folded(sources.duplicates()?, &filters, query, longer)?,
+        true => page_of_matches(sources.duplicates()?, &filters, query, longer)?,
         false => {
             let (total, games) = numbers(sources.filters_of_games(&query.filters)?, query, longer)?;
             let games = games.map(|game| game.map(|(number, mv)| (number, mv, 0)));
@@ -152,7 +152,7 @@ pub(super) fn numbers<'a>(
     let mut last = None;
     // Returns the next games on the page, the number of all games, and whether more games follow.
     let mut next_window = move || -> Result<(Vec<Rank>, u64, bool)> {
-        let wanted = skip.saturating_add(limit).min(WINDOW);
+        let wanted = skip.saturating_add(limit).min(MAX_GAMES_IN_MEMORY);
         let subject = query.line.subject();
         let new = || RankedGames::new(sort, wanted, last);
         let RankedGames { total, best, .. } = fold(&filters, &[subject], new)?;
@@ -271,7 +271,7 @@ fn by_number(number: u64, mv: BookMove) -> Rank {
 
 /// Returns the number of all games that pass the filters, and one page of a list with one entry for each match. A
 /// match is all games of two players at one event in one year, identified by [`DuplicateGroups::match_hash`].
-fn folded(
+fn page_of_matches(
     duplicates: &DuplicateGroups,
     filters: &SourceFilters<'_>,
     query: &Query,

@@ -125,7 +125,7 @@ use crate::{
 };
 
 /// The maximum number of positions of a line for which [`Explorer::reached`] counts games.
-const MOST_REACHED: usize = 600;
+const MAX_LINE_POSITIONS: usize = 600;
 
 /// An opening explorer, which answers queries about positions from one or more indexes. Any number of threads may
 /// use it at the same time.
@@ -423,17 +423,17 @@ impl Explorer {
     /// `None` if it is unknown. `filters` selects the source and says whether unfinished games are skipped; its other
     /// conditions are ignored.
     ///
-    /// `goes_on` is called before each position, and returns `false` to cancel the count.
+    /// `should_continue` is called before each position, and returns `false` to cancel the count.
     ///
     /// # Errors
     ///
     /// Returns an error if an index is damaged or the selected source does not exist. Returns [`Error::Interrupted`]
-    /// if `goes_on` returns `false`.
+    /// if `should_continue` returns `false`.
     pub fn reached(
         &self,
         line: &Line,
         filters: &Filters,
-        goes_on: &dyn Fn() -> bool,
+        should_continue: &dyn Fn() -> bool,
     ) -> Result<Vec<Option<u64>>> {
         let filters = self.sources.filters(&Filters {
             source: filters.source.clone(),
@@ -442,11 +442,11 @@ impl Explorer {
         })?;
         let mut all = Vec::with_capacity(line.moves().len());
         for pos in line.positions().iter().skip(1) {
-            if !goes_on() {
+            if !should_continue() {
                 return Err(Error::Interrupted);
             }
             let here = Line::at(line.variant(), pos.clone());
-            let games = match all.len() < MOST_REACHED {
+            let games = match all.len() < MAX_LINE_POSITIONS {
                 true => count_games(&filters, &here)?,
                 false => None,
             };
@@ -515,16 +515,22 @@ impl Explorer {
     /// Returns the mean thinking time for each move of a position, calculated from the `most` newest games that pass
     /// the filters.
     ///
-    /// The time of a move is calculated from `[%emt]` comments, or from `[%clk]` comments and a `TimeControl` tag
-    /// with a single period. If a game reaches the position several times, only its last move there counts. `goes_on`
-    /// is called repeatedly while the texts of the games are read, and must return `true` to continue.
+    /// The time of a move is calculated from `[%emt]` comments, or from `[%clk]` comments and a `TimeControl` tag with
+    /// a single period. If a game reaches the position several times, only its last move there counts.
+    /// `should_continue` is called repeatedly while the texts of the games are read, and must return `true` to
+    /// continue.
     ///
     /// # Errors
     ///
     /// Returns an error if the games are in a compressed file, or in the same cases as [`games`](Explorer::games) and
     /// [`text_while`](Explorer::text_while).
-    pub fn times(&self, query: &Query, most: usize, goes_on: &dyn Fn() -> bool) -> Result<Times> {
-        times(&self.sources, query, most, goes_on)
+    pub fn times(
+        &self,
+        query: &Query,
+        most: usize,
+        should_continue: &dyn Fn() -> bool,
+    ) -> Result<Times> {
+        times(&self.sources, query, most, should_continue)
     }
 
     /// Returns a lookup that finds out when games first reached given positions.
@@ -596,18 +602,18 @@ impl Explorer {
     }
 
     /// Returns a name in the filters that explains why no game passes, like [`unknown_name`](Explorer::unknown_name),
-    /// but can be cancelled. `goes_on` is called repeatedly while names are compared, and must return `true` to
+    /// but can be cancelled. `should_continue` is called repeatedly while names are compared, and must return `true` to
     /// continue.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index is damaged. Returns [`Error::Interrupted`] if `goes_on` returns `false`.
+    /// Returns an error if the index is damaged. Returns [`Error::Interrupted`] if `should_continue` returns `false`.
     pub fn unknown_name_while(
         &self,
         filters: &Filters,
-        goes_on: &dyn Fn() -> bool,
+        should_continue: &dyn Fn() -> bool,
     ) -> Result<Option<UnknownName>> {
-        unknown_name(&self.sources, filters, goes_on)
+        unknown_name(&self.sources, filters, should_continue)
     }
 
     /// Returns all names in the filters that occur in no game, with similar names.
@@ -686,16 +692,16 @@ impl Explorer {
         self.text_while(number, &|| true)
     }
 
-    /// Reads the PGN text of game `number` like [`text`](Explorer::text), but can be cancelled. `goes_on` is called
-    /// repeatedly while the PGN file is read, and must return `true` to continue.
+    /// Reads the PGN text of game `number` like [`text`](Explorer::text), but can be cancelled. `should_continue` is
+    /// called repeatedly while the PGN file is read, and must return `true` to continue.
     ///
     /// # Errors
     ///
     /// Returns an error if no game has this number, or in the same cases as
     /// [`Index::text_while`](crate::index::Index::text_while).
-    pub fn text_while(&self, number: u64, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
+    pub fn text_while(&self, number: u64, should_continue: &dyn Fn() -> bool) -> Result<Vec<u8>> {
         let (source, id) = self.sources.locate(number)?;
-        source.index.text_while(id, goes_on)
+        source.index.text_while(id, should_continue)
     }
 
     /// Returns the variant of game `number` as it was indexed.

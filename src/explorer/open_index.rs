@@ -9,8 +9,8 @@ use crate::{
     index::{
         Index,
         store::{
-            Contents, CountedContents, ListKey, count_pages::CountedList, game_rows::ROWS,
-            lists::List,
+            Contents, CountedContents, ListKey, count_pages::CountedList,
+            game_rows::ROWS_PER_ENTRY, lists::List,
         },
         store::{ListLocation, StoredPart},
     },
@@ -56,7 +56,7 @@ impl OpenIndex {
         // Bounds the initial allocation, because a damaged index may claim any number of games.
         let likely = (index.game_count() as usize).min(1 << 24);
         let mut rows = GameColumns::with_capacity(likely);
-        for number in 0..index.game_count().div_ceil(ROWS) {
+        for number in 0..index.game_count().div_ceil(ROWS_PER_ENTRY) {
             for row in index.row_entry(number)? {
                 rows.push(&row);
             }
@@ -85,7 +85,7 @@ impl OpenIndex {
     /// filter when the index was built.
     pub(super) fn not_counted(&self) -> u64 {
         let ids = 0..self.games() as u32;
-        ids.filter(|id| !self.game(*id).traits.counts()).count() as u64
+        ids.filter(|id| !self.game(*id).traits.is_indexed()).count() as u64
     }
 
     /// Returns the minimum number of counted moves in a position. Positions with fewer moves were removed from the
@@ -184,7 +184,7 @@ impl OpenIndex {
     /// Returns the elements of the list with the key `subject` in ascending order: the ids of games, or the numbers
     /// of names. Returns an empty vector if the index does not contain such a list.
     pub(super) fn listed(&self, subject: ListKey) -> Result<Vec<u32>> {
-        self.index.listed(self.contents.paging, subject)
+        self.index.list_ids(self.contents.paging, subject)
     }
 
     pub(super) fn damaged(&self, problem: &str) -> Error {

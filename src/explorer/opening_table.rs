@@ -30,7 +30,7 @@ const ADDED_GAMES: f64 = 2.0;
 
 /// The minimum variance of a game's result. Without it, the confidence interval of a score would have the width
 /// zero if all results are equal.
-const LEAST_VARIANCE: f64 = 0.02;
+const MIN_VARIANCE: f64 = 0.02;
 
 /// The openings of the games that reached a position, grouped by family.
 ///
@@ -437,7 +437,7 @@ fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
     let added_wins = ADDED_GAMES * expected / finished;
     let mean = (points + added_wins) / games;
     let squares = sum.player.wins as f64 + sum.results.draws() as f64 / 4.0 + added_wins;
-    let variance = (squares / games - mean * mean).max(LEAST_VARIANCE);
+    let variance = (squares / games - mean * mean).max(MIN_VARIANCE);
     let half = QUANTILE * (variance / games).sqrt();
     Some([mean - half, mean + half].map(|end| rounded(100.0 * end.clamp(0.0, 1.0))))
 }

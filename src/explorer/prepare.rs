@@ -30,21 +30,21 @@ const RECENT_YEARS: u16 = 2;
 
 /// The minimum number of games in which the player must have played a move to have it count as the player's usual
 /// answer.
-const ANSWER_GAMES: u64 = 5;
+const MIN_ANSWER_GAMES: u64 = 5;
 
 /// The minimum number of the player's games in a line for its score to be meaningful. A line with fewer games is
 /// listed only if the player has no answer.
-const SCORED_GAMES: u64 = 10;
+const MIN_SCORED_GAMES: u64 = 10;
 
 /// The maximum number of gaps in the list of lines to prepare. A gap is a line to which the player has no answer.
-const LISTED_GAPS: usize = 2;
+const MAX_LISTED_GAPS: usize = 2;
 
 /// The reciprocal of the minimum probability of a position. The search for lines to prepare skips positions whose
-/// probability is less than `1 / RAREST`.
-const RAREST: f64 = 500.0;
+/// probability is less than `1 / MAX_RARITY`.
+const MAX_RARITY: f64 = 500.0;
 
 /// The maximum number of half-moves of a line in the list of lines to prepare.
-const LONGEST_LINE: usize = 40;
+const MAX_LINE_PLIES: usize = 40;
 
 /// A function that returns the moves that the player's repertoire recommends in a position, the preferred move
 /// first.
@@ -449,7 +449,7 @@ impl Preparing<'_> {
             }
         }
         let most = games.by_games().into_iter().next();
-        let most = most.filter(|(_, tally)| tally.results.games() >= ANSWER_GAMES);
+        let most = most.filter(|(_, tally)| tally.results.games() >= MIN_ANSWER_GAMES);
         let usual = most.and_then(|(mv, _)| mv.to_move(pos));
         Ok(usual.map(|mv| Answers {
             moves: vec![mv],
@@ -515,12 +515,12 @@ impl Preparing<'_> {
     }
 
     /// Returns the lines that the player should prepare first: the lines with the largest expected loss of points,
-    /// followed by the most likely gaps, which are lines to which the player has no answer. At most [`LISTED_GAPS`]
+    /// followed by the most likely gaps, which are lines to which the player has no answer. At most [`MAX_LISTED_GAPS`]
     /// gaps are listed.
     fn lines(&self) -> Result<Vec<PreparedLine>> {
         let mut met = self.met_lines()?;
         let most = self.query.lines;
-        let before_gaps = most - LISTED_GAPS.min(most / 2);
+        let before_gaps = most - MAX_LISTED_GAPS.min(most / 2);
         let by_play = |a: &PreparedLine, b: &PreparedLine| a.play.cmp(&b.play);
         let loss = |line: &PreparedLine| line.loss.unwrap_or(0.0);
         met.sort_by(|a, b| loss(b).total_cmp(&loss(a)).then_with(|| by_play(a, b)));
@@ -532,7 +532,7 @@ impl Preparing<'_> {
             let is_related = |other: &PreparedLine| {
                 line.play.starts_with(&other.play) || other.play.starts_with(&line.play)
             };
-            let is_loss = losses.len() < most + LISTED_GAPS
+            let is_loss = losses.len() < most + MAX_LISTED_GAPS
                 && loss(&line) > 0.0
                 && !losses.iter().any(is_related);
             if line.gap && !(is_loss && losses.len() < before_gaps) {
@@ -543,7 +543,7 @@ impl Preparing<'_> {
             }
         }
         gaps.sort_by(|a, b| b.chance.total_cmp(&a.chance).then_with(|| by_play(a, b)));
-        gaps.truncate(LISTED_GAPS.min(most - losses.len().min(before_gaps)));
+        gaps.truncate(MAX_LISTED_GAPS.min(most - losses.len().min(before_gaps)));
         let mut listed = losses;
         let others = listed.split_off(before_gaps.min(listed.len()));
         let is_gap = |line: &PreparedLine| gaps.iter().any(|gap| gap.play == line.play);
@@ -568,8 +568,8 @@ impl Preparing<'_> {
             chance: 1.0,
             opening: self.query.line.opening(),
         }];
-        for _ in 0..=LONGEST_LINE {
-            level.retain(|node| node.chance * RAREST >= 1.0);
+        for _ in 0..=MAX_LINE_PLIES {
+            level.retain(|node| node.chance * MAX_RARITY >= 1.0);
             let expanded = level.par_iter().map(|node| self.expanded(node));
             let expanded = expanded.collect::<Result<Vec<_>>>()?;
             let mut next: Vec<SearchNode> = Vec::new();
@@ -633,7 +633,7 @@ impl Preparing<'_> {
         }
         let yours = GameResults::of(yours.all.results);
         let score = yours.score(self.query.color);
-        let has_score = yours.games >= SCORED_GAMES;
+        let has_score = yours.games >= MIN_SCORED_GAMES;
         let loss = score.zip(self.average).filter(|_| has_score);
         Some(PreparedLine {
             play,

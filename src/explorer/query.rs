@@ -27,11 +27,11 @@ pub enum View {
 }
 
 /// The maximum number of top games in an answer with [`View::Masters`].
-const MOST_MASTERS_GAMES: usize = 15;
+const MAX_MASTERS_GAMES: usize = 15;
 /// The maximum number of top games in an answer with [`View::Lichess`].
-const MOST_TOP_GAMES: usize = 4;
+const MAX_TOP_GAMES: usize = 4;
 /// The maximum number of recent games in an answer.
-const MOST_RECENT_GAMES: usize = 8;
+const MAX_RECENT_GAMES: usize = 8;
 
 /// A query about the games that reached a position, with filters for the games and limits on the size of the
 /// answer.
@@ -77,7 +77,7 @@ impl Query {
             recent_games: match view {
                 View::Lichess => None,
                 View::Masters => Some(0),
-                View::Player => Some(MOST_RECENT_GAMES),
+                View::Player => Some(MAX_RECENT_GAMES),
             },
             player_scores: false,
             history: false,
@@ -94,8 +94,8 @@ impl Query {
     /// Returns the maximum number of top games in the answer.
     pub(super) fn top_limit(&self) -> usize {
         self.top_games.min(match self.view {
-            View::Lichess => MOST_TOP_GAMES,
-            View::Masters => MOST_MASTERS_GAMES,
+            View::Lichess => MAX_TOP_GAMES,
+            View::Masters => MAX_MASTERS_GAMES,
             View::Player => 0,
         })
     }
@@ -110,12 +110,12 @@ impl Query {
     }
 
     /// Returns the maximum number of recent games in an answer that contains `top_games` top games. If the query does
-    /// not limit recent games, an answer contains at most [`MOST_RECENT_GAMES`] top and recent games together.
+    /// not limit recent games, an answer contains at most [`MAX_RECENT_GAMES`] top and recent games together.
     pub(super) fn recent_limit(&self, top_games: usize) -> usize {
         match (self.view, self.recent_games) {
             (View::Masters, _) => 0,
-            (_, Some(games)) => games.min(MOST_RECENT_GAMES),
-            (_, None) => MOST_RECENT_GAMES - top_games.min(MOST_RECENT_GAMES),
+            (_, Some(games)) => games.min(MAX_RECENT_GAMES),
+            (_, None) => MAX_RECENT_GAMES - top_games.min(MAX_RECENT_GAMES),
         }
     }
 }
@@ -178,7 +178,7 @@ pub struct Filters {
     pub names: NameMatch,
     /// Whether only the first passing game of each group of duplicates counts. Duplicates have the same players, date,
     /// result, length and final position or Lichess id.
-    pub once: bool,
+    pub fold_duplicates: bool,
     /// The minimum number of half-moves of a game.
     pub min_ply: u32,
     /// The name of the source (an index of the explorer) to which the query is restricted, or `None` for all sources.
@@ -188,7 +188,7 @@ pub struct Filters {
 impl Filters {
     /// Returns the name of the first filter that needs single games, such as the filter by player. Returns `None` if
     /// all filters can be applied to counts.
-    pub(super) fn of_games(&self) -> Option<&'static str> {
+    pub(super) fn game_only_filter(&self) -> Option<&'static str> {
         let has_day = |date: Option<Date>| date.is_some_and(|date| date.day().is_some());
         // The pattern lists every field, so that a new field causes a compiler error until it is considered here.
         let Filters {
@@ -215,7 +215,7 @@ impl Filters {
             opening,
             event,
             names: _,
-            once,
+            fold_duplicates,
             min_ply,
             source: _,
         } = self;
@@ -230,7 +230,7 @@ impl Filters {
             (event.is_some(), "event"),
             (modes.is_some(), "modes"),
             (*min_ply > 0, "minPly"),
-            (*once, "duplicates"),
+            (*fold_duplicates, "duplicates"),
             (
                 min_elo.is_some() || max_elo.is_some() || *require_elo,
                 "the rating of each player",
@@ -271,14 +271,14 @@ impl Filters {
 
 /// The maximum number of names of a player in a query. It bounds the time of a query, because the explorer
 /// searches for each name.
-const MOST_NAMES: usize = 20;
+const MAX_NAMES: usize = 20;
 
-/// Checks that `names` contains at most [`MOST_NAMES`] names.
+/// Checks that `names` contains at most [`MAX_NAMES`] names.
 pub(crate) fn check_names(names: &[String]) -> Result<(), GameFilterError> {
     match names.len() {
-        names if names > MOST_NAMES => Err(GameFilterError::TooManyNames {
+        names if names > MAX_NAMES => Err(GameFilterError::TooManyNames {
             names,
-            most: MOST_NAMES,
+            most: MAX_NAMES,
         }),
         _ => Ok(()),
     }

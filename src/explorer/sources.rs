@@ -46,7 +46,7 @@ impl Sources {
     /// Returns the reason why the selected sources cannot apply the filters, or `None` if they can. Implements
     /// [`Explorer::needs_games`](super::Explorer::needs_games).
     pub(super) fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
-        self.needs_all_games(filters.source.as_deref(), filters.of_games()?)
+        self.needs_all_games(filters.source.as_deref(), filters.game_only_filter()?)
     }
 
     /// Returns the first selected source that contains only counts, or `None` if all contain games. Implements
@@ -135,8 +135,8 @@ impl Sources {
         let mut filters = filters.clone();
         filters.skip_unfinished |= self.skip_unfinished;
         let prepared = SourceFilters::new(&self.indexes, &filters)?;
-        Ok(match filters.once {
-            true => prepared.once(self.duplicates()?),
+        Ok(match filters.fold_duplicates {
+            true => prepared.fold_duplicates(self.duplicates()?),
             false => prepared,
         })
     }

@@ -15,7 +15,7 @@ use super::{
     query::{Query, View},
     sources::Sources,
     tally::PositionTally,
-    words::{MOST_ERRORS, WordIndex, Words, hash_of, words},
+    words::{MAX_ERRORS, WordIndex, Words, hash_of, words},
 };
 use crate::{
     error::Result,
@@ -27,10 +27,10 @@ use crate::{
 };
 
 /// The maximum number of suggestions.
-const MOST_SUGGESTED: usize = 50;
+const MAX_SUGGESTED: usize = 50;
 
 /// The maximum number of words of a search text that are looked up. No name has more words.
-const MOST_WORDS: usize = 24;
+const MAX_WORDS: usize = 24;
 
 /// A suggested name of a player, an event or an opening, with the number of its games and the dates of the first
 /// and the last of them.
@@ -90,12 +90,12 @@ impl Suggestions {
         sources.check_source(source)?;
         let table = self.table(&sources.indexes, field)?;
         let mut wanted = words(text);
-        wanted.truncate(MOST_WORDS);
+        wanted.truncate(MAX_WORDS);
         if wanted.is_empty() && !text.trim().is_empty() {
             return Ok(Vec::new());
         }
-        let limit = limit.min(MOST_SUGGESTED);
-        let of_source = |facts: &&Facts| {
+        let limit = limit.min(MAX_SUGGESTED);
+        let of_source = |facts: &&NameGames| {
             source.is_none_or(|source| sources.indexes[facts.source as usize].name == source)
         };
         let wanted = WantedWords::new(wanted);
@@ -169,7 +169,7 @@ struct NameTable {
     index: WordIndex,
     /// The facts about each name, one element for each source that contains the name. The elements of a name are
     /// adjacent.
-    facts: Vec<Facts>,
+    facts: Vec<NameGames>,
     /// The index in `facts` of the first element of each name, followed by the length of `facts`.
     starts: Vec<u32>,
     /// The hash of the words of each name.
@@ -181,7 +181,7 @@ struct NameTable {
 /// The number of games with one name in one source (an index of the explorer), and the dates of the first and the
 /// last of them.
 #[derive(Copy, Clone, Default, Debug)]
-struct Facts {
+struct NameGames {
     source: u32,
     /// The name's number in the source.
     number: u32,
@@ -227,7 +227,7 @@ fn begins_code(word: &str) -> bool {
 }
 
 impl NameTable {
-    fn facts_of(&self, name: u32) -> &[Facts] {
+    fn facts_of(&self, name: u32) -> &[NameGames] {
         let name = name as usize;
         &self.facts[self.starts[name] as usize..self.starts[name + 1] as usize]
     }
@@ -243,13 +243,13 @@ impl NameTable {
         wanted: &WantedWords,
         mistyped: bool,
         limit: usize,
-        of_source: impl Fn(&&'a Facts) -> bool,
+        of_source: impl Fn(&&'a NameGames) -> bool,
     ) -> Vec<(Reverse<u8>, bool, u64, Reverse<u32>)> {
         let mut best = Best::new(limit);
         let errors = self.index.errors(&wanted.words, mistyped);
         for (name, errors) in (0..)
             .zip(errors)
-            .filter(|(_, errors)| *errors <= MOST_ERRORS)
+            .filter(|(_, errors)| *errors <= MAX_ERRORS)
         {
             let line = self.lines.get(name as usize);
             if line.is_some_and(|line| !line.is_main && !wanted.has_code) {
@@ -320,11 +320,11 @@ fn facts_by_number(
     number: u32,
     field: SuggestField,
     folded: &[u64],
-) -> Vec<Facts> {
+) -> Vec<NameGames> {
     let games = &source.rows;
-    let empty = Facts {
+    let empty = NameGames {
         source: number,
-        ..Facts::default()
+        ..NameGames::default()
     };
     let mut counted = vec![empty; folded.len()];
     let mut add = |name: u32, date: u32| {
@@ -333,7 +333,7 @@ fn facts_by_number(
         }
     };
     for (id, date) in games.dates.iter().enumerate() {
-        if !games.traits[id].counts() {
+        if !games.traits[id].is_indexed() {
             continue;
         }
         match field {
@@ -352,7 +352,7 @@ fn facts_by_number(
     counted
 }
 
-impl Facts {
+impl NameGames {
     /// Adds `games` games. `first` and `last` are the date numbers of the first and the last of them. A date without
     /// a year is ignored.
     fn add(&mut self, games: u32, first: u32, last: u32) {
@@ -416,16 +416,16 @@ fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
 
 /// Counts the games that reached the position after the moves `uci` and continued from there, and finds their
 /// first and last dates. Returns an element for each of `sources` that contains such games.
-fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<Facts>> {
+fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<NameGames>> {
     let line = Line::parse(Variant::Standard, None, uci).expect("the table has legal moves");
     let mut query = Query::new(line, View::Lichess);
     (query.top_games, query.recent_games, query.history) = (0, Some(0), true);
     let mut all = Vec::new();
     for (source, number) in sources.iter().zip(0..) {
         let filters = SourceFilters::new(std::slice::from_ref(source), &query.filters)?;
-        let mut facts = Facts {
+        let mut facts = NameGames {
             source: number,
-            ..Facts::default()
+            ..NameGames::default()
         };
         for (month, results) in PositionTally::new(&filters, &query)?
             .months
@@ -463,6 +463,6 @@ mod tests {
             let found = explorer.suggest(SuggestField::Player, &text, 5, None);
             found.unwrap().len()
         };
-        assert_eq!((found(MOST_WORDS - 1), found(MOST_WORDS)), (0, 1));
+        assert_eq!((found(MAX_WORDS - 1), found(MAX_WORDS)), (0, 1));
     }
 }

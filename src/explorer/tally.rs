@@ -201,12 +201,12 @@ impl PlayerTally {
         self.last = self.last.max(summary.date);
     }
 
-    /// Returns the player's performance rating. Returns `None` if the player has fewer than [`PERFORMANCE_GAMES`]
+    /// Returns the player's performance rating. Returns `None` if the player has fewer than [`MIN_PERFORMANCE_GAMES`]
     /// games with a result and a rated opponent.
     pub(super) fn performance(&self) -> Option<u64> {
         let games = self.opponents.games;
         let opponents = self.opponents.rounded_mean()?;
-        (games >= PERFORMANCE_GAMES).then(|| performance(opponents, self.half_points, games))
+        (games >= MIN_PERFORMANCE_GAMES).then(|| performance(opponents, self.half_points, games))
     }
 }
 
@@ -321,7 +321,7 @@ impl Collector for PositionTally {
         let split = match (&self.months, &self.years) {
             (Some(_), _) => Split::ByMonth,
             (None, Some(_)) => Split::ByYear,
-            (None, None) => Split::Nowhere,
+            (None, None) => Split::AllTime,
         };
         match self.of_player {
             true => AcceptedRows::OfCounts(split),
@@ -422,7 +422,7 @@ struct GameCount {
 
 impl Collector for GameCount {
     fn accepted_rows(&self) -> AcceptedRows {
-        AcceptedRows::All(Split::Nowhere)
+        AcceptedRows::All(Split::AllTime)
     }
 
     fn add_row(&mut self, _source: &OpenIndex, _period: Period, row: &ResultRow) {
@@ -433,7 +433,7 @@ impl Collector for GameCount {
         self.games += passing.len();
     }
 
-    fn lack(&mut self, source: &OpenIndex) {
+    fn note_missing(&mut self, source: &OpenIndex) {
         self.is_incomplete |= source.min_game().is_some();
     }
 
@@ -462,11 +462,11 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
 }
 
 /// The minimum number of games for a performance rating. Only games with a result and a rated opponent count.
-const PERFORMANCE_GAMES: u64 = 10;
+const MIN_PERFORMANCE_GAMES: u64 = 10;
 
 /// FIDE's rating differences for scores from 50 to 100 percent, indexed by the score minus 50 (rating regulations
 /// B.02, section 8.1.1). A score below 50 percent has the negative of the difference for the opposite score.
-const ABOVE: [i32; 51] = [
+const RATING_DIFFERENCES: [i32; 51] = [
     0, 7, 14, 21, 29, 36, 43, 50, 57, 65, 72, 80, 87, 95, 102, 110, 117, 125, 133, 141, 149, 158,
     166, 175, 184, 193, 202, 211, 220, 230, 240, 251, 262, 273, 284, 296, 309, 322, 336, 351, 366,
     383, 401, 422, 444, 470, 501, 538, 589, 677, 800,
@@ -482,8 +482,8 @@ fn performance(opponents: u64, half_points: u64, games: u64) -> u64 {
     // The score in percent, rounded half up.
     let percent = (100 * half_points + games) / (2 * games);
     let above = match percent.checked_sub(50) {
-        Some(above) => ABOVE[above.min(50) as usize],
-        None => -ABOVE[50 - percent as usize],
+        Some(above) => RATING_DIFFERENCES[above.min(50) as usize],
+        None => -RATING_DIFFERENCES[50 - percent as usize],
     };
     opponents.saturating_add_signed(i64::from(above))
 }

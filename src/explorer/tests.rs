@@ -18,7 +18,7 @@ use crate::{
     index::{
         CountedSource, IndexWriter,
         store::{
-            AboutCounts, ListKey,
+            CountsSources, ListKey,
             results::{Class, Month, ResultRow},
         },
         verify,
@@ -39,7 +39,7 @@ fn counted(explorer: &Explorer) -> (RowsByKey, HashMap<u64, VariantPosition>) {
         let text = source.index.text(id).unwrap();
         let mut game = GameReader::new(&text);
         assert!(game.next_game());
-        if !summary.traits.counts() || game.tags().get(b"FEN").is_some() {
+        if !summary.traits.is_indexed() || game.tags().get(b"FEN").is_some() {
             continue;
         }
         let (speed, _) = summary.speed_and_mode();
@@ -86,7 +86,7 @@ fn write(rows: &RowsByKey, target: &Path, min_game: u64) {
         }),
         total: rows.values().map(|rows| rows.len() as u64).sum(),
         variant: VariantChoice::default(),
-        about: AboutCounts {
+        about: CountsSources {
             games: Some(7),
             min_game,
             max_ply: (min_game > 0).then_some(30),

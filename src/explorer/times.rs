@@ -36,13 +36,13 @@ pub struct MoveTime {
 }
 
 /// Returns the mean thinking time for each move of a position, calculated from the texts of the `most` newest
-/// games. Fails if `goes_on`, which is called repeatedly, returns `false`. Implements
+/// games. Fails if `should_continue`, which is called repeatedly, returns `false`. Implements
 /// [`Explorer::times`](super::Explorer::times).
 pub(super) fn times(
     sources: &Sources,
     query: &Query,
     most: usize,
-    goes_on: &dyn Fn() -> bool,
+    should_continue: &dyn Fn() -> bool,
 ) -> Result<Times> {
     let page = Page {
         skip: 0,
@@ -66,7 +66,7 @@ pub(super) fn times(
             return Err(Error::file(path, problem));
         }
         times.read += 1;
-        let text = source.index.text_while(id, goes_on)?;
+        let text = source.index.text_while(id, should_continue)?;
         if let Some((mv, seconds)) = time_in(&text, variant, identity) {
             let time = times.moves.entry(mv).or_default();
             time.games += 1;

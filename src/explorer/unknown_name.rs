@@ -11,15 +11,15 @@ use crate::{
 };
 
 /// The maximum number of similar names in a message.
-const OFFERED: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 /// The minimum similarity in thousandths between an unknown name and a name that a message suggests. See
 /// [`likeness`].
-const LIKE: u32 = 600;
+const MIN_LIKENESS: u32 = 600;
 /// The maximum number of letters of a name that are compared. Limits the time of a comparison, which grows with
 /// the square of the length.
-const COMPARED: usize = 64;
+const MAX_COMPARED_LETTERS: usize = 64;
 /// The number of names after which a search checks whether it was cancelled.
-const CHECKED_NAMES: u32 = 1024;
+const NAMES_PER_CANCEL_CHECK: u32 = 1024;
 
 /// A name in [`Filters`] that occurs in no game, with similar names that do occur.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
@@ -70,9 +70,9 @@ pub(crate) fn did_you_mean(names: &[String]) -> String {
 pub(super) fn unknown_name(
     sources: &Sources,
     filters: &Filters,
-    goes_on: &dyn Fn() -> bool,
+    should_continue: &dyn Fn() -> bool,
 ) -> Result<Option<UnknownName>> {
-    let search = NameSearch::new(sources, filters, goes_on);
+    let search = NameSearch::new(sources, filters, should_continue);
     for (names, role) in groups(filters) {
         let Some(first) = names.first() else { continue };
         if !search.any_is_known(names, role)? {
@@ -113,7 +113,7 @@ struct NameSearch<'a> {
     sources: Vec<&'a OpenIndex>,
     how: NameMatch,
     /// Returns `false` to cancel the search.
-    goes_on: &'a dyn Fn() -> bool,
+    should_continue: &'a dyn Fn() -> bool,
     /// The numbers of the names of players in each source, collected when they are first needed.
     players: OnceCell<Vec<FxHashSet<u32>>>,
     /// The numbers of the names of events in each source, collected when they are first needed.
@@ -124,12 +124,12 @@ impl<'a> NameSearch<'a> {
     fn new(
         sources: &'a Sources,
         filters: &Filters,
-        goes_on: &'a dyn Fn() -> bool,
+        should_continue: &'a dyn Fn() -> bool,
     ) -> NameSearch<'a> {
         NameSearch {
             sources: sources.selected(filters.source.as_deref()).collect(),
             how: filters.names,
-            goes_on,
+            should_continue,
             players: OnceCell::new(),
             events: OnceCell::new(),
         }
@@ -197,19 +197,21 @@ impl<'a> NameSearch<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Interrupted`] if the function `goes_on` of this search returns `false`, which cancels the
-    /// search. Returns an error if an index is damaged.
+    /// Returns [`Error::Interrupted`] if the function `should_continue` of this search returns `false`, which cancels
+    /// the search. Returns an error if an index is damaged.
     fn for_each(&self, role: NameRole, mut f: impl FnMut(&str) -> bool) -> Result<()> {
         for (source, used) in self.used(role) {
-            let (mut wants_more, mut goes_on, mut names) = (true, (self.goes_on)(), 0u32);
+            let (mut wants_more, mut should_continue, mut names) =
+                (true, (self.should_continue)(), 0u32);
             source.for_each_name(|number, name| {
-                if wants_more && goes_on && used.contains(&number) {
+                if wants_more && should_continue && used.contains(&number) {
                     wants_more = f(name);
                     names += 1;
-                    goes_on = !names.is_multiple_of(CHECKED_NAMES) || (self.goes_on)();
+                    should_continue =
+                        !names.is_multiple_of(NAMES_PER_CANCEL_CHECK) || (self.should_continue)();
                 }
             })?;
-            if !goes_on {
+            if !should_continue {
                 return Err(Error::Interrupted);
             }
             if !wants_more {
@@ -248,10 +250,10 @@ impl NearestNames {
     pub(crate) fn offer(&mut self, name: &str) {
         let likeness = Reverse(likeness(&self.wanted, &folded(beginning(name))));
         let found = (likeness, name.to_owned());
-        if likeness.0 >= LIKE && !self.best.contains(&found) {
+        if likeness.0 >= MIN_LIKENESS && !self.best.contains(&found) {
             self.best.push(found);
             self.best.sort();
-            self.best.truncate(OFFERED);
+            self.best.truncate(MAX_SUGGESTIONS);
         }
     }
 
@@ -260,14 +262,14 @@ impl NearestNames {
     }
 }
 
-/// Returns the prefix of `name` that is compared: its first [`COMPARED`] letters.
+/// Returns the prefix of `name` that is compared: its first [`MAX_COMPARED_LETTERS`] letters.
 fn beginning(name: &str) -> &str {
-    let end = name.char_indices().nth(COMPARED);
+    let end = name.char_indices().nth(MAX_COMPARED_LETTERS);
     end.map_or(name, |(end, _)| &name[..end])
 }
 
 /// Returns the similarity of two names in thousandths. It is the mean over the words of `wanted`, each of which
-/// is compared with the most similar word of `name`. Only the first [`COMPARED`] letters are compared.
+/// is compared with the most similar word of `name`. Only the first [`MAX_COMPARED_LETTERS`] letters are compared.
 fn likeness(wanted: &str, name: &str) -> u32 {
     let (wanted, name) = (beginning(wanted), beginning(name));
     let words =
@@ -290,16 +292,16 @@ mod tests {
         let fischer = "fischer, robert james";
         assert_eq!(likeness("fischer", fischer), 1000);
         assert!(likeness("fischr", fischer) > likeness("fischr", "fine, reuben"));
-        assert!(likeness("bobby fischer", fischer) >= LIKE);
-        assert!(likeness("karpov", fischer) < LIKE);
+        assert!(likeness("bobby fischer", fischer) >= MIN_LIKENESS);
+        assert!(likeness("karpov", fischer) < MIN_LIKENESS);
         assert_eq!(likeness("", fischer), 0);
     }
 
     #[test]
     fn only_the_beginnings_of_long_names_are_compared() {
-        let long = |end: &str| "é".repeat(COMPARED) + &end.repeat(100_000);
+        let long = |end: &str| "é".repeat(MAX_COMPARED_LETTERS) + &end.repeat(100_000);
         assert_eq!(likeness(&long("a"), &long("b")), 1000);
-        assert_eq!(beginning(&long("a")), "é".repeat(COMPARED));
+        assert_eq!(beginning(&long("a")), "é".repeat(MAX_COMPARED_LETTERS));
         assert_eq!(beginning("Tal"), "Tal");
     }
 

@@ -12,19 +12,19 @@ use rayon::prelude::*;
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 /// The maximum number of letters of a text that are indexed. Further letters are ignored.
-const LONGEST: usize = 256;
+const MAX_LETTERS: usize = 256;
 /// The maximum number of letters of a text after compatibility decomposition. It limits the text in addition to
-/// [`LONGEST`], because the decomposition can turn one letter into up to 18.
-const LONGEST_DECOMPOSED: usize = 2 * LONGEST;
+/// [`MAX_LETTERS`], because the decomposition can turn one letter into up to 18.
+const MAX_DECOMPOSED_LETTERS: usize = 2 * MAX_LETTERS;
 /// The maximum number of letters of a word that are indexed. Further letters are ignored.
-const LONGEST_WORD: usize = 32;
+const MAX_WORD_LETTERS: usize = 32;
 
 /// The number of search words that are looked up in parallel. Limits the memory, because each of them takes one
 /// byte for every indexed text.
-const WORDS_AT_ONCE: usize = 8;
+const PARALLEL_WORDS: usize = 8;
 
 /// The maximum number of typing errors. A text does not match a search if it has more.
-pub(super) const MOST_ERRORS: u8 = 2;
+pub(super) const MAX_ERRORS: u8 = 2;
 
 /// The value that is stored instead of a number of typing errors if a text does not match.
 const NO_MATCH: u8 = u8::MAX;
@@ -33,12 +33,12 @@ const NO_MATCH: u8 = u8::MAX;
 /// is one word.
 pub(super) fn words(text: &str) -> Vec<String> {
     let mut plain = String::new();
-    let letters = text.chars().take(LONGEST);
+    let letters = text.chars().take(MAX_LETTERS);
     let letters =
         letters.filter(|letter| !matches!(letter, '\'' | '’' | '‘' | 'ʼ' | 'ʻ' | '´' | '`'));
     for letter in letters
         .nfkd()
-        .take(LONGEST_DECOMPOSED)
+        .take(MAX_DECOMPOSED_LETTERS)
         .flat_map(char::to_lowercase)
     {
         match letter {
@@ -58,7 +58,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
     }
     let words = plain.split_whitespace();
     words
-        .map(|word| word.chars().take(LONGEST_WORD).collect())
+        .map(|word| word.chars().take(MAX_WORD_LETTERS).collect())
         .collect()
 }
 
@@ -140,7 +140,7 @@ impl WordIndex {
     }
 
     /// Returns the number of typing errors for each text, indexed by the number of the text. A number greater than
-    /// [`MOST_ERRORS`] means that the text does not match.
+    /// [`MAX_ERRORS`] means that the text does not match.
     ///
     /// A text matches if each word in `wanted` is the beginning of one of its words. If `mistyped` is `true`, words
     /// also match with typing errors, and a word in `wanted` matches its initial, as in `Carlsen,M`.
@@ -149,7 +149,7 @@ impl WordIndex {
             return self.sum_errors(wanted, |word| self.begun_with(word));
         }
         let mut right = vec![0u16; self.count];
-        for words in wanted.chunks(WORDS_AT_ONCE) {
+        for words in wanted.chunks(PARALLEL_WORDS) {
             let begun: Vec<Vec<u8>> = words.par_iter().map(|word| self.begun_with(word)).collect();
             for of_word in begun {
                 let texts = right.iter_mut().zip(of_word);
@@ -163,7 +163,7 @@ impl WordIndex {
             let may_have_all = texts.any(|(right, errors)| {
                 usize::from(*right) + usize::from(*errors > 0) == wanted.len()
             });
-            let most = if may_have_all { MOST_ERRORS } else { 1 };
+            let most = if may_have_all { MAX_ERRORS } else { 1 };
             self.mark_mistyped(word, most, &mut of_word);
             if wanted.len() > 1 {
                 self.mark_initials(word, &mut of_word);
@@ -176,7 +176,7 @@ impl WordIndex {
     /// errors of one word for each text.
     fn sum_errors(&self, words: &[String], of_word: impl Fn(&str) -> Vec<u8> + Sync) -> Vec<u8> {
         let mut sums = vec![0u8; self.count];
-        for words in words.chunks(WORDS_AT_ONCE) {
+        for words in words.chunks(PARALLEL_WORDS) {
             let errors: Vec<Vec<u8>> = words.par_iter().map(|word| of_word(word)).collect();
             for of_word in errors {
                 let texts = sums.iter_mut().zip(of_word);
@@ -273,10 +273,10 @@ mod tests {
         assert_eq!(of("Алехин"), "алехин");
         assert_eq!(of("?!"), "");
         assert_eq!(of("D'A D’A DʼA D´A D`A"), "da da da da da");
-        assert_eq!(words(&"a ".repeat(999)).len(), LONGEST / 2);
+        assert_eq!(words(&"a ".repeat(999)).len(), MAX_LETTERS / 2);
         // A letter that decomposes into 18, with blanks among them.
-        assert!(words(&"\u{fdfa}".repeat(999)).len() <= LONGEST_DECOMPOSED / 2);
-        assert_eq!(words(&"ü".repeat(99))[0].len(), LONGEST_WORD);
+        assert!(words(&"\u{fdfa}".repeat(999)).len() <= MAX_DECOMPOSED_LETTERS / 2);
+        assert_eq!(words(&"ü".repeat(99))[0].len(), MAX_WORD_LETTERS);
     }
 
     #[test]
@@ -291,11 +291,8 @@ mod tests {
         assert_eq!(errors("Magnus Carlsen", false), [no, no, no, 0]);
         let found = errors("Magnus Carlsen", true);
         assert_eq!((found[0], found[3]), (1, 0));
-        assert!(
-            found[1] > MOST_ERRORS && found[2] > MOST_ERRORS,
-            "{found:?}"
-        );
-        assert!(errors("Magnus", true)[0] > MOST_ERRORS);
+        assert!(found[1] > MAX_ERRORS && found[2] > MAX_ERRORS, "{found:?}");
+        assert!(errors("Magnus", true)[0] > MAX_ERRORS);
     }
 
     #[test]
@@ -317,7 +314,7 @@ mod tests {
             let wanted = super::words(text);
             let errors = index.errors(&wanted, mistyped).into_iter().enumerate();
             errors
-                .filter(|(_, errors)| *errors <= MOST_ERRORS)
+                .filter(|(_, errors)| *errors <= MAX_ERRORS)
                 .collect::<Vec<_>>()
         };
         for text in ["magnus carlsen", "Carlsen, M", "carls magn"] {

@@ -35,7 +35,7 @@ pub(super) enum Value<'a> {
 }
 
 /// The size in bytes of the parts in which a spilled value is read from its temporary file.
-const PART: usize = 1 << 16;
+const READ_SIZE: usize = 1 << 16;
 
 impl Entries {
     /// Returns the number of entries.
@@ -44,7 +44,7 @@ impl Entries {
     }
 
     /// Returns the number of bytes that the keys and values occupy in memory. Spilled values do not count.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn bytes_in_memory(&self) -> usize {
         self.bytes.len()
     }
 
@@ -62,7 +62,7 @@ impl Entries {
         let mut reader = file.reader(value.offset);
         let mut left = value.len;
         while left > 0 {
-            let mut part = vec![0; left.min(PART as u64) as usize];
+            let mut part = vec![0; left.min(READ_SIZE as u64) as usize];
             reader.read_exact(&mut part).map_err(io::Error::other)?;
             f(&part)?;
             left -= part.len() as u64;
@@ -79,7 +79,7 @@ impl Entries {
     pub(super) fn push_spilled(&mut self, key: &[u8], value: &[u8], temp_dir: &Path) -> Result<()> {
         self.begin(key).extend_from_slice(value);
         self.spill(key.len(), temp_dir)?;
-        self.end_long(key.len(), temp_dir)
+        self.end_spilled(key.len(), temp_dir)
     }
 
     /// Adds an entry. The key must be greater than all keys added before.
@@ -134,7 +134,7 @@ impl Entries {
     ///
     /// Returns an error if the temporary file cannot be written.
     #[inline]
-    pub(super) fn end_long(&mut self, key_len: usize, temp_dir: &Path) -> Result<()> {
+    pub(super) fn end_spilled(&mut self, key_len: usize, temp_dir: &Path) -> Result<()> {
         if self.open.is_some() {
             self.spill(key_len, temp_dir)?;
         }
@@ -174,7 +174,7 @@ impl Entries {
     /// Finds the entry at which the total size of keys and values, added up from the start of the range `some`,
     /// reaches `size` bytes. Returns the number of this entry, or the total size as an `Err` if it is less than
     /// `size`.
-    pub(super) fn reach(&self, some: Range<usize>, size: usize) -> Result<usize, usize> {
+    pub(super) fn find_at_size(&self, some: Range<usize>, size: usize) -> Result<usize, usize> {
         let mut sum = 0;
         for number in some {
             sum += match self.value(number) {
@@ -220,10 +220,10 @@ mod tests {
         entries.begin(b"bb").extend_from_slice(&[b'x'; 700]);
         entries.spill(2, &dir).unwrap();
         entries.open_bytes().extend_from_slice(&[b'y'; 300]);
-        entries.end_long(2, &dir).unwrap();
+        entries.end_spilled(2, &dir).unwrap();
         entries.push(b"c", b"");
         assert_eq!(entries.len(), 3);
-        assert_eq!(entries.held(), 5);
+        assert_eq!(entries.bytes_in_memory(), 5);
         let keys: Vec<_> = (0..3).map(|n| entries.key(n)).collect();
         assert_eq!(keys, [&b"a"[..], b"bb", b"c"]);
         assert_eq!(entries.value(0), Value::Held(b"1"));
@@ -238,10 +238,10 @@ mod tests {
         };
         entries.read_spilled(value, &mut take).unwrap();
         assert_eq!(read, [[b'x'; 700].as_slice(), &[b'y'; 300]].concat());
-        assert_eq!(entries.reach(0..3, 2), Ok(0));
-        assert_eq!(entries.reach(0..3, 1000), Ok(1));
-        assert_eq!(entries.reach(1..3, 1003), Ok(2));
-        assert_eq!(entries.reach(0..3, 1006), Err(1005));
+        assert_eq!(entries.find_at_size(0..3, 2), Ok(0));
+        assert_eq!(entries.find_at_size(0..3, 1000), Ok(1));
+        assert_eq!(entries.find_at_size(1..3, 1003), Ok(2));
+        assert_eq!(entries.find_at_size(0..3, 1006), Err(1005));
     }
 
     #[test]
@@ -250,10 +250,10 @@ mod tests {
         for (key, value) in [("a", "b"), ("cc", "dd"), ("eee", "")] {
             entries.push(key.as_bytes(), value.as_bytes());
         }
-        assert_eq!(entries.reach(0..3, 0), Ok(0));
-        assert_eq!(entries.reach(0..3, 3), Ok(1));
-        assert_eq!(entries.reach(1..3, 7), Ok(2));
-        assert_eq!(entries.reach(1..3, 8), Err(7));
-        assert_eq!(entries.reach(3..3, 1), Err(0));
+        assert_eq!(entries.find_at_size(0..3, 0), Ok(0));
+        assert_eq!(entries.find_at_size(0..3, 3), Ok(1));
+        assert_eq!(entries.find_at_size(1..3, 7), Ok(2));
+        assert_eq!(entries.find_at_size(1..3, 8), Err(7));
+        assert_eq!(entries.find_at_size(3..3, 1), Err(0));
     }
 }

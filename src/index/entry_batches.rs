@@ -91,13 +91,13 @@ pub(super) fn filled_batches(
         if let Err(err) = fill(&mut entries) {
             return Some(Err(err));
         }
-        (entries.len() > 0).then(|| Ok(other_entries(entries)))
+        (entries.len() > 0).then(|| Ok(single_batch(entries)))
     })
 }
 
 /// Creates a vector with one batch from entries that belong to no position, such as game records. Each entry
 /// counts as one unit of progress.
-fn other_entries(entries: Entries) -> Vec<EntryBatch> {
+fn single_batch(entries: Entries) -> Vec<EntryBatch> {
     vec![EntryBatch {
         steps: entries.len() as u64,
         entries,
@@ -166,5 +166,5 @@ pub(super) fn file_entries(
     for (key, value) in entries {
         sorted.push(&key, &value);
     }
-    other_entries(sorted)
+    single_batch(sorted)
 }

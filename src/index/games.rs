@@ -94,7 +94,7 @@ impl GameWalk<'_> {
     ///
     /// Returns an error if the temporary file cannot be read.
     pub(super) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
-        while entries.held() < size {
+        while entries.bytes_in_memory() < size {
             // There are at most ten sequences, so a linear search for the smallest key is fast.
             let some = self.sequences.iter_mut().filter(|(ids, _)| !ids.is_empty());
             let first = some.min_by_key(|(ids, _)| layout::game_key(ids.start as u32));

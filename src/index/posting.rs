@@ -25,19 +25,19 @@ use super::{
 use crate::{
     error::Result,
     position::BookMove,
-    storage::sort::{Once, Record, Sealed},
+    storage::sort::{Dedup, Record, Sealed},
     task,
 };
 
 /// The greatest number of decimal digits that a 64-bit position key can have.
-const LONGEST: u32 = 20;
+const MAX_KEY_DIGITS: u32 = 20;
 
 /// The smallest padded value of a position key other than 0. Keys are padded with zeros on the right to 20
 /// decimal digits, so that the numerical order of the padded values is the order of the keys as text.
-const SMALLEST: u128 = 10_u128.pow(LONGEST - 1);
+const MIN_PADDED_KEY: u128 = 10_u128.pow(MAX_KEY_DIGITS - 1);
 
 /// The number of 64-bit position keys that have 20 decimal digits.
-const OF_LONGEST: u128 = (1 << 64) - SMALLEST;
+const KEYS_WITH_20_DIGITS: u128 = (1 << 64) - MIN_PADDED_KEY;
 
 /// A 128-bit record that a game reached a position, with the game's next move and its winner. Postings are
 /// ordered by the decimal text of the position key, then by game id.
@@ -50,7 +50,7 @@ impl Posting {
     #[inline]
     pub(crate) fn new(key: u64, id: u32, mv: BookMove, winner: Option<Color>) -> Posting {
         let digits = key.checked_ilog10().map_or(1, |log| log + 1);
-        let aligned = u128::from(key) * u128::from(10_u64.pow(LONGEST - digits));
+        let aligned = u128::from(key) * u128::from(10_u64.pow(MAX_KEY_DIGITS - digits));
         let winner = match winner {
             None => 0,
             Some(Color::White) => 1,
@@ -79,7 +79,7 @@ impl Posting {
     pub(crate) fn key(self) -> u64 {
         let digits = (self.0 >> 50) as u32 & 31;
         let aligned = self.0 >> 55;
-        match LONGEST - digits {
+        match MAX_KEY_DIGITS - digits {
             0 => aligned as u64,
             // The most frequent case, with a constant divisor.
             1 => (aligned / 10) as u64,
@@ -117,15 +117,15 @@ impl Posting {
     /// share is evenly distributed, so it divides postings into shards of equal size.
     #[inline]
     fn share_before(self) -> u64 {
-        let above = (self.0 >> 55).saturating_sub(SMALLEST);
+        let above = (self.0 >> 55).saturating_sub(MIN_PADDED_KEY);
         // Adds to the number of 20-digit keys about a ninth of `above`, for all shorter keys together.
-        let before = above.min(OF_LONGEST) + ((above * 7281) >> 16);
+        let before = above.min(KEYS_WITH_20_DIGITS) + ((above * 7281) >> 16);
         u64::try_from(before).unwrap_or(u64::MAX)
     }
 }
 
 impl Record for Posting {
-    type Fold = Once<Posting>;
+    type Fold = Dedup<Posting>;
 
     #[inline]
     fn from_bits(bits: u128) -> Posting {
@@ -144,7 +144,7 @@ impl Record for Posting {
 }
 
 /// The length in bytes above which a position's list of games is spilled from memory to a temporary file.
-const LONGEST_HELD: usize = 4 << 20;
+const MAX_LIST_IN_MEMORY: usize = 4 << 20;
 
 /// Creates the index entries of the positions whose first posting is in `range`, a range of `postings`. A posting
 /// is the record that a game reached a position.
@@ -264,7 +264,7 @@ impl EntryMaker<'_> {
     fn add_id(&mut self, id: u32) -> Result<()> {
         let bytes = self.batch.entries.open_bytes();
         layout::write_id(bytes, id);
-        if bytes.len() - self.value_start > LONGEST_HELD {
+        if bytes.len() - self.value_start > MAX_LIST_IN_MEMORY {
             return self.batch.entries.spill(self.digits.len(), self.temp_dir);
         }
         Ok(())
@@ -279,7 +279,7 @@ impl EntryMaker<'_> {
         self.batch.positions += 1;
         self.batch.postings += self.stats.games;
         let entries = &mut self.batch.entries;
-        entries.end_long(self.digits.len(), self.temp_dir)?;
+        entries.end_spilled(self.digits.len(), self.temp_dir)?;
         let mut stats = std::mem::take(&mut self.stats);
         if self.with_stats {
             stats.moves.sort_unstable();

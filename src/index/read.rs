@@ -10,7 +10,7 @@ use super::{
     entry_batches::IndexedFile,
     layout::{self, GameHeader, GameOffset, PositionStats},
     replace::holds_database,
-    store::{self, Contents, ListKey, NameReader, names::NAMES},
+    store::{self, Contents, ListKey, NameReader, names::NAMES_PER_ENTRY},
 };
 use crate::{
     error::{At, Error, Result},
@@ -138,7 +138,7 @@ impl Index {
     pub(crate) fn name(&self, number: u32) -> Result<Box<str>> {
         let read = |entry, names| self.name_entry(entry, names);
         let name = self.names.name(number, read)?;
-        name.ok_or_else(|| self.malformed(&store::names_key(number / NAMES)))
+        name.ok_or_else(|| self.malformed(&store::names_key(number / NAMES_PER_ENTRY)))
     }
 
     /// Calls `f` with the number and the text of every player and event name, in ascending order of numbers. Only a few
@@ -305,7 +305,7 @@ impl Index {
         if let Some(contents) = self.contents {
             let variant = self.variant.only().unwrap_or(pos.position().rules());
             let subject = ListKey::position(variant, pos.identity());
-            return self.listed(contents.paging, subject);
+            return self.list_ids(contents.paging, subject);
         }
         let mut ids = Vec::new();
         for key in pos.equal_keys() {
@@ -337,7 +337,7 @@ impl Index {
     pub(super) fn offset_of_game(&self, id: u32) -> Result<Option<GameOffset>> {
         if self.kind() == IndexKind::Explorer {
             self.check_id(id)?;
-            return self.details(id, |details| details.place).map(Some);
+            return self.with_details(id, |details| details.place).map(Some);
         }
         Ok(self.header(id)?.offset_of_text())
     }

@@ -9,7 +9,7 @@ use crate::{
 
 /// The number of records that are read from a shard at a time. A shard is one of the parts into which the sorted
 /// records are divided by key.
-const READ: usize = 1 << 12;
+const RECORDS_PER_READ: usize = 1 << 12;
 
 /// A range of sorted records within one shard, which one job turns into index entries. A shard is one of the
 /// parts into which records are divided by key.
@@ -65,8 +65,12 @@ pub(super) fn scan_groups<R: Record, G: PartialEq>(
     let len = len_of(records, range.shard);
     let (mut earlier, mut present) = (None, None);
     let mut buffer = Vec::new();
-    for from in (first..len).step_by(READ) {
-        let some = records.range(range.shard, from..len.min(from + READ), &mut buffer)?;
+    for from in (first..len).step_by(RECORDS_PER_READ) {
+        let some = records.range(
+            range.shard,
+            from..len.min(from + RECORDS_PER_READ),
+            &mut buffer,
+        )?;
         for (number, record) in (from..).zip(some) {
             let group = Some(group_of(*record));
             if number < range.indices.start {

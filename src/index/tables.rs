@@ -89,7 +89,7 @@ impl TableCutter {
     /// must have added all waiting statistics whose keys precede entries of this range.
     fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
         loop {
-            match entries.reach(part.clone(), TABLE_SIZE - self.size) {
+            match entries.find_at_size(part.clone(), TABLE_SIZE - self.size) {
                 Ok(last) => {
                     self.parts.push((Arc::clone(entries), part.start..last + 1));
                     self.end_table();
@@ -148,7 +148,7 @@ impl TableEntries {
                 let key = entries.key(number);
                 match entries.value(number) {
                     Value::Held(value) => table.add(key, value)?,
-                    Value::Spilled(value) if value.len > layout::LONGEST => {
+                    Value::Spilled(value) if value.len > layout::MAX_LIST_BYTES => {
                         return Err(io::Error::other(layout::TOO_LONG));
                     }
                     Value::Spilled(value) => {
@@ -171,7 +171,7 @@ mod tests {
     fn a_list_that_is_too_long_for_leveldb_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut entries = Entries::default();
-        entries.claim_spilled(b"1", layout::LONGEST + 1);
+        entries.claim_spilled(b"1", layout::MAX_LIST_BYTES + 1);
         let table = TableEntries {
             number: FIRST_TABLE,
             parts: vec![(Arc::new(entries), 0..1)],

@@ -33,14 +33,14 @@ impl Index {
         self.text_while(id, &|| true)
     }
 
-    /// Returns the PGN text of game `id`, like [`text`](Index::text), but can be cancelled. `goes_on` is called
+    /// Returns the PGN text of game `id`, like [`text`](Index::text), but can be cancelled. `should_continue` is called
     /// repeatedly while the PGN file is read, and must return `true` to continue.
     ///
     /// # Errors
     ///
-    /// Returns an error in the same cases as [`text`](Index::text). Returns [`Error::Interrupted`] if `goes_on`
+    /// Returns an error in the same cases as [`text`](Index::text). Returns [`Error::Interrupted`] if `should_continue`
     /// returns `false`.
-    pub fn text_while(&self, id: u32, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
+    pub fn text_while(&self, id: u32, should_continue: &dyn Fn() -> bool) -> Result<Vec<u8>> {
         let (path, first) = self.file_of(id)?;
         if path == Path::new(STDIN) {
             return Err(Error::file(
@@ -48,7 +48,7 @@ impl Index {
                 "the games were read from standard input, so their text is not available: make the index from a file",
             ));
         }
-        let place = self.range_of_game(id, first, goes_on)?;
+        let place = self.range_of_game(id, first, should_continue)?;
         let changed = || {
             Error::changed(
                 path,
@@ -57,13 +57,17 @@ impl Index {
                 ),
             )
         };
-        let Some(stream) = open_at(path, place.start, goes_on)? else {
+        let Some(stream) = open_at(path, place.start, should_continue)? else {
             return Err(changed());
         };
         let limit = place
             .end
             .map_or(u64::MAX, |end| end.saturating_sub(place.start));
-        let stream = Stoppable { stream, goes_on }.take(limit);
+        let stream = Stoppable {
+            stream,
+            should_continue,
+        }
+        .take(limit);
         let found = nth_game(stream, place.games_before, READ_SIZE);
         let (start, text) = match found {
             Err(err) if is_stop(&err) => return Err(Error::Interrupted),
@@ -76,7 +80,7 @@ impl Index {
         let header = self.header(id)?;
         // The game must begin exactly at its offset and have the tags that were indexed. A game without tags has
         // nothing to compare.
-        if header.offset_of_text().is_some() && (start != 0 || !header.is_of(&text)) {
+        if header.offset_of_text().is_some() && (start != 0 || !header.matches_text(&text)) {
             return Err(changed());
         }
         Ok(text)
@@ -97,14 +101,14 @@ impl Index {
     }
 
     /// Returns a range of a PGN file that contains game `id`. `first` is the id of the first game in this file. The
-    /// search is cancelled if `goes_on` returns `false`.
+    /// search is cancelled if `should_continue` returns `false`.
     fn range_of_game(
         &self,
         id: u32,
         first: u64,
-        goes_on: &dyn Fn() -> bool,
-    ) -> Result<GameStretch> {
-        let start_of = |id: u64| match goes_on() {
+        should_continue: &dyn Fn() -> bool,
+    ) -> Result<GameRange> {
+        let start_of = |id: u64| match should_continue() {
             true => Ok(self.offset_of_game(id as u32)?.map(GameOffset::start)),
             false => Err(Error::Interrupted),
         };
@@ -122,7 +126,7 @@ impl Index {
             end = start_of(next)?;
             next += 1;
         }
-        Ok(GameStretch {
+        Ok(GameRange {
             start: start.unwrap_or(0),
             end,
             games_before: u64::from(id) - anchor,
@@ -133,22 +137,22 @@ impl Index {
 /// A range of a PGN file that contains a certain game, and possibly games before and after it. `start` and `end`
 /// are offsets in bytes, and `games_before` is the number of games in the range before that game. If `end` is
 /// `None`, the range extends to the end of the file.
-struct GameStretch {
+struct GameRange {
     start: u64,
     end: Option<u64>,
     games_before: u64,
 }
 
-/// A reader that can be cancelled: each read calls `goes_on`, and fails with [`Error::Interrupted`] if it returns
-/// `false`.
+/// A reader that can be cancelled: each read calls `should_continue`, and fails with [`Error::Interrupted`] if it
+/// returns `false`.
 struct Stoppable<'a, R> {
     stream: R,
-    goes_on: &'a dyn Fn() -> bool,
+    should_continue: &'a dyn Fn() -> bool,
 }
 
 impl<R: Read> Read for Stoppable<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match (self.goes_on)() {
+        match (self.should_continue)() {
             true => self.stream.read(buffer),
             false => Err(io::Error::other(Error::Interrupted)),
         }
@@ -162,13 +166,17 @@ fn is_stop(err: &io::Error) -> bool {
 }
 
 /// Opens a PGN file and skips the first `start` bytes of its decompressed text. Returns `None` if the text is
-/// shorter. Decompression is cancelled if `goes_on` returns `false`.
+/// shorter. Decompression is cancelled if `should_continue` returns `false`.
 ///
 /// # Errors
 ///
-/// Returns an error if the file is missing or cannot be read. Returns [`Error::Interrupted`] if `goes_on` returns
-/// `false`.
-fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option<Box<dyn Read>>> {
+/// Returns an error if the file is missing or cannot be read. Returns [`Error::Interrupted`] if `should_continue`
+/// returns `false`.
+fn open_at(
+    path: &Path,
+    start: u64,
+    should_continue: &dyn Fn() -> bool,
+) -> Result<Option<Box<dyn Read>>> {
     let metadata = path.metadata();
     if metadata
         .as_ref()
@@ -188,7 +196,7 @@ fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option
         let mut stream = input.open(&StreamOptions::default())?;
         let before = Stoppable {
             stream: &mut stream,
-            goes_on,
+            should_continue,
         };
         return match io::copy(&mut before.take(start), &mut io::sink()) {
             Ok(skipped) => Ok((skipped == start).then_some(Box::new(stream))),
@@ -281,8 +289,8 @@ mod tests {
         let mut asked = 0_u32;
         loop {
             let left = std::cell::Cell::new(asked);
-            let goes_on = || left.replace(left.get().saturating_sub(1)) > 0;
-            match index.text_while(7, &goes_on) {
+            let should_continue = || left.replace(left.get().saturating_sub(1)) > 0;
+            match index.text_while(7, &should_continue) {
                 Ok(found) => {
                     assert_eq!(found, text);
                     break;

@@ -10,12 +10,12 @@ use super::{
     store::{
         self, COUNTS, Contents, CountedContents, LISTS, ListEntry, ListKey,
         count_pages::for_each_counted,
-        game_details::DETAILED,
-        game_rows::ROWS,
+        game_details::GAMES_PER_ENTRY,
+        game_rows::ROWS_PER_ENTRY,
         list_entry,
         list_record::NAMED,
         lists::{ChunkedList, List, for_each_list},
-        names::NAMES,
+        names::NAMES_PER_ENTRY,
         results::{Period, games_of},
     },
 };
@@ -28,11 +28,11 @@ use crate::{
 };
 
 /// The greatest length in bytes of a value that is held in memory while it is checked. Longer values are streamed.
-const LONGEST_HELD: usize = 8 << 20;
+const MAX_VALUE_IN_MEMORY: usize = 8 << 20;
 
 /// The size in bytes above which a table is too large for the crate `rusty-leveldb`, which holds several copies
 /// of a value in memory. An index with such a table is not read a second time by this crate.
-const LONGEST_SECONDED: u64 = 64 << 20;
+const MAX_SECOND_OPINION_TABLE: u64 = 64 << 20;
 
 /// The result of [`verify`]: the faults that were found in an index, and the numbers of its entries, games and
 /// positions.
@@ -99,7 +99,7 @@ fn verify_once(path: &Path, meter: &Meter) -> Result<VerifiedIndex> {
     let index = Index::open(path)?;
     let sizes = index.database().table_sizes();
     let longest = sizes.iter().max();
-    let is_seconded = longest.is_none_or(|size| *size <= LONGEST_SECONDED);
+    let is_seconded = longest.is_none_or(|size| *size <= MAX_SECOND_OPINION_TABLE);
     let passes = 1 + u64::from(is_seconded);
     meter.add_total(passes * sizes.iter().sum::<u64>());
     let mut found = VerifiedIndex::default();
@@ -199,7 +199,7 @@ fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> 
         separate: 0,
         files: 0,
     };
-    let mut entries = index.database().entries(LONGEST_HELD)?;
+    let mut entries = index.database().entries(MAX_VALUE_IN_MEMORY)?;
     let mut passed = 0;
     while entries.advance()? {
         check.entry(entries.key(), entries.value())?;
@@ -376,7 +376,8 @@ impl IndexCheck<'_> {
     fn rows(&mut self, key: &[u8]) -> Result<()> {
         let games = self.index.game_count();
         let names = self.contents.map_or(0, |contents| contents.names);
-        let is_next = self.rows < games.div_ceil(ROWS) && key == store::rows_key(self.rows as u32);
+        let is_next =
+            self.rows < games.div_ceil(ROWS_PER_ENTRY) && key == store::rows_key(self.rows as u32);
         if !is_next {
             self.found.fault("is not the next entry of rows", key);
             return Ok(());
@@ -397,7 +398,7 @@ impl IndexCheck<'_> {
     /// Checks an entry that contains details of games. Such entries must be numbered consecutively; otherwise,
     /// records a fault.
     fn details(&mut self, key: &[u8]) -> Result<()> {
-        let entries = self.index.game_count().div_ceil(DETAILED);
+        let entries = self.index.game_count().div_ceil(GAMES_PER_ENTRY);
         if self.details >= entries || key != store::details_key(self.details as u32) {
             self.found.fault("is not the next entry of details", key);
             return Ok(());
@@ -409,7 +410,7 @@ impl IndexCheck<'_> {
 
     fn names(&mut self, key: &[u8]) -> Result<()> {
         let names = self.contents.map_or(0, |contents| contents.names);
-        if self.names >= names.div_ceil(NAMES) || key != store::names_key(self.names) {
+        if self.names >= names.div_ceil(NAMES_PER_ENTRY) || key != store::names_key(self.names) {
             self.found.fault("is not the next entry of names", key);
             return Ok(());
         }
@@ -577,9 +578,9 @@ impl IndexCheck<'_> {
                     && (positions, self.items) == (counted.positions, counted.rows)
             }
             (Some(contents), _) => {
-                self.rows == games.div_ceil(ROWS)
-                    && self.details == games.div_ceil(DETAILED)
-                    && self.names == contents.names.div_ceil(NAMES)
+                self.rows == games.div_ceil(ROWS_PER_ENTRY)
+                    && self.details == games.div_ceil(GAMES_PER_ENTRY)
+                    && self.names == contents.names.div_ceil(NAMES_PER_ENTRY)
                     && self.separate == 0
                     && (positions, self.items) == (contents.positions, contents.items)
             }

@@ -25,7 +25,7 @@ use super::{
     replace::{check_replaceable, is_own_file},
     shard_ranges::{ShardRange, shard_ranges},
     store::{
-        self, AboutCounts, Contents, CountPageBuilder, CountedContents, ListKey, ListRecord,
+        self, Contents, CountPageBuilder, CountedContents, CountsSources, ListKey, ListRecord,
         Paging, StoredGames, list_entries, results::ResultRow,
     },
     tables::{TableCutter, TableEntries},
@@ -44,14 +44,14 @@ use crate::{
 
 /// The number of sorted records that all threads together turn into index entries at a time. It limits the memory
 /// for these entries, which can take 200 bytes for each record.
-const RECORDS_AT_ONCE: usize = 1 << 16;
+const RECORDS_PER_WRITE: usize = 1 << 16;
 
 /// The number of bytes of entries with game records, game rows or names that are written at a time.
-const BYTES_AT_ONCE: usize = 8 << 20;
+const BYTES_PER_WRITE: usize = 8 << 20;
 
 /// The number of rows of counts that are treated as one item of a list when the size of pages is chosen, because
 /// rows are smaller than items. A page is an entry that contains several positions or lists.
-const ROWS_OF_ITEM: u64 = 2;
+const ROWS_PER_ITEM: u64 = 2;
 
 /// A writer of an index. It writes to a temporary directory next to the target. When all outputs are complete,
 /// the directory replaces the target.
@@ -89,7 +89,7 @@ pub(crate) struct CountedSource<'a> {
     /// The number of rows.
     pub total: u64,
     pub variant: VariantChoice,
-    pub about: AboutCounts,
+    pub about: CountsSources,
 }
 
 /// A function that produces rows of counts. It receives a closure, and calls it for each row with the key of the
@@ -142,9 +142,9 @@ impl IndexWriter {
             position_entries(range, from.postings, from.with_stats, from.games.temp_dir())
         };
         let positions = shard_ranges(from.postings, range_size());
-        let positions = batches_of(positions, RECORDS_AT_ONCE, ShardRange::len, entries_of);
+        let positions = batches_of(positions, RECORDS_PER_WRITE, ShardRange::len, entries_of);
         let mut records = from.games.walk();
-        let records = filled_batches(move |entries| records.fill(entries, BYTES_AT_ONCE));
+        let records = filled_batches(move |entries| records.fill(entries, BYTES_PER_WRITE));
         let files = file_entries(from.files, from.games.len(), from.variant);
         let groups = positions.chain(records).chain(iter::once(Ok(files)));
         self.write_batches(groups, |_| None, from.games.len(), stop, meter)
@@ -167,12 +167,12 @@ impl IndexWriter {
         let contents = Contents::new(items, from.games.name_count(), from.max_ply);
         meter.add_total(items);
         let mut rows = from.games.entries();
-        let rows = filled_batches(move |entries| rows.fill(entries, BYTES_AT_ONCE));
+        let rows = filled_batches(move |entries| rows.fill(entries, BYTES_PER_WRITE));
         let entries_of = move |range: &ShardRange| {
             list_entries(range, from.records, from.games, contents.paging)
         };
         let lists = shard_ranges(from.records, range_size());
-        let lists = batches_of(lists, RECORDS_AT_ONCE, ShardRange::len, entries_of);
+        let lists = batches_of(lists, RECORDS_PER_WRITE, ShardRange::len, entries_of);
         let files = file_entries(from.files, games, from.variant);
         let groups = iter::once(Ok(files)).chain(rows).chain(lists);
         let last = |made: &MergedIndex| Some(last_entry(contents, made.positions));
@@ -193,19 +193,19 @@ impl IndexWriter {
         meter: &Meter,
     ) -> Result<(MergedIndex, Finished)> {
         let target = self.directory.target().to_owned();
-        let paging = Paging::for_items(counts.total / ROWS_OF_ITEM);
+        let paging = Paging::for_items(counts.total / ROWS_PER_ITEM);
         let contents = Mutex::new(CountedContents::new(paging, counts.about));
         meter.add_total(counts.total);
         thread::scope(|scope| {
             let rows = counts.rows;
             let mut feed = task::start_in(scope, "rows of counts", 2, move |feeder| {
-                let mut batch = Vec::with_capacity(RECORDS_AT_ONCE);
+                let mut batch = Vec::with_capacity(RECORDS_PER_WRITE);
                 rows(&mut |subject, row| {
                     batch.push((subject, row));
                     match batch.len() {
-                        RECORDS_AT_ONCE => feeder.send(std::mem::replace(
+                        RECORDS_PER_WRITE => feeder.send(std::mem::replace(
                             &mut batch,
-                            Vec::with_capacity(RECORDS_AT_ONCE),
+                            Vec::with_capacity(RECORDS_PER_WRITE),
                         )),
                         _ => Ok(()),
                     }
@@ -317,7 +317,7 @@ fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
 /// Returns the number of records that one job turns into entries. The number is small enough that each thread gets
 /// several jobs.
 fn range_size() -> usize {
-    RECORDS_AT_ONCE / (4 * rayon::current_num_threads()).clamp(8, 128)
+    RECORDS_PER_WRITE / (4 * rayon::current_num_threads()).clamp(8, 128)
 }
 
 #[cfg(test)]

@@ -213,7 +213,7 @@ impl Block {
 
     fn damaged(&self, problem: &'static str) -> Error {
         let offset = self.offset;
-        Damage { offset, problem }.of(&self.path)
+        Damage { offset, problem }.into_error(&self.path)
     }
 
     /// Moves `state` to the next entry of the block. The first call moves it to the first entry. Returns `false` if

@@ -3,7 +3,7 @@
 use integer_encoding::VarInt;
 
 /// The maximum length of an encoded varint in bytes.
-const MAX_VARINT: usize = 10;
+const MAX_VARINT_LENGTH: usize = 10;
 
 /// Appends `number` to `out` as a varint, which has seven bits of the number in each byte, the least significant
 /// bits first.
@@ -12,7 +12,7 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, number: u64) {
     if number < 0x80 {
         return out.push(number as u8);
     }
-    let mut bytes = [0; MAX_VARINT];
+    let mut bytes = [0; MAX_VARINT_LENGTH];
     let len = number.encode_var(&mut bytes);
     out.extend_from_slice(&bytes[..len]);
 }

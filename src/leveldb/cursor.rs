@@ -257,7 +257,7 @@ impl TableCursor {
     /// internal key.
     #[inline]
     fn key(&self) -> &[u8] {
-        &self.entry.key[..self.entry.key.len().saturating_sub(key::TRAILER)]
+        &self.entry.key[..self.entry.key.len().saturating_sub(key::TRAILER_LENGTH)]
     }
 
     /// Returns `true` if the current entry is the deletion of its key.
@@ -269,7 +269,7 @@ impl TableCursor {
     /// Returns `true` if the current entry is visible: it is the newest entry of its key in the table, and not a
     /// deletion.
     #[inline]
-    fn counts(&self) -> bool {
+    fn is_visible(&self) -> bool {
         !self.is_deleted() && !self.is_old
     }
 
@@ -338,13 +338,13 @@ impl TablesCursor<'_> {
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<()> {
         self.step()?;
-        self.pass_without_value()
+        self.skip_hidden()
     }
 
     /// Moves forward to the first entry that is the newest of its key and not a deletion. Does not move if the
     /// current entry is such an entry.
-    pub(crate) fn pass_without_value(&mut self) -> Result<()> {
-        while self.table.as_ref().is_some_and(|table| !table.counts()) {
+    pub(crate) fn skip_hidden(&mut self) -> Result<()> {
+        while self.table.as_ref().is_some_and(|table| !table.is_visible()) {
             self.step()?;
         }
         Ok(())

@@ -16,13 +16,13 @@ use super::{
     },
     log::Memtable,
     manifest::{self, Version},
-    table::{LastBlocks, StoredValue, Table},
+    table::{BlockCache, StoredValue, Table},
 };
 use crate::error::{At, Error, Result};
 
 impl Damage {
     /// Converts the damage to an error about the file `path`, with the offset of the damage.
-    pub(super) fn of(self, path: &Path) -> Error {
+    pub(super) fn into_error(self, path: &Path) -> Error {
         Error::damaged(
             path,
             format!(
@@ -41,7 +41,7 @@ impl Damage {
 pub(crate) struct Database {
     pub(super) version: Version,
     pub(super) tables: Tables,
-    last: LastBlocks,
+    last: BlockCache,
     pub(super) memtable: Memtable,
 }
 
@@ -57,7 +57,7 @@ impl Database {
         Ok(Database {
             memtable: read_logs(directory, &version)?,
             tables: Tables::open(directory, version.tables())?,
-            last: LastBlocks::default(),
+            last: BlockCache::default(),
             version,
         })
     }
@@ -301,7 +301,7 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
         let bytes = read_whole(&path)?;
         memtable
             .read_log(&bytes)
-            .map_err(|damage| damage.of(&path))?;
+            .map_err(|damage| damage.into_error(&path))?;
     }
     Ok(memtable)
 }
@@ -353,7 +353,7 @@ mod tests {
     fn value_in(tables: &Tables, number: u64) -> Result<Vec<u8>> {
         Ok(tables
             .get(number)?
-            .get(b"key", &LastBlocks::default())?
+            .get(b"key", &BlockCache::default())?
             .unwrap()
             .unwrap())
     }

@@ -23,7 +23,7 @@ use crate::{
 
 /// The maximum size in bytes of a manifest or log, which are read into memory as a whole. LevelDB limits a log to
 /// a few MiB. A manifest takes about 100 bytes for each table, so the limit allows millions of tables.
-const MOST_READ_WHOLE: u64 = 256 << 20;
+const MAX_LOG_SIZE: u64 = 256 << 20;
 
 /// Opens a file of a database for reading. Only a regular file is opened, because opening a pipe would block, and
 /// reading a device might never end.
@@ -45,19 +45,19 @@ pub(super) fn open_regular(path: &Path) -> Result<File> {
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read, is not a regular file, or is larger than [`MOST_READ_WHOLE`].
+/// Returns an error if the file cannot be read, is not a regular file, or is larger than [`MAX_LOG_SIZE`].
 pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = open_regular(path)?;
     let size = file.metadata().at(path, "read")?.len();
-    if size > MOST_READ_WHOLE {
+    if size > MAX_LOG_SIZE {
         let problem = format!(
-            "this file of the index is damaged: it has {size} bytes, but at most {MOST_READ_WHOLE} are possible; make \
+            "this file of the index is damaged: it has {size} bytes, but at most {MAX_LOG_SIZE} are possible; make \
              the index again"
         );
         return Err(Error::damaged(path, problem));
     }
-    file.take(MOST_READ_WHOLE)
+    file.take(MAX_LOG_SIZE)
         .read_to_end(&mut bytes)
         .at(path, "read")?;
     Ok(bytes)
@@ -137,7 +137,7 @@ pub(super) fn open_table(directory: &Path, table: &TableFile) -> Result<(PathBuf
 }
 
 /// The number of tables that this process holds open, in all databases.
-static OPEN: AtomicUsize = AtomicUsize::new(0);
+static OPEN_TABLES: AtomicUsize = AtomicUsize::new(0);
 
 /// A permit to hold the file of one table open. Dropping it allows another table to be held open.
 #[derive(Debug)]
@@ -148,7 +148,7 @@ impl OpenPermit {
     /// open.
     pub(super) fn acquire(limit: usize) -> Option<OpenPermit> {
         let one_more = |open| (open < limit).then_some(open + 1);
-        let acquired = OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        let acquired = OPEN_TABLES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         // `then` creates the permit only on success. Creating and dropping one otherwise would count as closing a
         // table.
         acquired.is_ok().then(|| OpenPermit)
@@ -157,7 +157,7 @@ impl OpenPermit {
 
 impl Drop for OpenPermit {
     fn drop(&mut self) {
-        OPEN.fetch_sub(1, Ordering::Relaxed);
+        OPEN_TABLES.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

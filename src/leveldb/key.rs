@@ -5,7 +5,7 @@
 
 /// The length in bytes of an internal key's trailer, which consists of the sequence number and the kind of the
 /// entry.
-pub(super) const TRAILER: usize = 8;
+pub(super) const TRAILER_LENGTH: usize = 8;
 
 /// The maximum sequence number of an entry. Sequence numbers have 56 bits.
 pub(super) const MAX_SEQUENCE: u64 = (1 << 56) - 1;
@@ -20,7 +20,7 @@ pub(super) enum EntryKind {
 /// Returns the trailer of the internal key of an entry that sets a value. The trailer is the last eight bytes of
 /// the key: the sequence number and the kind.
 #[inline]
-pub(super) fn trailer(sequence: u64) -> [u8; TRAILER] {
+pub(super) fn trailer(sequence: u64) -> [u8; TRAILER_LENGTH] {
     (sequence << 8 | 1).to_le_bytes()
 }
 
@@ -36,7 +36,7 @@ pub(super) fn put(out: &mut Vec<u8>, key: &[u8], sequence: u64) {
 /// Returns `None` if `internal` is too short for a sequence number and a kind, or if the kind is unknown.
 #[inline]
 pub(super) fn parse(internal: &[u8]) -> Option<(&[u8], u64, EntryKind)> {
-    let (key, trailer) = internal.split_last_chunk::<TRAILER>()?;
+    let (key, trailer) = internal.split_last_chunk::<TRAILER_LENGTH>()?;
     let number = u64::from_le_bytes(*trailer);
     let kind = match number as u8 {
         0 => EntryKind::Deletion,

@@ -12,11 +12,11 @@ use super::{
 };
 
 /// The size in bytes of the blocks into which a LevelDB log is divided.
-const BLOCK: usize = 32 << 10;
+const BLOCK_SIZE: usize = 32 << 10;
 
 /// The size in bytes of the header of a log fragment: checksum, length and kind. A record that crosses the end of
 /// a block is stored as several fragments.
-const FRAGMENT_HEADER: usize = 7;
+const FRAGMENT_HEADER_SIZE: usize = 7;
 
 /// The kind of a log fragment that contains a whole record.
 const FULL: u8 = 1;
@@ -29,11 +29,12 @@ const LAST: u8 = 4;
 
 /// Returns an encoded LevelDB log that contains `record` only.
 pub(super) fn of_record(mut record: &[u8]) -> Vec<u8> {
-    let mut log =
-        Vec::with_capacity(record.len() + record.len() / BLOCK * FRAGMENT_HEADER + FRAGMENT_HEADER);
+    let mut log = Vec::with_capacity(
+        record.len() + record.len() / BLOCK_SIZE * FRAGMENT_HEADER_SIZE + FRAGMENT_HEADER_SIZE,
+    );
     let mut is_first = true;
     loop {
-        let room = BLOCK - log.len() % BLOCK - FRAGMENT_HEADER;
+        let room = BLOCK_SIZE - log.len() % BLOCK_SIZE - FRAGMENT_HEADER_SIZE;
         let (fragment, rest) = record.split_at(room.min(record.len()));
         let kind = match (is_first, rest.is_empty()) {
             (true, true) => FULL,
@@ -60,7 +61,7 @@ fn checksum(kind: u8, fragment: &[u8]) -> u32 {
 }
 
 /// The error message for a log that ends within a record.
-const TORN: &str = "the log file of the index ends in the middle of a record";
+const TORN_RECORD: &str = "the log file of the index ends in the middle of a record";
 
 /// Returns the records of a log, each as a pair of its offset in the log and its bytes.
 ///
@@ -72,13 +73,13 @@ const TORN: &str = "the log file of the index ends in the middle of a record";
 pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
     let mut records = Vec::new();
     let mut open: Option<(u64, Vec<u8>)> = None;
-    for (number, block) in log.chunks(BLOCK).enumerate() {
+    for (number, block) in log.chunks(BLOCK_SIZE).enumerate() {
         let mut rest = block;
-        while rest.len() >= FRAGMENT_HEADER {
+        while rest.len() >= FRAGMENT_HEADER_SIZE {
             let at = block.len() - rest.len();
-            let offset = (number * BLOCK + at) as u64;
+            let offset = (number * BLOCK_SIZE + at) as u64;
             let damage = |problem| Damage { offset, problem };
-            let (expected, kind, fragment) = take_fragment(&mut rest).ok_or(damage(TORN))?;
+            let (expected, kind, fragment) = take_fragment(&mut rest).ok_or(damage(TORN_RECORD))?;
             if checksum(kind, fragment) != expected {
                 return Err(damage(
                     "the checksum of a record in the log file of the index does not match",
@@ -103,15 +104,15 @@ pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
         // The end of a block that is too short for a fragment's header is filled with null bytes.
         if rest.iter().any(|byte| *byte != 0) {
             return Err(Damage {
-                offset: (number * BLOCK + block.len() - rest.len()) as u64,
-                problem: TORN,
+                offset: (number * BLOCK_SIZE + block.len() - rest.len()) as u64,
+                problem: TORN_RECORD,
             });
         }
     }
     match open {
         Some((offset, _)) => Err(Damage {
             offset,
-            problem: TORN,
+            problem: TORN_RECORD,
         }),
         None => Ok(records),
     }
@@ -200,31 +201,31 @@ mod tests {
 
     #[test]
     fn long_records_fill_whole_blocks() {
-        let record = vec![7; 3 * BLOCK];
+        let record = vec![7; 3 * BLOCK_SIZE];
         let log = of_record(&record);
-        assert_eq!(log.len(), 3 * BLOCK + 4 * FRAGMENT_HEADER);
-        let kinds: Vec<u8> = (0..4).map(|block| log[block * BLOCK + 6]).collect();
+        assert_eq!(log.len(), 3 * BLOCK_SIZE + 4 * FRAGMENT_HEADER_SIZE);
+        let kinds: Vec<u8> = (0..4).map(|block| log[block * BLOCK_SIZE + 6]).collect();
         assert_eq!(kinds, [FIRST, MIDDLE, MIDDLE, LAST]);
         assert_eq!(records(&log), Ok(vec![(0, record)]));
     }
 
     #[test]
     fn a_record_has_the_offset_at_which_it_begins() {
-        let first = vec![7; BLOCK - FRAGMENT_HEADER];
+        let first = vec![7; BLOCK_SIZE - FRAGMENT_HEADER_SIZE];
         let mut log = [of_record(&first), of_record(b"second")].concat();
-        let expected = vec![(0, first), (BLOCK as u64, b"second".to_vec())];
+        let expected = vec![(0, first), (BLOCK_SIZE as u64, b"second".to_vec())];
         assert_eq!(records(&log), Ok(expected));
         *log.last_mut().unwrap() ^= 1;
-        assert_eq!(records(&log).unwrap_err().offset, BLOCK as u64);
+        assert_eq!(records(&log).unwrap_err().offset, BLOCK_SIZE as u64);
     }
 
     #[test]
     fn a_block_ends_with_null_bytes_or_is_damaged() {
-        let first = vec![7; BLOCK - FRAGMENT_HEADER];
+        let first = vec![7; BLOCK_SIZE - FRAGMENT_HEADER_SIZE];
         let ended = |end: [u8; 3]| records(&[&of_record(&first)[..], &end].concat());
         assert_eq!(ended([0; 3]), Ok(vec![(0, first.clone())]));
         for end in [[1, 0, 0], [0, 0, 1]] {
-            assert_eq!(ended(end).unwrap_err().offset, BLOCK as u64);
+            assert_eq!(ended(end).unwrap_err().offset, BLOCK_SIZE as u64);
         }
     }
 
@@ -245,9 +246,9 @@ mod tests {
         fn any_bytes_are_records_or_an_error(mut bytes: Vec<u8>, kind in 0..6u8) {
             let _ = records(&bytes);
             // Records with a valid checksum.
-            if bytes.len() >= FRAGMENT_HEADER {
-                let len = (bytes.len() - FRAGMENT_HEADER) as u16;
-                let checksum = checksum(kind, &bytes[FRAGMENT_HEADER..]);
+            if bytes.len() >= FRAGMENT_HEADER_SIZE {
+                let len = (bytes.len() - FRAGMENT_HEADER_SIZE) as u16;
+                let checksum = checksum(kind, &bytes[FRAGMENT_HEADER_SIZE..]);
                 bytes[..4].copy_from_slice(&checksum.to_le_bytes());
                 bytes[4..6].copy_from_slice(&len.to_le_bytes());
                 bytes[6] = kind;

@@ -115,7 +115,7 @@ impl Version {
     pub(super) fn read(directory: &Path) -> Result<Version> {
         let path = directory.join(name_in(directory)?);
         let bytes = read_whole(&path)?;
-        Version::parse(&bytes).map_err(|damage| damage.of(&path))
+        Version::parse(&bytes).map_err(|damage| damage.into_error(&path))
     }
 
     /// Parses a manifest.

@@ -37,10 +37,10 @@ pub(super) const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57_u64.to_le_bytes();
 
 /// The size in bytes of a table's footer, which contains [`MAGIC`] after two block handles. The handles are
 /// padded to their maximum total length of 40 bytes.
-pub(super) const FOOTER: usize = 40 + MAGIC.len();
+pub(super) const FOOTER_SIZE: usize = 40 + MAGIC.len();
 
 /// The size in bytes of the trailer of each block: one byte for the compression and four for the checksum.
-pub(super) const BLOCK_TRAILER: usize = 5;
+pub(super) const BLOCK_TRAILER_SIZE: usize = 5;
 
 /// The compression byte of a block that is stored without compression.
 pub(super) const UNCOMPRESSED: u8 = 0;
@@ -181,21 +181,21 @@ impl<W: Write> TableBuilder<W> {
         }
         let mut last_key = Vec::new();
         if let Some((last, handle)) = self.written.take() {
-            last_key.extend_from_slice(&last[..last.len() - key::TRAILER]);
+            last_key.extend_from_slice(&last[..last.len() - key::TRAILER_LENGTH]);
             self.index_block(&key::separator_at_end(&last), handle);
         }
         // The metaindex is an empty block, because the table has no filters. LevelDB reads filters only if a program
         // configures them.
-        let mut footer = Vec::with_capacity(FOOTER);
+        let mut footer = Vec::with_capacity(FOOTER_SIZE);
         self.file.write_block(self.block.finish())?.put(&mut footer);
         self.file.write_block(self.index.finish())?.put(&mut footer);
-        footer.resize(FOOTER - MAGIC.len(), 0);
+        footer.resize(FOOTER_SIZE - MAGIC.len(), 0);
         footer.extend_from_slice(&MAGIC);
         self.file.out.write_all(&footer)?;
         self.file.out.flush()?;
         Ok(TableFile {
             number,
-            size: self.file.offset + FOOTER as u64,
+            size: self.file.offset + FOOTER_SIZE as u64,
             first_key: self.first_key,
             last_key,
             first_sequence: 1,
@@ -207,7 +207,7 @@ impl<W: Write> TableBuilder<W> {
 /// A writer that compresses blocks with Snappy, and appends the compression byte and the checksum to each. The
 /// bytes of a block may be passed in several calls, so a large block need not be held in memory.
 ///
-/// Snappy's format consists of the length of the input and chunks of [`SNAPPY_CHUNK`] bytes that are compressed
+/// Snappy's format consists of the length of the input and chunks of [`SNAPPY_CHUNK_SIZE`] bytes that are compressed
 /// independently. Compressing one chunk at a time therefore produces the same bytes as compressing the whole
 /// block.
 struct BlockWriter<W> {
@@ -227,7 +227,7 @@ struct BlockWriter<W> {
 }
 
 /// The size in bytes of a chunk before compression. Snappy compresses chunks independently of each other.
-pub(super) const SNAPPY_CHUNK: usize = 1 << 16;
+pub(super) const SNAPPY_CHUNK_SIZE: usize = 1 << 16;
 
 impl<W: Write> BlockWriter<W> {
     fn new(out: W) -> BlockWriter<W> {
@@ -275,11 +275,11 @@ impl<W: Write> BlockWriter<W> {
         let missing = self.missing.checked_sub(bytes.len());
         self.missing = missing.ok_or_else(|| io::Error::other("a value is longer than it was"))?;
         while !bytes.is_empty() {
-            let room = SNAPPY_CHUNK - self.chunk.len();
+            let room = SNAPPY_CHUNK_SIZE - self.chunk.len();
             let (now, later) = bytes.split_at(room.min(bytes.len()));
             self.chunk.extend_from_slice(now);
             bytes = later;
-            if self.chunk.len() == SNAPPY_CHUNK {
+            if self.chunk.len() == SNAPPY_CHUNK_SIZE {
                 self.write_chunk()?;
             }
         }
@@ -329,20 +329,20 @@ impl<W: Write> BlockWriter<W> {
 
 /// An upper bound on the ratio of a block's decompressed size to its compressed size. A block that states a
 /// greater decompressed size is damaged.
-pub(super) const MOST_EXPANSION: usize = 64;
+pub(super) const MAX_EXPANSION: usize = 64;
 
 /// The maximum size of a cached block, in bytes as stored in the file.
-const MOST_KEPT: u64 = 1 << 14;
+const MAX_CACHED_SIZE: u64 = 1 << 14;
 
 /// A cache of recently read blocks with 16 slots, which all tables of a database share. It speeds up lookups of
 /// neighboring keys, which are often in the same block. A thread bypasses the cache if another thread is using
 /// the slot.
 #[derive(Debug, Default)]
-pub(super) struct LastBlocks([Mutex<Option<LastBlock>>; 16]);
+pub(super) struct BlockCache([Mutex<Option<CachedBlock>>; 16]);
 
 /// A cached block and its location in the database.
 #[derive(Debug)]
-struct LastBlock {
+struct CachedBlock {
     /// The number of the table.
     table: u64,
     offset: u64,
@@ -382,12 +382,12 @@ impl Table {
     /// # Errors
     ///
     /// Returns an error if the table cannot be read or a block is damaged.
-    pub(super) fn get(&self, key: &[u8], last: &LastBlocks) -> Result<Option<Option<Vec<u8>>>> {
+    pub(super) fn get(&self, key: &[u8], last: &BlockCache) -> Result<Option<Option<Vec<u8>>>> {
         let index = self.index()?;
         let Some(entry) = index.find(key)? else {
             return Ok(None);
         };
-        let block = self.kept(self.handle(&index, &entry)?, last)?;
+        let block = self.cached_block(self.handle(&index, &entry)?, last)?;
         let Some(entry) = block.find(key)? else {
             return Ok(None);
         };
@@ -406,7 +406,7 @@ impl Table {
 
     /// Returns the block at `handle`. Takes it from the cache `last` if possible. Otherwise, reads it from the file,
     /// and adds it to the cache if it is small.
-    fn kept(&self, handle: Handle, last: &LastBlocks) -> Result<Arc<Block>> {
+    fn cached_block(&self, handle: Handle, last: &BlockCache) -> Result<Arc<Block>> {
         let slots = last.0.len() as u64;
         let slot = &last.0[(self.file.number % slots) as usize];
         if let Some(kept) = task::try_lock(slot)
@@ -416,10 +416,10 @@ impl Table {
             return Ok(Arc::clone(&last.block));
         }
         let block = Arc::new(self.block(handle)?);
-        if handle.size <= MOST_KEPT
+        if handle.size <= MAX_CACHED_SIZE
             && let Some(mut kept) = task::try_lock(slot)
         {
-            *kept = Some(LastBlock {
+            *kept = Some(CachedBlock {
                 table: self.file.number,
                 offset: handle.offset,
                 block: Arc::clone(&block),
@@ -475,11 +475,11 @@ impl Table {
     ///
     /// Returns an error if the file is too short or the footer is malformed.
     fn footer(&self) -> Result<[Handle; 2]> {
-        let start = self.file.size.checked_sub(FOOTER as u64);
+        let start = self.file.size.checked_sub(FOOTER_SIZE as u64);
         let start = start.ok_or_else(|| self.damaged(0, "the file is too short for a table"))?;
-        let mut footer = [0; FOOTER];
+        let mut footer = [0; FOOTER_SIZE];
         self.read_at(&mut footer, start)?;
-        let (handles, magic) = footer.split_at(FOOTER - MAGIC.len());
+        let (handles, magic) = footer.split_at(FOOTER_SIZE - MAGIC.len());
         if magic != MAGIC {
             return Err(self.damaged(start, "the end of the file is not the end of a table"));
         }
@@ -534,7 +534,7 @@ impl Table {
     /// Returns an error if the block does not lie within the file.
     pub(super) fn stored_len(&self, handle: Handle) -> Result<usize> {
         let outside = || self.damaged(handle.offset, "a block lies outside of the file");
-        let len = handle.size.checked_add(BLOCK_TRAILER as u64);
+        let len = handle.size.checked_add(BLOCK_TRAILER_SIZE as u64);
         let len = len.ok_or_else(outside)?;
         let end = handle.offset.checked_add(len).ok_or_else(outside)?;
         if end > self.file.size {
@@ -576,7 +576,7 @@ impl Table {
 
     /// Creates the error for damage at byte `offset` of the table's file. `problem` describes the damage.
     pub(super) fn damaged(&self, offset: u64, problem: &'static str) -> Error {
-        Damage { offset, problem }.of(&self.path)
+        Damage { offset, problem }.into_error(&self.path)
     }
 }
 
@@ -593,17 +593,17 @@ fn take_handle(rest: &mut &[u8]) -> Option<Handle> {
 /// which it cannot expand.
 fn decompress(stored: &[u8]) -> Option<Vec<u8>> {
     let len = snap::raw::decompress_len(stored).ok()?;
-    if len / MOST_EXPANSION > stored.len() {
+    if len / MAX_EXPANSION > stored.len() {
         return None;
     }
     snap::raw::Decoder::new().decompress_vec(stored).ok()
 }
 
 /// The maximum number of bytes that a [`BlockStream`] buffers from the file.
-const READ: usize = 2 * SNAPPY_CHUNK;
-/// An upper bound on the size in bytes to which Snappy compresses a chunk of [`SNAPPY_CHUNK`] bytes.
+const MAX_BUFFERED_BYTES: usize = 2 * SNAPPY_CHUNK_SIZE;
+/// An upper bound on the size in bytes to which Snappy compresses a chunk of [`SNAPPY_CHUNK_SIZE`] bytes.
 /// Incompressible data becomes up to a sixth longer; the bound allows a quarter.
-const LONGEST_STORED_CHUNK: usize = SNAPPY_CHUNK + SNAPPY_CHUNK / 4;
+const MAX_STORED_CHUNK_SIZE: usize = SNAPPY_CHUNK_SIZE + SNAPPY_CHUNK_SIZE / 4;
 
 /// The location of a value in a database. The value is too long to be held in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -650,8 +650,8 @@ impl Table {
     ///
     /// Returns an error if the block cannot be read or is malformed.
     pub(super) fn long_block(&self, handle: Handle, longest: usize) -> Result<Option<Block>> {
-        let longest = longest.max(2 * SNAPPY_CHUNK);
-        if handle.size <= (longest / MOST_EXPANSION) as u64 {
+        let longest = longest.max(2 * SNAPPY_CHUNK_SIZE);
+        if handle.size <= (longest / MAX_EXPANSION) as u64 {
             return Ok(None);
         }
         let mut block = BlockStream::new(self, handle)?;
@@ -672,7 +672,7 @@ impl Table {
 /// A reader that decompresses a large block one chunk at a time.
 ///
 /// A compressed block consists of its decompressed length and of chunks that are compressed independently. A
-/// chunk has [`SNAPPY_CHUNK`] bytes before compression, except the last one.
+/// chunk has [`SNAPPY_CHUNK_SIZE`] bytes before compression, except the last one.
 struct BlockStream<'t> {
     table: &'t Table,
     handle: Handle,
@@ -702,7 +702,7 @@ impl<'t> BlockStream<'t> {
     /// impossible length.
     fn new(table: &'t Table, handle: Handle) -> Result<BlockStream<'t>> {
         table.stored_len(handle)?;
-        let mut trailer = [0; BLOCK_TRAILER];
+        let mut trailer = [0; BLOCK_TRAILER_SIZE];
         table.read_at(&mut trailer, handle.offset + handle.size)?;
         let [compression, checksum @ ..] = trailer;
         let mut block = BlockStream {
@@ -725,7 +725,7 @@ impl<'t> BlockStream<'t> {
                 let len = take_size(&mut rest).filter(|len| {
                     // A length that is too great for this number of stored bytes is damaged, and must not cause an
                     // allocation.
-                    (len / MOST_EXPANSION) as u64 <= handle.size
+                    (len / MAX_EXPANSION) as u64 <= handle.size
                 });
                 block.left = len.ok_or_else(|| block.damaged("a block cannot be decompressed"))?;
                 block.at = block.stored.len() - rest.len();
@@ -745,7 +745,8 @@ impl<'t> BlockStream<'t> {
         self.stored.drain(..self.at);
         self.at = 0;
         let held = self.stored.len();
-        let some = (READ - held.min(READ)).min((self.handle.size - self.read) as usize);
+        let some = (MAX_BUFFERED_BYTES - held.min(MAX_BUFFERED_BYTES))
+            .min((self.handle.size - self.read) as usize);
         self.stored.resize(held + some, 0);
         let new = &mut self.stored[held..];
         self.table.read_at(new, self.handle.offset + self.read)?;
@@ -761,10 +762,10 @@ impl<'t> BlockStream<'t> {
     /// Returns an error if the block cannot be read, if a chunk is malformed, or, after the last chunk, if the
     /// checksum of the block does not match.
     fn next_part(&mut self) -> Result<Option<&[u8]>> {
-        if self.stored.len() - self.at < LONGEST_STORED_CHUNK {
+        if self.stored.len() - self.at < MAX_STORED_CHUNK_SIZE {
             self.fill()?;
         }
-        let len = self.left.min(SNAPPY_CHUNK);
+        let len = self.left.min(SNAPPY_CHUNK_SIZE);
         if len == 0 {
             let kind = if self.is_compressed {
                 SNAPPY
@@ -843,15 +844,19 @@ mod tests {
     fn a_block_in_parts_is_never_in_memory_as_a_whole() {
         let parts = [
             vec![1; 20],
-            vec![2; 5 * SNAPPY_CHUNK],
-            vec![3; SNAPPY_CHUNK - 20],
+            vec![2; 5 * SNAPPY_CHUNK_SIZE],
+            vec![3; SNAPPY_CHUNK_SIZE - 20],
             vec![4],
         ];
         let mut writer = BlockWriter::new(Vec::new());
         writer.begin(parts.iter().map(Vec::len).sum()).unwrap();
         for part in &parts {
             writer.put(part).unwrap();
-            assert!(writer.chunk.len() < SNAPPY_CHUNK, "{}", writer.chunk.len());
+            assert!(
+                writer.chunk.len() < SNAPPY_CHUNK_SIZE,
+                "{}",
+                writer.chunk.len()
+            );
         }
         writer.finish().unwrap();
         let mut whole = BlockWriter::new(Vec::new());
@@ -869,7 +874,7 @@ mod tests {
             let mut rest = &stored[..];
             prop_assert_eq!(take_size(&mut rest), Some(len));
             let mut part = Vec::new();
-            for expected in bytes.chunks(SNAPPY_CHUNK) {
+            for expected in bytes.chunks(SNAPPY_CHUNK_SIZE) {
                 let taken = unpack(rest, expected.len(), &mut part).unwrap();
                 prop_assert!(part == expected);
                 rest = &rest[taken..];
@@ -878,7 +883,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_unpacked(bytes: Vec<u8>, len in 0..SNAPPY_CHUNK) {
+        fn any_bytes_are_unpacked(bytes: Vec<u8>, len in 0..SNAPPY_CHUNK_SIZE) {
             let _ = unpack(&bytes, len, &mut Vec::new());
         }
     }

@@ -15,7 +15,7 @@ use super::{
     cursor::TableCursor,
     database::Tables,
     manifest,
-    table::{BLOCK_TRAILER, FOOTER, LastBlocks},
+    table::{BLOCK_TRAILER_SIZE, BlockCache, FOOTER_SIZE},
 };
 
 type EntryMap = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -68,10 +68,10 @@ fn our_table(number: u64, entries: &EntryMap) -> (TableFile, Vec<u8>) {
 /// Returns the offset of a table's metaindex and the stored bytes of its index. In our tables the metaindex follows the
 /// last data block; `rusty-leveldb` writes filters between them.
 fn end_and_index(table: &[u8]) -> (usize, &[u8]) {
-    let mut footer = &table[table.len() - FOOTER..];
+    let mut footer = &table[table.len() - FOOTER_SIZE..];
     let mut next = || take_size(&mut footer).unwrap();
     let (end, _, index, size) = (next(), next(), next(), next());
-    (end, &table[index..index + size + BLOCK_TRAILER])
+    (end, &table[index..index + size + BLOCK_TRAILER_SIZE])
 }
 
 /// Writes a database with a table for every `per_table` entries.
@@ -239,7 +239,7 @@ fn check_bytes(bytes: Vec<u8>, key: &[u8]) {
     fs::write(dir.path().join(TableFile::name(3)), bytes).unwrap();
     let tables = Tables::open(dir.path(), [&file].into_iter()).unwrap();
     let table = tables.get(file.number).unwrap();
-    let _ = table.get(key, &LastBlocks::default());
+    let _ = table.get(key, &BlockCache::default());
     if let Ok(mut cursor) = TableCursor::new(table, 0, b"") {
         while cursor.advance().is_ok_and(|is_there| is_there) {
             let _ = cursor.value();
@@ -319,7 +319,7 @@ fn an_old_value_in_the_table_of_the_new_one_is_passed_over() {
     let database = Database::open(dir.path()).unwrap();
     let tables = database.version.tables().collect();
     let mut cursor = database.tables_cursor(tables, b"", usize::MAX).unwrap();
-    cursor.pass_without_value().unwrap();
+    cursor.skip_hidden().unwrap();
     let mut found = Vec::new();
     while let Some(key) = cursor.key() {
         let value = cursor.value().held();

@@ -5,16 +5,16 @@ use crate::storage::sort::{Memory, SHARDS};
 
 /// The approximate memory, in bytes, that a thread needs to read one counts directory in key order. It includes
 /// the buffered pages of the Parquet columns and the decoded rows, but not the metadata of the files.
-pub(super) const BYTES_OF_DIRECTORY: usize = 2 << 20;
+pub(super) const BYTES_PER_DIRECTORY: usize = 2 << 20;
 
 /// The maximum number of Parquet files that may be open at the same time while counts are merged. Each thread
 /// merges one range of keys, and keeps one file of every counts directory open. The limit is low because some
 /// systems allow a process to open only 256 files.
-const MOST_FILES: usize = 128;
+const MAX_OPEN_FILES: usize = 128;
 
 /// The preferred number of rows in a range of keys when sorted counts are divided into ranges for merging. Small
 /// ranges are slow, because a Parquet row group that two ranges share is read twice.
-const ROWS_OF_RANGE: u64 = 1 << 22;
+const ROWS_PER_RANGE: u64 = 1 << 22;
 
 /// The memory limits of the stores in which a run of `make-book` collects data. A store that reaches its limit
 /// spills data to temporary files.
@@ -109,7 +109,7 @@ impl Budget {
     /// write a file, a thread reads a range of keys from all input counts, for which it needs `for_each` bytes of
     /// memory.
     pub(super) fn parts_at_once(run: &MakeBook, for_each: usize) -> usize {
-        (run.memory.bytes / 2 / for_each.max(BYTES_OF_DIRECTORY)).max(1)
+        (run.memory.bytes / 2 / for_each.max(BYTES_PER_DIRECTORY)).max(1)
     }
 }
 
@@ -125,7 +125,7 @@ fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize
         true => share,
         false => share / 2,
     };
-    let at_once = (bytes / 2 / ordered.memory).min(MOST_FILES / ordered.directories);
+    let at_once = (bytes / 2 / ordered.memory).min(MAX_OPEN_FILES / ordered.directories);
     let (ranges, at_once) = ranges(ordered.rows, threads, at_once)?;
     Some((bytes, ranges, bytes - at_once * ordered.memory))
 }
@@ -138,7 +138,7 @@ fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize
 /// as an unsigned number. The two orders agree only within each half of the keys.
 fn ranges(rows: u64, threads: usize, most: usize) -> Option<(usize, usize)> {
     if threads <= most {
-        let wanted = usize::try_from(rows / ROWS_OF_RANGE).unwrap_or(SHARDS);
+        let wanted = usize::try_from(rows / ROWS_PER_RANGE).unwrap_or(SHARDS);
         let ranges = wanted.max(threads).min(SHARDS / 2).next_power_of_two();
         return Some((ranges.max(2), threads));
     }
@@ -196,7 +196,7 @@ impl Needs {
 
     /// Returns `true` if the run must count the half-moves that a book cannot contain. A book cannot contain a
     /// half-move if the position before it has no valid book key.
-    pub(super) fn left_out(&self) -> bool {
+    pub(super) fn counts_unbookable(&self) -> bool {
         self.keys || self.shared_keys || self.classes
     }
 
@@ -215,7 +215,7 @@ mod tests {
     fn rows_and_memory_limit_the_number_of_ranges() {
         assert_eq!(ranges(10, 1, 8), Some((2, 1)));
         assert_eq!(ranges(10, 6, 8), Some((8, 6)));
-        assert_eq!(ranges(9 * ROWS_OF_RANGE, 2, 8), Some((16, 2)));
+        assert_eq!(ranges(9 * ROWS_PER_RANGE, 2, 8), Some((16, 2)));
         assert_eq!(ranges(u64::MAX, 2, 8), Some((128, 2)));
         assert_eq!(ranges(10, 64, 7), Some((4, 4)));
         assert_eq!(ranges(10, 64, 1), None);

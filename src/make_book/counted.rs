@@ -40,7 +40,7 @@ impl SealedCounts {
 
     /// Returns the counts from which the weights of moves are computed. These are the counts by position key or, if
     /// the run has none, the counts by identity. Returns `None` if the run has neither.
-    pub(super) fn weighable(&self) -> Option<&Counts> {
+    pub(super) fn counts_for_weights(&self) -> Option<&Counts> {
         self.by_key.as_ref().or(self.by_identity.as_ref())
     }
 
@@ -51,7 +51,7 @@ impl SealedCounts {
         options: &'a MakeBook,
         needs: &Needs,
     ) -> Result<Option<BookMaker<'a>>> {
-        let counts = self.weighable().filter(|_| needs.weights);
+        let counts = self.counts_for_weights().filter(|_| needs.weights);
         let weigh = |counts| BookMaker::new(counts, &options.move_filter, &options.weights);
         counts.map(weigh).transpose()
     }
@@ -66,7 +66,7 @@ impl SealedCounts {
 
 /// The data of a run of `make-book` that depend on the order of its games: the report, the numbers of the inputs'
 /// first games, and the starting positions.
-pub(super) struct Sequenced {
+pub(super) struct OrderedResults {
     pub report: Report,
     /// The number of each input's first game.
     pub first_games: Vec<u64>,
@@ -87,7 +87,7 @@ pub(super) struct CollectedData<'a> {
     /// The numbers of positions, rows and half-moves that were pruned from the inputs, or `None` if nothing was pruned.
     pub pruned: Option<Pruned>,
     /// The report, and the other data that depend on the order of the games.
-    pub games: Sequenced,
+    pub games: OrderedResults,
     /// The approximate memory, in bytes, that the outputs still to be written occupy.
     pub held_bytes: usize,
 }
@@ -112,7 +112,7 @@ impl<'a> CollectedData<'a> {
         if options.allow_empty || self.weighed().summary().entries > 0 {
             return Ok(());
         }
-        let counts = self.counts.weighable().expect("some were weighed");
+        let counts = self.counts.counts_for_weights().expect("some were weighed");
         let filter = &options.move_filter;
         let of_side = MoveFilter {
             min_game: 0,
@@ -167,7 +167,7 @@ impl<'a> CollectedData<'a> {
 
 /// The maximum number of starting positions whose repetitions are recognized. Positions added after this limit
 /// may be stored several times, which is harmless.
-const REMEMBERED: usize = 1 << 18;
+const MAX_REMEMBERED_STARTS: usize = 1 << 18;
 
 /// The positions in which games started, each as an EPD with the number of games. Games of standard chess without a
 /// `FEN` tag are not included.
@@ -177,7 +177,7 @@ pub(super) struct Starts {
     epds: ByteRun,
     /// The number of stored positions.
     kept: u64,
-    /// The indices in `more` of the first [`REMEMBERED`] stored positions, by fingerprint.
+    /// The indices in `more` of the first [`MAX_REMEMBERED_STARTS`] stored positions, by fingerprint.
     seen: HashMap<u128, usize>,
     /// For each remembered position, the number of games that were added after the position was stored.
     more: Vec<u64>,
@@ -202,7 +202,7 @@ impl Starts {
             return Ok(());
         }
         // The first positions are remembered, so their numbers are also their indices in `more`.
-        if self.seen.len() < REMEMBERED {
+        if self.seen.len() < MAX_REMEMBERED_STARTS {
             self.seen.insert(fingerprint, self.more.len());
             self.more.push(0);
         }

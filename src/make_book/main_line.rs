@@ -265,7 +265,7 @@ impl MainLine {
 }
 
 /// The maximum depth to which variations may be nested. Deeper variations are skipped.
-const DEEPEST: usize = 64;
+const MAX_NESTING: usize = 64;
 
 /// The counted half-moves in the variations of one game.
 #[derive(Debug, Default)]
@@ -340,7 +340,7 @@ impl Variations {
         let mut lines = vec![main_line.branch()];
         let mut too_deep = 0;
         loop {
-            let is_deepest = lines.len() == DEEPEST;
+            let is_deepest = lines.len() == MAX_NESTING;
             let Some(line) = lines.last_mut() else {
                 return;
             };

@@ -7,11 +7,11 @@ use rayon::ThreadPool;
 use super::{
     budget::Needs,
     budget::{Budget, Merging},
-    counted::{CollectedData, SealedCounts, Sequenced},
+    counted::{CollectedData, OrderedResults, SealedCounts},
     inputs::Inputs,
     options::MakeBook,
     report::Report,
-    run::{Batches, Run},
+    run::{BatchDispatcher, Run},
     sequence::BatchId,
     sink::{Plan, Sink},
     sinks,
@@ -209,10 +209,10 @@ impl MakeBook {
         mut run: Run<'_>,
         inputs: &Inputs<'_>,
         budget: &Budget,
-    ) -> Result<(SealedCounts, Sequenced)> {
+    ) -> Result<(SealedCounts, OrderedResults)> {
         let in_flight = 2 * pool.current_num_threads() as u64;
         let read = pool.in_place_scope(|scope| {
-            let mut batches = Batches {
+            let mut batches = BatchDispatcher {
                 run: &run,
                 scope,
                 next: BatchId {
@@ -249,14 +249,14 @@ impl MakeBook {
         &self,
         inputs: &Inputs<'_>,
         needs: &Needs,
-        (sealed, mut games): (SealedCounts, Sequenced),
+        (sealed, mut games): (SealedCounts, OrderedResults),
         sinks: Vec<Box<dyn Sink + '_>>,
     ) -> Result<(Report, Vec<Finished>, SealedCounts)> {
         let weighed = sealed.weighed(self, needs)?;
         let report = &mut games.report;
         let provenance = inputs.provenance(self, report.totals.games);
         report.has_unknown_games = provenance.games.is_none();
-        (report.positions, report.pairs) = match (&weighed, sealed.weighable()) {
+        (report.positions, report.pairs) = match (&weighed, sealed.counts_for_weights()) {
             (Some(weighed), _) => {
                 let summary = weighed.summary();
                 (summary.positions, summary.counted_entries)
@@ -299,7 +299,9 @@ impl MakeBook {
 
 /// Returns an error if an output needs the games themselves, but an input consists of counts.
 fn refuse_counts_for(plans: &[Plan<'_>], inputs: &Inputs<'_>) -> Result<()> {
-    let mut of_games = plans.iter().filter_map(|plan| Some((plan, plan.of_games?)));
+    let mut of_games = plans
+        .iter()
+        .filter_map(|plan| Some((plan, plan.needs_games_reason?)));
     match of_games.next() {
         Some((plan, reason)) if inputs.has_counts() => Err(Error::file(
             plan.path,

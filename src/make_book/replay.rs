@@ -9,7 +9,7 @@ use super::{
     duplicates::fingerprint,
     main_line::{MainLine, Problem, VariationPly, Variations},
     options::{MakeBook, Unfinished},
-    report::{FilteredVariant, Rejection, Report, Totals},
+    report::{Rejection, Report, Totals, VariantRejection},
     sink::{BatchSink, CountedGame},
 };
 use crate::{
@@ -49,25 +49,25 @@ pub(super) struct Replayer<'a> {
 }
 
 /// Replays the games in `batch`, which is a part of the PGN file `input`, and passes each counted game to the
-/// collector `taken`. Returns the numbers of counted, filtered and rejected games, and the first rejected game,
+/// collector `collector`. Returns the numbers of counted, filtered and rejected games, and the first rejected game,
 /// or `None` if no game was rejected.
 ///
 /// # Errors
 ///
-/// Returns an error if `taken` cannot add its data to the output.
+/// Returns an error if `collector` cannot add its data to the output.
 pub(crate) fn replay_games(
     options: &MakeBook,
     input: &Input,
     batch: &Batch,
-    taken: Box<dyn BatchSink + '_>,
+    collector: Box<dyn BatchSink + '_>,
 ) -> Result<(GameCounts, Option<Rejection>)> {
     let needs = Needs::default();
     let replayer = Replayer::new(options, &needs, input, batch.offset);
-    let outcome = replayer.replay(&batch.text, |_| vec![taken]);
+    let outcome = replayer.replay(&batch.text, |_| vec![collector]);
     outcome
-        .taken
+        .collectors
         .into_iter()
-        .try_for_each(|taken| taken.add())?;
+        .try_for_each(|collector| collector.add())?;
     Ok((outcome.totals.games, outcome.rejected.into_iter().next()))
 }
 
@@ -90,12 +90,13 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Replays the games in `text`, the PGN of a batch, and returns the collected data. Calls `taken` once to create
-    /// the collectors that the outputs need for this batch. Its argument is the approximate number of half-moves.
+    /// Replays the games in `text`, the PGN of a batch, and returns the collected data. Calls `new_collectors` once to
+    /// create the collectors that the outputs need for this batch. Its argument is the approximate number of
+    /// half-moves.
     pub(super) fn replay(
         mut self,
         text: &[u8],
-        taken: impl FnOnce(usize) -> Vec<Box<dyn BatchSink + 'a>>,
+        new_collectors: impl FnOnce(usize) -> Vec<Box<dyn BatchSink + 'a>>,
     ) -> Outcome<'a> {
         let mut games = self
             .input
@@ -111,7 +112,7 @@ impl<'a> Replayer<'a> {
         if self.needs.identities {
             self.outcome.identity_records.reserve(plies);
         }
-        self.outcome.taken = taken(plies);
+        self.outcome.collectors = new_collectors(plies);
         while games.next_game() {
             self.game(&mut games);
             self.outcome.totals.games.read += 1;
@@ -129,8 +130,8 @@ impl<'a> Replayer<'a> {
         self.outcome.recognised |= !tags.is_empty();
         self.line.clear();
         self.start = None;
-        for taken in &mut self.outcome.taken {
-            taken.next_game(games, self.batch_offset);
+        for collector in &mut self.outcome.collectors {
+            collector.next_game(games, self.batch_offset);
         }
         match self.admitted(games.tags(), tag_result) {
             Ok(variant) => self.play_from_start(games, variant, tag_result),
@@ -245,10 +246,10 @@ impl<'a> Replayer<'a> {
         let filtered = match variant {
             Ok(variant) if self.admits_variant(variant) => return Some(variant),
             Ok(variant) if self.options.variant == VariantChoice::Auto => {
-                FilteredVariant::Unnumbered(variant)
+                VariantRejection::Unnumbered(variant)
             }
-            Ok(variant) => FilteredVariant::Other(variant),
-            Err(_) => FilteredVariant::Unknown(UnknownVariants::name(tags).unwrap_or_default()),
+            Ok(variant) => VariantRejection::Other(variant),
+            Err(_) => VariantRejection::Unknown(UnknownVariants::name(tags).unwrap_or_default()),
         };
         *self.outcome.filtered_variants.entry(filtered).or_default() += 1;
         None
@@ -373,8 +374,8 @@ impl<'a> Replayer<'a> {
             last_exact_identity: pos.exact_identity(),
             last_in_book: !has_inner_castling_rook(pos.position()),
         };
-        for taken in &mut self.outcome.taken {
-            taken.count(&game);
+        for collector in &mut self.outcome.collectors {
+            collector.count(&game);
         }
         if let Some(candidate) = candidate {
             self.end_candidate(candidate);
@@ -432,7 +433,7 @@ impl<'a> Replayer<'a> {
     fn reject(&mut self, problem: Problem) {
         let game = self.outcome.totals.games.read;
         self.outcome.totals.games.rejected += 1;
-        if self.outcome.rejected.len() < Report::DESCRIBED {
+        if self.outcome.rejected.len() < Report::MAX_DESCRIBED_GAMES {
             self.outcome.rejected.push(Rejection {
                 file: self.input.path().to_owned(),
                 game,
@@ -462,7 +463,7 @@ pub(super) struct Outcome<'a> {
     /// chess without a `FEN` tag are not included.
     pub starts: Vec<(Vec<u8>, u64)>,
     /// The number of games that were filtered because of their variant.
-    pub filtered_variants: BTreeMap<FilteredVariant, u64>,
+    pub filtered_variants: BTreeMap<VariantRejection, u64>,
     /// The first rejected games. Their numbers count from the first game of the batch.
     pub rejected: Vec<Rejection>,
     /// Whether any text of the batch looked like PGN.
@@ -472,7 +473,7 @@ pub(super) struct Outcome<'a> {
     /// The parts of the input that were not read.
     pub skipped: SkippedParts,
     /// The data that each sink that uses games has collected from the batch.
-    pub taken: Vec<Box<dyn BatchSink + 'a>>,
+    pub collectors: Vec<Box<dyn BatchSink + 'a>>,
     /// All counted games of the batch, in their order, if duplicates are dropped. The totals of these games are stored
     /// only here, and all records of the outcome belong to these games.
     pub candidates: Vec<PossibleDuplicate>,
@@ -513,7 +514,7 @@ impl Outcome<'_> {
         first_turn: Color,
     ) {
         self.totals.plies += line.plies.len() as u64;
-        if needs.left_out() {
+        if needs.counts_unbookable() {
             self.totals.ambiguous_castling += line.not_for_books;
         }
         let stats =
@@ -565,7 +566,7 @@ impl Outcome<'_> {
                 turn,
                 in_book,
             } = *branch;
-            if needs.left_out() {
+            if needs.counts_unbookable() {
                 totals.ambiguous_castling += u64::from(!in_book);
             }
             // Count the half-move as a draw, because a variation has no result.

@@ -183,7 +183,7 @@ pub struct Report {
     /// The suite, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suite: Option<SuiteReport>,
-    /// The first [100](Report::DESCRIBED) rejected games, in the order of the inputs.
+    /// The first [100](Report::MAX_DESCRIBED_GAMES) rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
     /// Whether some counts among the inputs do not say how many games they contain. The [totals](Report::totals) lack
     /// these games.
@@ -196,7 +196,7 @@ pub struct Report {
 
 impl Report {
     /// The maximum number of rejected games that a report describes.
-    pub const DESCRIBED: usize = 100;
+    pub const MAX_DESCRIBED_GAMES: usize = 100;
 
     /// Returns `true` if no game and no move was counted.
     pub(crate) fn counts_nothing(&self) -> bool {
@@ -223,7 +223,7 @@ impl Report {
                 reasons.join(", ")
             ),
         };
-        let is_of_variant = |warning: &&String| warning.contains(VARIANT_FILTERED);
+        let is_of_variant = |warning: &&String| warning.contains(VARIANT_WARNING_MARK);
         if let Some(warning) = self.warnings.iter().find(is_of_variant) {
             reason.push_str(&format!("; {warning}"));
         }
@@ -328,11 +328,11 @@ pub struct SuiteReport {
 
 /// A text by which warnings about filtered variants are recognized. All of these warnings contain it, and no
 /// other warning does.
-pub(super) const VARIANT_FILTERED: &str = " filtered";
+pub(super) const VARIANT_WARNING_MARK: &str = " filtered";
 
 /// The reason why the games of a variant are not counted.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum FilteredVariant {
+pub(super) enum VariantRejection {
     /// The run counts a variant other than this one.
     Other(Variant),
     /// The Polyglot format has no number for the variant, so its positions have no keys.
@@ -343,32 +343,32 @@ pub(super) enum FilteredVariant {
     More,
 }
 
-impl FilteredVariant {
+impl VariantRejection {
     /// Returns the warning that `games` games were left out because of their variant.
     pub(super) fn warning(&self, games: u64) -> String {
         let filtered = format!("{} filtered", counted(games, "game"));
         match self {
             // Games of another variant often lack the tag, and counting them as standard chess would be wrong.
-            FilteredVariant::Other(Variant::Standard) => {
+            VariantRejection::Other(Variant::Standard) => {
                 format!(
                     "{0}: {filtered}, because the run counts another variant: --variant {0} counts these games; if the \
                      games belong to that variant but have no tag Variant, read them with --untagged-variant",
                     Variant::Standard
                 )
             }
-            FilteredVariant::Other(variant) => {
+            VariantRejection::Other(variant) => {
                 format!(
                     "{variant}: {filtered}, because the run counts another variant: --variant {variant} counts these \
                      games"
                 )
             }
-            FilteredVariant::Unnumbered(variant) => {
+            VariantRejection::Unnumbered(variant) => {
                 format!(
                     "{variant}: {filtered}, because the Polyglot format has no number for this variant"
                 )
             }
-            FilteredVariant::Unknown(name) => unknown_variant(Some(name), games),
-            FilteredVariant::More => unknown_variant(None, games),
+            VariantRejection::Unknown(name) => unknown_variant(Some(name), games),
+            VariantRejection::More => unknown_variant(None, games),
         }
     }
 }

@@ -15,7 +15,7 @@ use rayon::Scope;
 
 use super::{
     budget::{Budget, Needs},
-    counted::{SealedCounts, Sequenced},
+    counted::{OrderedResults, SealedCounts},
     options::MakeBook,
     progress::Phase,
     replay::{Outcome, Replayer},
@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
     pub(super) fn wait_for_turn(&self, number: u64, in_flight: u64) {
         let sequencer = task::lock(&self.sequencer);
         let is_full = |sequencer: &mut Sequencer<'_>| {
-            number >= sequencer.in_order() + in_flight && !self.failure.is_set()
+            number >= sequencer.processed_batches() + in_flight && !self.failure.is_set()
         };
         let waited = self.sequenced.wait_while(sequencer, is_full);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -127,8 +127,8 @@ impl<'a> Run<'a> {
         self.sequenced.notify_all();
         for batch in in_order {
             self.add_records(&batch.records, &batch.identity_records)?;
-            let mut taken = batch.taken.into_iter();
-            taken.try_for_each(|taken| taken.add())?;
+            let mut collectors = batch.collectors.into_iter();
+            collectors.try_for_each(|collector| collector.add())?;
         }
         Ok(())
     }
@@ -159,11 +159,11 @@ impl<'a> Run<'a> {
         task::fault("replay");
         let input = &self.options.inputs[id.input];
         let replayer = Replayer::new(self.options, self.needs, input, batch.offset);
-        let taken = |plies| {
+        let new_collectors = |plies| {
             let sinks = self.sinks.iter();
             sinks.filter_map(|sink| sink.batch(plies)).collect()
         };
-        let mut outcome = replayer.replay(&batch.text, taken);
+        let mut outcome = replayer.replay(&batch.text, new_collectors);
         if !self.options.drop_duplicates {
             // An outcome may have to wait for earlier batches. Take its records out, so that they do not occupy memory
             // meanwhile.
@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
 
     /// Sorts and sums the results of all moves after all batches have been processed. Returns the counts, and the
     /// data that depend on the order of the games, such as the report. Uses all threads of the current rayon pool.
-    pub(super) fn finish(self) -> Result<(SealedCounts, Sequenced)> {
+    pub(super) fn finish(self) -> Result<(SealedCounts, OrderedResults)> {
         self.options.refuse_if_stopped()?;
         // Counts that were already sorted have been merged before, as a part of the reading phase.
         self.options.progress.enter(Phase::Sorting);
@@ -198,7 +198,7 @@ impl<'a> Run<'a> {
 
 /// A source of batch numbers, which count the batches of all inputs of a run. It also gives access to the threads
 /// that process the batches.
-pub(super) struct Batches<'s, 'scope, 'run> {
+pub(super) struct BatchDispatcher<'s, 'scope, 'run> {
     pub run: &'scope Run<'run>,
     pub scope: &'s Scope<'scope>,
     pub next: BatchId,
@@ -206,7 +206,7 @@ pub(super) struct Batches<'s, 'scope, 'run> {
     pub in_flight: u64,
 }
 
-impl<'run> Batches<'_, '_, 'run> {
+impl<'run> BatchDispatcher<'_, '_, 'run> {
     /// Returns the id of the next batch: its number and its input. Blocks while too many earlier batches are
     /// unprocessed, unless the run has failed.
     pub(super) fn next_id(&mut self) -> BatchId {
@@ -224,10 +224,10 @@ impl<'run> Batches<'_, '_, 'run> {
 }
 
 /// The number of bytes spilled to temporary files between two checks of the free disk space.
-const STEP: u64 = 64 << 20;
+const BYTES_BETWEEN_SPACE_CHECKS: u64 = 64 << 20;
 
 /// The fraction of the input that must have been read before the final size of the temporary files can be estimated.
-const ENOUGH_READ: f64 = 0.02;
+const MIN_READ_FRACTION: f64 = 0.02;
 
 /// The factor by which the estimated need must exceed the free disk space for the run to fail. It is greater than 1
 /// because the estimate is inexact.
@@ -245,7 +245,7 @@ impl TemporarySpace {
     pub(super) fn new(directory: PathBuf) -> TemporarySpace {
         TemporarySpace {
             directory,
-            next: AtomicU64::new(STEP),
+            next: AtomicU64::new(BYTES_BETWEEN_SPACE_CHECKS),
         }
     }
 
@@ -259,7 +259,8 @@ impl TemporarySpace {
         if spilled < self.next.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.next.store(spilled + STEP, Ordering::Relaxed);
+        self.next
+            .store(spilled + BYTES_BETWEEN_SPACE_CHECKS, Ordering::Relaxed);
         // If the free space is unknown, the write that fills the disk will fail.
         let Ok(free) = fs4::available_space(&self.directory) else {
             return Ok(());
@@ -282,7 +283,7 @@ impl TemporarySpace {
 /// Estimates the number of bytes that the rest of the input will spill to temporary files. Returns `None` if less than
 /// 2 % of the input has been read.
 fn still_needed(spilled: u64, read: f64) -> Option<u64> {
-    (read >= ENOUGH_READ).then(|| (spilled as f64 * (1.0 / read - 1.0)) as u64)
+    (read >= MIN_READ_FRACTION).then(|| (spilled as f64 * (1.0 / read - 1.0)) as u64)
 }
 
 #[cfg(test)]
@@ -299,11 +300,15 @@ mod tests {
     #[test]
     fn a_shortage_is_reported_with_needed_and_free_space() {
         let space = TemporarySpace::new(std::env::temp_dir());
-        space.check(STEP - 1, Some(0.5)).unwrap();
-        space.check(STEP, Some(1.0)).unwrap();
+        space
+            .check(BYTES_BETWEEN_SPACE_CHECKS - 1, Some(0.5))
+            .unwrap();
+        space.check(BYTES_BETWEEN_SPACE_CHECKS, Some(1.0)).unwrap();
         // No disk has this much free space.
         let err = space.check(1 << 60, Some(0.05)).unwrap_err().to_string();
         assert!(err.contains("MiB more, but only"), "{err}");
-        space.check(u64::MAX - STEP, None).unwrap();
+        space
+            .check(u64::MAX - BYTES_BETWEEN_SPACE_CHECKS, None)
+            .unwrap();
     }
 }

@@ -7,10 +7,10 @@ use std::{collections::BTreeMap, iter::repeat_n};
 
 use super::{
     budget::Budget,
-    counted::{Sequenced, Starts},
+    counted::{OrderedResults, Starts},
     options::MakeBook,
     replay::Outcome,
-    report::{FilteredVariant, Rejection, Report},
+    report::{Rejection, Report, VariantRejection},
     sink::Sink,
 };
 use crate::{
@@ -36,19 +36,19 @@ pub(super) struct Sequencer<'a> {
     options: &'a MakeBook,
     sinks: &'a [Box<dyn Sink + 'a>],
     /// The number of batches that have been processed. This is also the number of the next batch.
-    in_order: u64,
+    processed_batches: u64,
     /// The outcomes that wait for earlier batches, by the number of their batch, each with the index of its input.
     early: BTreeMap<u64, (usize, Outcome<'a>)>,
     inputs: Vec<InputState>,
     report: Report,
     starts: Starts,
-    filtered_variants: BTreeMap<FilteredVariant, u64>,
+    filtered_variants: BTreeMap<VariantRejection, u64>,
     /// The fingerprints of the games counted so far, if duplicates are dropped.
     seen: Option<SpillingSet>,
 }
 
 /// The maximum number of rejected games that the error message about an input without playable games lists.
-const NAMED_GAMES: usize = 3;
+const MAX_LISTED_GAMES: usize = 3;
 
 /// The data collected from one input, over the batches that have been processed so far.
 #[derive(Clone, Default)]
@@ -68,7 +68,7 @@ impl<'a> Sequencer<'a> {
         Sequencer {
             options,
             sinks,
-            in_order: 0,
+            processed_batches: 0,
             early: BTreeMap::new(),
             inputs: vec![InputState::default(); options.inputs.len()],
             report: Report::default(),
@@ -82,8 +82,8 @@ impl<'a> Sequencer<'a> {
 
     /// Returns the number of batches that have been processed. Batches are processed in the order of the inputs, so
     /// this is also the number of the next batch.
-    pub(super) fn in_order(&self) -> u64 {
-        self.in_order
+    pub(super) fn processed_batches(&self) -> u64 {
+        self.processed_batches
     }
 
     /// Adds the data collected from the batch `id`. Then processes every batch whose predecessors have all been
@@ -94,8 +94,8 @@ impl<'a> Sequencer<'a> {
     pub(super) fn submit(&mut self, id: BatchId, outcome: Outcome<'a>) -> Result<Vec<Outcome<'a>>> {
         self.early.insert(id.number, (id.input, outcome));
         let mut in_order = Vec::new();
-        while let Some((input, outcome)) = self.early.remove(&self.in_order) {
-            self.in_order += 1;
+        while let Some((input, outcome)) = self.early.remove(&self.processed_batches) {
+            self.processed_batches += 1;
             task::fault("sequence");
             in_order.push(self.process(input, outcome)?);
         }
@@ -109,8 +109,8 @@ impl<'a> Sequencer<'a> {
             leave_out_duplicates(&mut outcome, seen)?;
         }
         let path = self.options.inputs[input].path();
-        let mut taken = outcome.taken.iter_mut();
-        taken.try_for_each(|taken| taken.in_order(path))?;
+        let mut collectors = outcome.collectors.iter_mut();
+        collectors.try_for_each(|collector| collector.process_in_order(path))?;
         self.reject(input, std::mem::take(&mut outcome.rejected))?;
         let state = &mut self.inputs[input];
         state.games += outcome.totals.games.read;
@@ -131,7 +131,7 @@ impl<'a> Sequencer<'a> {
     /// Adds the rejected games of a batch to the report, until its list is full. Numbers the games within their
     /// input. If the run is strict, returns the first rejected game as an error.
     fn reject(&mut self, input: usize, rejected: Vec<Rejection>) -> Result<()> {
-        let room = Report::DESCRIBED.saturating_sub(self.report.rejected.len());
+        let room = Report::MAX_DESCRIBED_GAMES.saturating_sub(self.report.rejected.len());
         for mut rejection in rejected.into_iter().take(room) {
             rejection.game += self.inputs[input].games;
             if self.options.strict {
@@ -145,11 +145,11 @@ impl<'a> Sequencer<'a> {
     /// Adds `filtered`, the numbers of games that were filtered because of their variant, to the totals of the run.
     /// When the number of listed variants reaches a limit, all others are counted together, because an input may have
     /// a different name for every game.
-    fn filter_variants(&mut self, filtered: BTreeMap<FilteredVariant, u64>) {
+    fn filter_variants(&mut self, filtered: BTreeMap<VariantRejection, u64>) {
         for (variant, games) in filtered {
             let is_new = !self.filtered_variants.contains_key(&variant);
             let variant = if is_new && self.filtered_variants.len() >= NAMED_VARIANTS {
-                FilteredVariant::More
+                VariantRejection::More
             } else {
                 variant
             };
@@ -167,7 +167,7 @@ impl<'a> Sequencer<'a> {
             .by_ref()
             .filter(|it| it.file == input.path() && it.reason != prose)
             .map(Rejection::without_file)
-            .take(NAMED_GAMES)
+            .take(MAX_LISTED_GAMES)
             .peekable();
         if played.peek().is_some() {
             let games: Vec<String> = played.collect();
@@ -195,7 +195,7 @@ impl<'a> Sequencer<'a> {
     /// # Errors
     ///
     /// Returns an error if an input contains text, but no game that can be played.
-    pub(super) fn finish(mut self) -> Result<Sequenced> {
+    pub(super) fn finish(mut self) -> Result<OrderedResults> {
         for (state, input) in self.inputs.iter().zip(&self.options.inputs) {
             if state.has_text && !state.recognised {
                 return Err(Error::file(input.path(), self.why_no_game(state, input)));
@@ -220,7 +220,7 @@ impl<'a> Sequencer<'a> {
                 Some(first)
             })
             .collect();
-        Ok(Sequenced {
+        Ok(OrderedResults {
             report: self.report,
             first_games,
             starts: self.starts,
@@ -263,8 +263,8 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
         }
     }
     if !left_out.is_empty() {
-        let taken = outcome.taken.iter_mut();
-        taken.for_each(|taken| taken.leave_out(&left_out));
+        let collectors = outcome.collectors.iter_mut();
+        collectors.for_each(|collector| collector.leave_out(&left_out));
     }
     Ok(())
 }
@@ -291,7 +291,7 @@ mod tests {
         provenance::GameCounts,
     };
 
-    /// A batch collector that records the order in which `in_order` is called.
+    /// A batch collector that records the order in which `process_in_order` is called.
     struct Noted<'a> {
         number: u64,
         order: &'a Mutex<Vec<u64>>,
@@ -302,7 +302,7 @@ mod tests {
 
         fn leave_out(&mut self, _games: &[u32]) {}
 
-        fn in_order(&mut self, _input: &Path) -> Result<()> {
+        fn process_in_order(&mut self, _input: &Path) -> Result<()> {
             task::lock(self.order).push(self.number);
             Ok(())
         }
@@ -349,7 +349,7 @@ mod tests {
 
     /// Returns the result of twelve batches that are completed in this order, and the order in which they were
     /// processed. The first seven batches belong to the first input. The last game of each batch is rejected.
-    fn sequenced(games: &[u64], order: &[u64]) -> (Sequenced, Vec<u64>) {
+    fn sequenced(games: &[u64], order: &[u64]) -> (OrderedResults, Vec<u64>) {
         let options = options();
         let turns = Mutex::default();
         let mut sequencer = Sequencer::new(&options, &[], &Budget::default());
@@ -357,7 +357,7 @@ mod tests {
         for number in order {
             let games = games[*number as usize];
             let mut outcome = outcome(games, &[games - 1]);
-            outcome.taken.push(Box::new(Noted {
+            outcome.collectors.push(Box::new(Noted {
                 number: *number,
                 order: &turns,
             }));
@@ -365,10 +365,10 @@ mod tests {
             let in_order = sequencer.submit(id, outcome).unwrap();
             handed_back += in_order
                 .iter()
-                .map(|batch| batch.taken.len())
+                .map(|batch| batch.collectors.len())
                 .sum::<usize>();
         }
-        assert_eq!((sequencer.in_order(), handed_back), (12, 12));
+        assert_eq!((sequencer.processed_batches(), handed_back), (12, 12));
         (sequencer.finish().unwrap(), task::unlocked(turns))
     }
 

@@ -26,7 +26,7 @@ use crate::{
 pub(super) struct Plan<'a> {
     pub path: &'a Path,
     /// The reason why the output can be made only from games, or `None` if it can also be made from counts.
-    pub of_games: Option<&'static str>,
+    pub needs_games_reason: Option<&'static str>,
     /// The number of equal memory shares that the output takes while games are read. Each tally takes one such share.
     pub memory_shares: usize,
     /// Opens the output.
@@ -44,7 +44,7 @@ impl<'a> Plan<'a> {
     ) -> Plan<'a> {
         Plan {
             path,
-            of_games: None,
+            needs_games_reason: None,
             memory_shares: 0,
             begin: Box::new(|_| Ok(Box::new(begin()?))),
         }
@@ -127,7 +127,7 @@ pub(crate) trait BatchSink: Send {
     ///
     /// Returns an error that names the input if there are more games than the output can contain, and an error if a
     /// temporary file cannot be written.
-    fn in_order(&mut self, _input: &Path) -> Result<()> {
+    fn process_in_order(&mut self, _input: &Path) -> Result<()> {
         Ok(())
     }
 

@@ -24,14 +24,14 @@ use crate::{
 };
 
 /// The maximum size in bytes of a value or row that SQLite may return. Every valid row is smaller.
-const LONGEST_ROW: i32 = 1 << 20;
+const MAX_ROW_BYTES: i32 = 1 << 20;
 
 /// The minimum size in bytes of SQLite's page cache while a query sorts rows. Sorting with a smaller cache is
 /// slow.
-const LEAST_CACHE: usize = 1 << 16;
+const MIN_CACHE: usize = 1 << 16;
 /// The maximum size in bytes of SQLite's page cache while a query sorts rows. A larger cache makes sorting no
 /// faster.
-const MOST_CACHE: usize = 1 << 24;
+const MAX_CACHE: usize = 1 << 24;
 
 /// A pool of SQLite connections to one database file.
 #[derive(Debug)]
@@ -90,13 +90,13 @@ impl Connections {
     }
 
     /// Takes an idle connection from the pool, or opens a new connection if none is idle.
-    pub(super) fn lend(&self) -> Result<Lent> {
+    pub(super) fn lend(&self) -> Result<PooledConnection> {
         let idle = task::lock(&self.idle).pop();
         let db = match idle {
             Some(db) => db,
             None => self.another()?,
         };
-        Ok(Lent {
+        Ok(PooledConnection {
             db: Some(db),
             idle: Arc::clone(&self.idle),
         })
@@ -104,7 +104,7 @@ impl Connections {
 
     /// Takes a connection from the pool for a long read. If no idle connection is left for short queries, also tries
     /// to add a new one to the pool; a failure to do so is ignored.
-    pub(super) fn lend_long(&self) -> Result<Lent> {
+    pub(super) fn lend_long(&self) -> Result<PooledConnection> {
         let lent = self.lend()?;
         let is_last = task::lock(&self.idle).is_empty();
         if is_last && let Ok(another) = self.another() {
@@ -132,7 +132,7 @@ impl Connections {
         // The file comes from an unknown source, so no code in its schema may run.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)
             .and_then(|_| db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false))
-            .and_then(|_| db.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_ROW))
+            .and_then(|_| db.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES))
             .sql(path, "open")?;
         Ok(db)
     }
@@ -233,14 +233,14 @@ fn immutable_uri(path: &Path) -> Result<Option<String>> {
 
 /// A connection taken from a pool. Dropping it returns the connection to the pool.
 #[derive(Debug)]
-pub(super) struct Lent {
+pub(super) struct PooledConnection {
     db: Option<Connection>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
-impl Lent {
+impl PooledConnection {
     /// Limits the memory that this connection uses for sorting rows to `memory.bytes`, clamped to the range from
-    /// [`LEAST_CACHE`] to [`MOST_CACHE`]. SQLite writes further rows to temporary files in `memory.temp_dir`.
+    /// [`MIN_CACHE`] to [`MAX_CACHE`]. SQLite writes further rows to temporary files in `memory.temp_dir`.
     ///
     /// # Errors
     ///
@@ -255,7 +255,7 @@ impl Lent {
             let problem = "this is not a directory, so temporary files cannot be written there: name another directory";
             return Err(Error::file(dir, problem));
         }
-        let kibibytes = memory.bytes.clamp(LEAST_CACHE, MOST_CACHE) >> 10;
+        let kibibytes = memory.bytes.clamp(MIN_CACHE, MAX_CACHE) >> 10;
         // The directory is a global setting of SQLite, shared by all connections. Sorting works in whichever directory
         // was set last.
         self.pragma_update(None, "temp_store_directory", name)
@@ -264,7 +264,7 @@ impl Lent {
     }
 }
 
-impl Deref for Lent {
+impl Deref for PooledConnection {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
@@ -272,7 +272,7 @@ impl Deref for Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         task::lock(&self.idle).extend(self.db.take());
     }

@@ -8,7 +8,7 @@ use std::{
 use thiserror::Error as ThisError;
 
 use super::{
-    connection::{Connections, Lent, open_unshared},
+    connection::{Connections, PooledConnection, open_unshared},
     error::{ObsError, Sql},
     info::{ChecksumCheck, Info},
     rows::{
@@ -112,7 +112,7 @@ impl Obs {
         self.connections.refuse_changed()
     }
 
-    pub(super) fn lend(&self) -> Result<Lent> {
+    pub(super) fn lend(&self) -> Result<PooledConnection> {
         self.connections.lend()
     }
 
@@ -269,7 +269,7 @@ impl Obs {
         Rows::of_query(db, query, path.to_owned())
     }
 
-    fn sorted(&self, db: Lent, memory: &Memory) -> Result<Rows> {
+    fn sorted(&self, db: PooledConnection, memory: &Memory) -> Result<Rows> {
         db.sort_in(memory)?;
         let Queries { select, order, .. } = &self.queries;
         let query = format!("{select} {order}");

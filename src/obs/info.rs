@@ -29,7 +29,7 @@ const GENERATOR: &str = "polybook ";
 const FILTER_SEPARATOR: &str = " | ";
 
 /// The names of the rows that polybook reads from the table `Info` of an OOBS database.
-const READ: [&str; 10] = [
+const KNOWN_ROWS: [&str; 10] = [
     "Variant",
     "Generator",
     "Input",
@@ -44,11 +44,11 @@ const READ: [&str; 10] = [
 
 /// The maximum length in bytes of a value in the table `Info` of an OOBS database. The rest of a longer value is
 /// ignored.
-const LONGEST_VALUE: usize = 1 << 16;
+const MAX_VALUE_BYTES: usize = 1 << 16;
 
 /// The maximum length in bytes of a text that polybook writes to the table `Info`, such as the list of inputs. It
-/// is less than [`LONGEST_VALUE`], because a shortened list ends with the number of inputs that it leaves out.
-const ROOM: usize = LONGEST_VALUE - 64;
+/// is less than [`MAX_VALUE_BYTES`], because a shortened list ends with the number of inputs that it leaves out.
+const MAX_TEXT_BYTES: usize = MAX_VALUE_BYTES - 64;
 
 /// The description of an OOBS database, stored in its table `Info`.
 ///
@@ -116,7 +116,7 @@ impl Info {
         say("Version", VERSION)?;
         say("Variant", &self.variant)?;
         say("ItemCount", &rows.to_string())?;
-        let inputs = self.provenance.input_names(ROOM, str::to_owned);
+        let inputs = self.provenance.input_names(MAX_TEXT_BYTES, str::to_owned);
         let Provenance { games, options, .. } = &self.provenance;
         let generator = format!("{GENERATOR}{}", env!("CARGO_PKG_VERSION"));
         say("Generator", &generator)?;
@@ -124,7 +124,7 @@ impl Info {
         if let Some(games) = games {
             say("Games", &games.to_string())?;
         }
-        say("Options", &shortened(options, ROOM))?;
+        say("Options", &shortened(options, MAX_TEXT_BYTES))?;
         say("MinGame", &self.move_filter.min_game.to_string())?;
         if self.move_filter.min_score > 0.0 {
             say("MinScore", &self.move_filter.min_score.to_string())?;
@@ -135,7 +135,7 @@ impl Info {
             None => 0,
         };
         if let Some(dropped) = &self.dropped {
-            say("Dropped", &shortened(dropped, ROOM))?;
+            say("Dropped", &shortened(dropped, MAX_TEXT_BYTES))?;
         }
         insert.execute([CHECKSUM, &checksum.to_string()])?;
         Ok(())
@@ -189,7 +189,7 @@ impl Info {
             sum += more;
             sum
         });
-        if ours.options != theirs.options && ours.options.len() <= ROOM {
+        if ours.options != theirs.options && ours.options.len() <= MAX_TEXT_BYTES {
             ours.options = format!("{} | {}", ours.options, theirs.options);
         }
         // A filter left out moves of one database only, and the other database may contain games with these moves. So
@@ -201,14 +201,14 @@ impl Info {
             .flat_map(|text| text.split(FILTER_SEPARATOR))
         {
             let is_known = dropped.split(FILTER_SEPARATOR).any(|known| known == filter);
-            if !is_known && dropped.len() <= ROOM {
+            if !is_known && dropped.len() <= MAX_TEXT_BYTES {
                 if !dropped.is_empty() {
                     dropped.push_str(FILTER_SEPARATOR);
                 }
                 dropped.push_str(filter);
             }
         }
-        self.move_filter.widened_by(&other.move_filter);
+        self.move_filter.widen(&other.move_filter);
         let says_more = self.move_filter.pruning_text().unwrap_or_default() != dropped;
         self.dropped = says_more.then_some(dropped);
     }
@@ -223,9 +223,9 @@ impl InfoValues {
             return Ok(InfoValues(Vec::new()));
         }
         let query = format!(
-            "SELECT CAST(Name AS TEXT), substr(CAST(Value AS BLOB), 1, {LONGEST_VALUE}) FROM Info
+            "SELECT CAST(Name AS TEXT), substr(CAST(Value AS BLOB), 1, {MAX_VALUE_BYTES}) FROM Info
              WHERE CAST(Name AS TEXT) COLLATE NOCASE IN ('{}') AND Value IS NOT NULL LIMIT 1000",
-            READ.join("', '")
+            KNOWN_ROWS.join("', '")
         );
         let mut statement = db.prepare(&query)?;
         let mut found = statement.query([])?;
@@ -376,7 +376,7 @@ mod tests {
         info.write(&db, 0, Checksum::default()).unwrap();
         let longest = "SELECT max(octet_length(Value)) FROM Info";
         let longest: u32 = db.query_row(longest, [], |row| row.get(0)).unwrap();
-        assert!(longest as usize <= LONGEST_VALUE, "{longest}");
+        assert!(longest as usize <= MAX_VALUE_BYTES, "{longest}");
         Info::read(&db, Path::new("a.db3")).unwrap()
     }
 

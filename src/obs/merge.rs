@@ -11,7 +11,7 @@ use super::{
     error::ObsError,
     info::Info,
     rows::{ObsRow, Rows, SkippedRows},
-    writer::{DatabaseProperties, Gatherer, ObsWriter},
+    writer::{DatabaseProperties, ObsWriter, RowCollector},
 };
 use crate::{
     counts::Wdl,
@@ -23,12 +23,12 @@ use crate::{
 
 /// The maximum size in bytes of the rows of one position that are held in memory. Further rows are spilled to a
 /// temporary file. Real positions need less than a hundredth of this memory.
-const MOST_BYTES: usize = 1 << 23;
+const MAX_ROW_BYTES_IN_MEMORY: usize = 1 << 23;
 
 /// The maximum number of databases that are open at the same time. Each database needs two open files, and up to
 /// two more if SQLite sorts its rows. If there are more inputs, groups of inputs are merged first, and then the
 /// results of the groups.
-const MOST_OPEN: usize = 48;
+const MAX_OPEN_DATABASES: usize = 48;
 
 /// The result of [`merge_databases`]: the number of rows written, and information about the inputs.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -36,7 +36,7 @@ pub struct ObsMergeSummary {
     /// The number of rows of the new database.
     pub rows: u64,
     /// The inputs that contain rows that could not be read, each with the number of these rows.
-    pub passed_over: Vec<(PathBuf, SkippedRows)>,
+    pub skipped_rows: Vec<(PathBuf, SkippedRows)>,
     /// The inputs that are the same file as an earlier input. Their games are counted again.
     pub repeated: Vec<PathBuf>,
     /// The inputs from which moves were left out, each with the options that left them out, as [`Info::dropped`]
@@ -76,12 +76,12 @@ fn merge(
     let repeated = repeated(inputs.iter().map(AsRef::as_ref));
     let repeated = repeated.map(Path::to_owned).collect();
     let mut joined = None;
-    let (mut passed_over, mut dropped) = (Vec::new(), Vec::new());
+    let (mut skipped_rows, mut dropped) = (Vec::new(), Vec::new());
     let mut runs = Vec::new();
     let mut databases = Vec::new();
-    let is_grouped = inputs.len() > MOST_OPEN;
-    let share = memory.share(inputs.len().div_ceil(MOST_OPEN).max(1));
-    for group in inputs.chunks(MOST_OPEN) {
+    let is_grouped = inputs.len() > MAX_OPEN_DATABASES;
+    let share = memory.share(inputs.len().div_ceil(MAX_OPEN_DATABASES).max(1));
+    for group in inputs.chunks(MAX_OPEN_DATABASES) {
         databases = group.iter().map(Obs::open).collect::<Result<Vec<_>>>()?;
         join_info(&mut joined, &databases)?;
         dropped.extend(databases.iter().filter_map(|database| {
@@ -92,7 +92,7 @@ fn merge(
             let mut run = ByteRun::new(share.bytes, &share.temp_dir);
             let write = |row: ObsRow| run.append_text(&with_epd(&row));
             let group = mem::take(&mut databases);
-            passed_over.extend(merge_databases_into(write, group, &share, stop)?);
+            skipped_rows.extend(merge_databases_into(write, group, &share, stop)?);
             runs.push(run);
         }
     }
@@ -101,24 +101,24 @@ fn merge(
     for path in inputs {
         size += path.as_ref().metadata().at(path.as_ref(), "open")?.len();
     }
-    let made = DatabaseProperties {
+    let properties = DatabaseProperties {
         info: &info,
         size,
         temp_dir: &memory.temp_dir,
     };
-    let (rows, finished) = out.insert_all(made, stop, |gatherer| {
+    let (rows, finished) = out.insert_all(properties, stop, |collector| {
         let mut position = PositionRows::new(&memory.temp_dir);
-        let write = |row| position.take(row, gatherer);
+        let write = |row| position.take(row, collector);
         if is_grouped {
             merge_rows(runs.iter().map(|run| rows_of_run(run, stop)), write)?;
         } else {
-            passed_over = merge_databases_into(write, databases, memory, stop)?;
+            skipped_rows = merge_databases_into(write, databases, memory, stop)?;
         }
-        position.finish(gatherer)
+        position.finish(collector)
     })?;
     let merged = ObsMergeSummary {
         rows,
-        passed_over,
+        skipped_rows,
         repeated,
         dropped,
     };
@@ -171,9 +171,9 @@ fn merge_databases_into(
         .iter_mut()
         .map(|rows| iter::from_fn(|| rows.next_unless(stop)));
     merge_rows(sources, write)?;
-    let passed_over = readers.iter().map(|rows| rows.passed_over().clone());
-    let passed_over = paths.into_iter().zip(passed_over);
-    Ok(passed_over
+    let skipped_rows = readers.iter().map(|rows| rows.skipped_rows().clone());
+    let skipped_rows = paths.into_iter().zip(skipped_rows);
+    Ok(skipped_rows
         .filter(|(_, skipped)| skipped.rows > 0)
         .collect())
 }
@@ -221,7 +221,7 @@ fn rows_of_run<'a>(
         let text = reader.read_text().transpose()?;
         Some(text.map(|text| {
             let end = memchr::memchr(0, &text).expect("an EPD ends");
-            let (mv, [active, wins, draws, losses], comment) = parts(&text[end + 1..]);
+            let (mv, [active, wins, draws, losses], comment) = decode_row(&text[end + 1..]);
             ObsRow {
                 epd: str::from_utf8(&text[..end])
                     .expect("it was text")
@@ -270,7 +270,7 @@ impl PartialEq for ByMove {
 
 impl Eq for ByMove {}
 
-/// A buffer for the rows of one position. It passes them to a [`Gatherer`], sorted by number of games in
+/// A buffer for the rows of one position. It passes them to a [`RowCollector`], sorted by number of games in
 /// descending order.
 struct PositionRows {
     /// The rows of the position except `last`.
@@ -282,7 +282,7 @@ struct PositionRows {
 impl PositionRows {
     fn new(temp_dir: &Path) -> PositionRows {
         let memory = Memory {
-            bytes: MOST_BYTES,
+            bytes: MAX_ROW_BYTES_IN_MEMORY,
             temp_dir: temp_dir.to_owned(),
         };
         PositionRows {
@@ -292,37 +292,37 @@ impl PositionRows {
         }
     }
 
-    /// Adds a row to the buffer. If the buffered rows belong to another position, first passes them to `gatherer`,
+    /// Adds a row to the buffer. If the buffered rows belong to another position, first passes them to `collector`,
     /// which writes them.
-    fn take(&mut self, row: ObsRow, gatherer: &mut Gatherer<'_>) -> Result<()> {
+    fn take(&mut self, row: ObsRow, collector: &mut RowCollector<'_>) -> Result<()> {
         match &self.last {
             Some(last) if last.epd == row.epd => self.rows.push(&sortable(last))?,
-            _ => self.finish(gatherer)?,
+            _ => self.finish(collector)?,
         }
         self.last = Some(row);
         Ok(())
     }
 
-    fn finish(&mut self, gatherer: &mut Gatherer<'_>) -> Result<()> {
+    fn finish(&mut self, collector: &mut RowCollector<'_>) -> Result<()> {
         let Some(last) = self.last.take() else {
             return Ok(());
         };
         // Nearly every position has only one row, which needs no sorting.
         if self.rows.size() == 0 {
             let comment = last.comment.as_deref();
-            return gatherer.take(&last.epd, &last.mv, last.active, last.stats, comment);
+            return collector.take(&last.epd, &last.mv, last.active, last.stats, comment);
         }
         self.rows.push(&sortable(&last))?;
         let rows = TextSorter::new(self.memory.clone(), None);
         for row in mem::replace(&mut self.rows, rows).sorted() {
             let row = row?;
-            let (mv, [active, wins, draws, losses], comment) = parts(&row);
+            let (mv, [active, wins, draws, losses], comment) = decode_row(&row);
             let stats = Wdl {
                 wins,
                 draws,
                 losses,
             };
-            gatherer.take(&last.epd, mv, active as i64, stats, comment)?;
+            collector.take(&last.epd, mv, active as i64, stats, comment)?;
         }
         Ok(())
     }
@@ -351,7 +351,7 @@ fn sortable(row: &ObsRow) -> Vec<u8> {
 
 /// Decodes a row that [`sortable`] encoded. Returns the text of the move, four numbers, and the comment. The
 /// numbers are the value of the column `Active`, the wins, the draws and the losses.
-fn parts(text: &[u8]) -> (&str, [u64; 4], Option<&str>) {
+fn decode_row(text: &[u8]) -> (&str, [u64; 4], Option<&str>) {
     let string = |text| str::from_utf8(text).expect("it was text");
     let text = &text[size_of::<u64>()..];
     let end = text
@@ -381,7 +381,7 @@ mod tests {
             let row = ObsRow { epd: String::new(), mv: mv.clone(), active: bits, stats, comment: comment.clone() };
             let numbers = [bits as u64, stats.wins, stats.draws, stats.losses];
             let text = sortable(&row);
-            prop_assert_eq!(parts(&text), (&mv[..], numbers, comment.as_deref()));
+            prop_assert_eq!(decode_row(&text), (&mv[..], numbers, comment.as_deref()));
         }
 
         #[test]

@@ -16,7 +16,7 @@ use rusqlite::{Connection, InterruptHandle, functions::FunctionFlags, types::Val
 use shakmaty::{uci::UciMove, variant::VariantPosition};
 
 use super::{
-    connection::Lent,
+    connection::PooledConnection,
     error::{ObsError, Sql},
     info::ChecksumCheck,
 };
@@ -127,13 +127,13 @@ pub fn legal_move<P: Rules>(pos: &P, text: &str) -> Option<BookMove> {
 
 /// The maximum number of wins, of draws, and of losses in one row of the table `Book`. It is larger than any
 /// collection of games, and small enough that sums of these numbers cannot overflow.
-pub(super) const MOST_GAMES: i64 = 1 << 36;
+pub(super) const MAX_GAMES_PER_ROW: i64 = 1 << 36;
 
 /// The maximum length of an EPD in characters, including counters and operations. Every valid EPD is shorter.
-const LONGEST_EPD: usize = 1 << 10;
+const MAX_EPD_LENGTH: usize = 1 << 10;
 
 /// The maximum length of a move in characters. Every valid move is shorter.
-const LONGEST_MOVE: usize = 1 << 6;
+const MAX_MOVE_LENGTH: usize = 1 << 6;
 
 /// The SQL queries that read [`ObsRow`]s from one database. Their text depends on the tables and columns of the
 /// database.
@@ -188,7 +188,7 @@ impl Queries {
         Ok(Queries {
             select: format!("SELECT {epd} AS EPD, b.Move AS Move, {others}"),
             respelled: format!(
-                "SELECT coalesce({SPELLING}({epd}), {epd}) AS EPD, coalesce({MOVE_SPELLING}({epd}, b.Move), b.Move) AS Move, {others}
+                "SELECT coalesce({EPD_SPELLING_FUNCTION}({epd}), {epd}) AS EPD, coalesce({MOVE_SPELLING_FUNCTION}({epd}, b.Move), b.Move) AS Move, {others}
                  ORDER BY 1 COLLATE BINARY, 2 COLLATE BINARY{number}"
             ),
             order,
@@ -199,11 +199,11 @@ impl Queries {
 
 /// The name of the SQL function that converts an EPD to polybook's spelling. The function returns NULL if the EPD
 /// cannot be read.
-const SPELLING: &str = "polybook_epd";
+const EPD_SPELLING_FUNCTION: &str = "polybook_epd";
 
 /// The name of the SQL function that converts a move to polybook's spelling. The function takes the EPD of the
 /// position and the move, and returns NULL if the move is not legal.
-const MOVE_SPELLING: &str = "polybook_move";
+const MOVE_SPELLING_FUNCTION: &str = "polybook_move";
 
 /// Defines two SQL functions on the connection `db`, which convert EPDs and moves of `variant` to polybook's
 /// spelling. Other programs may write an en passant square on which no pawn can capture, or castling as a king
@@ -212,13 +212,13 @@ pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Resul
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
         | FunctionFlags::SQLITE_DIRECTONLY;
-    db.create_scalar_function(SPELLING, 1, flags, move |call| {
-        let read = text(call.get_raw(0), LONGEST_EPD).ok();
+    db.create_scalar_function(EPD_SPELLING_FUNCTION, 1, flags, move |call| {
+        let read = text(call.get_raw(0), MAX_EPD_LENGTH).ok();
         Ok(read.and_then(|epd| respelled(variant, epd)))
     })?;
-    db.create_scalar_function(MOVE_SPELLING, 2, flags, move |call| {
-        let epd = text(call.get_raw(0), LONGEST_EPD).ok();
-        let mv = text(call.get_raw(1), LONGEST_MOVE).ok();
+    db.create_scalar_function(MOVE_SPELLING_FUNCTION, 2, flags, move |call| {
+        let epd = text(call.get_raw(0), MAX_EPD_LENGTH).ok();
+        let mv = text(call.get_raw(1), MAX_MOVE_LENGTH).ok();
         let pos = epd.and_then(|epd| variant.parse_position(epd).ok());
         let spelled = pos
             .zip(mv)
@@ -278,11 +278,11 @@ fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
 /// Converts a result row of [`Queries::select`] to an [`ObsRow`]. The outer result is an error if SQLite fails;
 /// the inner result is an error if a value of the row is malformed.
 pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRow, ObsError>> {
-    let epd = match text(row.get_ref(0)?, LONGEST_EPD) {
+    let epd = match text(row.get_ref(0)?, MAX_EPD_LENGTH) {
         Ok(epd) => epd,
         Err(problem) => return Ok(malformed(format!("a row has an EPD that {problem}"))),
     };
-    let mv = match text(row.get_ref(1)?, LONGEST_MOVE) {
+    let mv = match text(row.get_ref(1)?, MAX_MOVE_LENGTH) {
         Ok(mv) => mv,
         Err(problem) => {
             return Ok(malformed(format!(
@@ -293,7 +293,7 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRo
     let mut numbers = [0; 3];
     for (column, number) in (3..).zip(&mut numbers) {
         *number = match integer(row.get_ref(column)?, 0) {
-            Some(games @ 0..=MOST_GAMES) => games as u64,
+            Some(games @ 0..=MAX_GAMES_PER_ROW) => games as u64,
             Some(games) => {
                 let mv = mv.to_owned();
                 let epd = epd.to_owned();
@@ -373,7 +373,7 @@ const CHUNK_ROWS: usize = 1 << 10;
 const CHUNK_BYTES: usize = 1 << 17;
 
 /// The maximum number of chunks that are read ahead.
-const AHEAD: usize = 2;
+const MAX_QUEUED_CHUNKS: usize = 2;
 
 /// An iterator over the rows of an OOBS database.
 ///
@@ -382,14 +382,14 @@ const AHEAD: usize = 2;
 /// last row.
 pub struct Rows {
     ready: vec::IntoIter<ObsRow>,
-    passed_over: SkippedRows,
+    skipped_rows: SkippedRows,
     /// The chunks that the thread sends, or `None` at the end.
     chunks: Option<Feed<Chunk>>,
     reader: Option<JoinHandle<()>>,
     interrupt: InterruptHandle,
     /// The connection of the thread. It returns to the pool after the thread has ended, so that the next user of the
     /// connection is not interrupted.
-    db: Option<Arc<Mutex<Lent>>>,
+    db: Option<Arc<Mutex<PooledConnection>>>,
 }
 
 /// A group of rows that the reading thread sends to the iterator in one message.
@@ -397,7 +397,7 @@ pub struct Rows {
 struct Chunk {
     rows: Vec<ObsRow>,
     bytes: usize,
-    passed_over: SkippedRows,
+    skipped_rows: SkippedRows,
 }
 
 impl Chunk {
@@ -418,17 +418,17 @@ impl Rows {
     /// # Errors
     ///
     /// Returns an error if the thread cannot be started.
-    pub(super) fn of_query(db: Lent, query: String, path: PathBuf) -> Result<Rows> {
+    pub(super) fn of_query(db: PooledConnection, query: String, path: PathBuf) -> Result<Rows> {
         let interrupt = db.get_interrupt_handle();
         let db = Arc::new(Mutex::new(db));
         let of_thread = Arc::clone(&db);
-        let (chunks, reader) = task::start("rows", AHEAD, move |chunks| {
+        let (chunks, reader) = task::start("rows", MAX_QUEUED_CHUNKS, move |chunks| {
             let db = task::lock(&of_thread);
             read(&db, &query, &path, chunks)
         })?;
         Ok(Rows {
             ready: Vec::new().into_iter(),
-            passed_over: SkippedRows::default(),
+            skipped_rows: SkippedRows::default(),
             chunks: Some(chunks),
             reader: Some(reader),
             interrupt,
@@ -438,8 +438,8 @@ impl Rows {
 
     /// Returns the number of rows skipped so far, with a description of the first one. A row is skipped if its EPD,
     /// its move or a number is malformed.
-    pub fn passed_over(&self) -> &SkippedRows {
-        &self.passed_over
+    pub fn skipped_rows(&self) -> &SkippedRows {
+        &self.skipped_rows
     }
 
     /// Returns the next row, or `None` after the last one. If `stop` is set, returns [`Error::Interrupted`].
@@ -451,7 +451,7 @@ impl Rows {
             match self.chunks.as_mut()?.next(&[stop]) {
                 Ok(Some(chunk)) => {
                     self.ready = chunk.rows.into_iter();
-                    self.passed_over.add(chunk.passed_over);
+                    self.skipped_rows.add(chunk.skipped_rows);
                 }
                 last => {
                     self.end();
@@ -497,7 +497,7 @@ impl FusedIterator for Rows {}
 impl fmt::Debug for Rows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rows")
-            .field("passed_over", &self.passed_over)
+            .field("skipped_rows", &self.skipped_rows)
             .finish_non_exhaustive()
     }
 }
@@ -514,7 +514,7 @@ impl Drop for Rows {
 ///
 /// Returns an error if the database cannot be read, or if the receiver has been dropped. Returns an error after
 /// sending the last row if the checksum of the database does not match.
-fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
+fn read(db: &PooledConnection, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
     let mut check = ChecksumCheck::of(db).sql(path, "read")?;
     let mut statement = db.prepare(query).sql(path, "read")?;
     let mut rows = statement.query([]).sql(path, "read")?;
@@ -526,7 +526,7 @@ fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<(
             .sql(path, "read")?;
         match read_row(row).sql(path, "read")? {
             Ok(row) => chunk.push(row),
-            Err(ObsError::MalformedRow(problem)) => chunk.passed_over.problem(problem),
+            Err(ObsError::MalformedRow(problem)) => chunk.skipped_rows.problem(problem),
             Err(err) => return Err(err.at(path)),
         }
         if chunk.is_full() {

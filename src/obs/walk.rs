@@ -23,16 +23,16 @@ use crate::{
     task::{self, Failure},
 };
 
-/// The maximum number of positions on the stack of a task. A task with a longer stack hands `SHARED / 2`
+/// The maximum number of positions on the stack of a task. A task with a longer stack hands `MAX_STACK / 2`
 /// positions to a new task.
-const SHARED: usize = 64;
+const MAX_STACK: usize = 64;
 
 /// The number of lines (sequences of moves) that a task follows at the same time, so that the memory accesses of
 /// their lookups overlap.
-const TOGETHER: usize = 32;
+const LINES_PER_TASK: usize = 32;
 
 /// The number of starting positions that a task takes from the iterator at a time.
-const STARTS: usize = SHARED;
+const STARTS_PER_TASK: usize = MAX_STACK;
 
 /// A function that a walk calls once for each position, with the legal moves that were counted there. Several
 /// threads call it at the same time. Its first argument is a value that belongs to the calling task alone, such
@@ -101,7 +101,7 @@ struct CountWalk<'a, F> {
 /// The state of a task that follows several lines of moves at the same time.
 struct Follower<P, D> {
     lines: Vec<Keyed<P>>,
-    parts: Vec<RecordRange>,
+    ranges: Vec<RecordRange>,
     scratch: LookUpBuffers,
     legal: Vec<LegalCount>,
     /// The value that the task passes to the visit function.
@@ -109,8 +109,8 @@ struct Follower<P, D> {
 }
 
 impl<F> CountWalk<'_, F> {
-    /// Takes [`STARTS`] positions from `starts` and walks from them, after spawning a task that takes the next ones.
-    /// The spawned task runs only when a thread has no other work, so that few positions are in memory at a time.
+    /// Takes [`STARTS_PER_TASK`] positions from `starts` and walks from them, after spawning a task that takes the next
+    /// ones. The spawned task runs only when a thread has no other work, so that few positions are in memory at a time.
     fn take_starts<'scope, P, D, I>(
         &'scope self,
         scope: &Scope<'scope>,
@@ -125,7 +125,7 @@ impl<F> CountWalk<'_, F> {
             if self.failure.is_set() {
                 return Ok(());
             }
-            let stack: Result<Vec<_>> = task::lock(starts).by_ref().take(STARTS).collect();
+            let stack: Result<Vec<_>> = task::lock(starts).by_ref().take(STARTS_PER_TASK).collect();
             let stack = stack?;
             if stack.is_empty() {
                 return Ok(());
@@ -137,7 +137,7 @@ impl<F> CountWalk<'_, F> {
     }
 
     /// Walks depth first from all positions on `stack`, which keeps the stack small. If the stack nevertheless
-    /// exceeds [`SHARED`] positions, hands a part of it to a new task.
+    /// exceeds [`MAX_STACK`] positions, hands a part of it to a new task.
     fn go<'scope, P, D>(&'scope self, scope: &Scope<'scope>, mut stack: Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules + 'scope,
@@ -145,14 +145,16 @@ impl<F> CountWalk<'_, F> {
         F: Visit<P, D>,
     {
         let mut thread = Follower {
-            lines: Vec::with_capacity(TOGETHER),
-            parts: Vec::new(),
+            lines: Vec::with_capacity(LINES_PER_TASK),
+            ranges: Vec::new(),
             scratch: LookUpBuffers::default(),
             legal: Vec::new(),
             own: D::default(),
         };
         loop {
-            let next = stack.len().saturating_sub(TOGETHER - thread.lines.len());
+            let next = stack
+                .len()
+                .saturating_sub(LINES_PER_TASK - thread.lines.len());
             thread.lines.extend(stack.drain(next..));
             if thread.lines.is_empty() || self.failure.is_set() {
                 return Ok(());
@@ -162,8 +164,8 @@ impl<F> CountWalk<'_, F> {
             }
             task::fault("walk");
             self.follow(&mut thread, &mut stack)?;
-            if stack.len() > SHARED {
-                let rest = stack.drain(..SHARED / 2).collect();
+            if stack.len() > MAX_STACK {
+                let rest = stack.drain(..MAX_STACK / 2).collect();
                 scope.spawn(|scope| self.failure.watch(|| self.go::<P, D>(scope, rest)));
             }
         }
@@ -179,24 +181,25 @@ impl<F> CountWalk<'_, F> {
     {
         let Follower {
             lines,
-            parts,
+            ranges,
             scratch,
             legal,
             own,
         } = thread;
         let (mut visited, mut illegal) = (0, 0);
-        self.finder.parts(lines.iter().map(Keyed::identity), parts);
-        self.marks.fetch(parts);
+        self.finder
+            .find_ranges(lines.iter().map(Keyed::identity), ranges);
+        self.marks.fetch(ranges);
         // Iterates in descending order, because `swap_remove` replaces a removed line by the last line, which has been
         // advanced already.
-        for (number, part) in parts.iter().enumerate().rev() {
+        for (number, range) in ranges.iter().enumerate().rev() {
             let line = &mut lines[number];
             legal.clear();
             let mut is_new = None;
             // Adds the moves that were counted under one identity of the position. Returns `false` if the position was
             // visited before.
-            let mut add = |part| -> Result<bool> {
-                let Some(found) = self.finder.find(part, scratch)? else {
+            let mut add = |range| -> Result<bool> {
+                let Some(found) = self.finder.find(range, scratch)? else {
                     return Ok(true);
                 };
                 // The bit of the first identity with counted moves represents the position.
@@ -207,7 +210,7 @@ impl<F> CountWalk<'_, F> {
                 illegal += add_legal(found.moves, line.position(), legal);
                 Ok(true)
             };
-            if add(*part)? {
+            if add(*range)? {
                 for identity in line.other_exact_identities() {
                     if !add(self.finder.range_of(identity))? {
                         break;
@@ -342,7 +345,7 @@ mod tests {
     #[test]
     fn many_starts_are_as_good_as_one() {
         let (counts, expected) = counted(&LINES, 1 << 20);
-        let starts = std::iter::repeat_with(|| Ok(start())).take(10 * STARTS + 1);
+        let starts = std::iter::repeat_with(|| Ok(start())).take(10 * STARTS_PER_TASK + 1);
         let (found, strays) = walked(&counts, starts).unwrap();
         assert_eq!((found, strays), (expected, 0));
     }

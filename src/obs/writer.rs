@@ -28,7 +28,7 @@ use rusqlite::{Connection, OpenFlags, Statement};
 use super::{
     error::{ObsError, Sql},
     info::Info,
-    rows::{MOST_GAMES, ObsRow},
+    rows::{MAX_GAMES_PER_ROW, ObsRow},
     walk::{LegalCount, walk},
 };
 use crate::{
@@ -44,16 +44,16 @@ use crate::{
 
 /// The expected size in bytes from which a database is written with large pages. Large pages can be written
 /// faster, but would be mostly empty in a small database.
-const LARGE: u64 = 1 << 24;
+const LARGE_DATABASE: u64 = 1 << 24;
 
 /// The interval at which written bytes are flushed to the disk.
-const FLUSH_EVERY: Duration = Duration::from_millis(200);
+const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The number of positions between two updates of the progress meter.
-const METERED: u64 = 256;
+const POSITIONS_PER_UPDATE: u64 = 256;
 
 /// The maximum number of blocks of rows that wait to be inserted.
-const AHEAD: usize = 4;
+const MAX_QUEUED_BLOCKS: usize = 4;
 
 /// A writer of a new OOBS database. The complete database replaces the file at the target path.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl ObsWriter {
         stop: &AtomicBool,
         meter: &Meter,
     ) -> Result<(ObsSummary, Finished)> {
-        let piles = Piles::new(rayon::current_num_threads(), memory);
+        let sorters = PositionSorters::new(rayon::current_num_threads(), memory);
         let rare = AtomicU64::new(0);
         let strays = walk(
             counts,
@@ -124,8 +124,8 @@ impl ObsWriter {
             stop,
             |(packer, seen): &mut (Packer, u64), pos: &P, moves| {
                 *seen += 1;
-                if seen.is_multiple_of(METERED) {
-                    meter.advance(METERED);
+                if seen.is_multiple_of(POSITIONS_PER_UPDATE) {
+                    meter.advance(POSITIONS_PER_UPDATE);
                 }
                 let is_rare = |count: &&LegalCount| count.stats.games() < info.move_filter.min_game;
                 rare.fetch_add(
@@ -133,29 +133,29 @@ impl ObsWriter {
                     Ordering::Relaxed,
                 );
                 match pack(packer, pos, moves, info) {
-                    Some(packed) => piles.push(packed),
+                    Some(packed) => sorters.push(packed),
                     None => Ok(()),
                 }
             },
         )?;
-        let rows = piles.into_rows();
-        let made = DatabaseProperties {
+        let rows = sorters.into_rows();
+        let properties = DatabaseProperties {
             info,
             size: 2 * rows.size(),
             temp_dir: &memory.temp_dir,
         };
         let steps_per_byte = meter.total() as f64 / 2.0 / rows.size().max(1) as f64;
-        let (rows, finished) = self.insert_all(made, stop, |gatherer| {
+        let (rows, finished) = self.insert_all(properties, stop, |collector| {
             let mut steps = 0.0;
             rows.for_each(|packed| {
                 steps += packed.len() as f64 * steps_per_byte;
-                if steps >= METERED as f64 {
+                if steps >= POSITIONS_PER_UPDATE as f64 {
                     meter.advance(steps as u64);
                     steps = 0.0;
                 }
                 let (epd, mut rows) = unpacked(packed);
                 rows.try_for_each(|(mv, stats)| {
-                    gatherer.take(text(epd), text(mv), ObsRow::ACTIVE, stats, None)
+                    collector.take(text(epd), text(mv), ObsRow::ACTIVE, stats, None)
                 })
             })
         })?;
@@ -163,30 +163,30 @@ impl ObsWriter {
         Ok((ObsSummary { rows, rare, strays }, finished))
     }
 
-    /// Creates the database that `made` describes. Calls `gather`, and inserts the rows that `gather` passes to its
-    /// [`Gatherer`] in the same order. Returns the number of rows and the finished output. Setting `stop` cancels the
-    /// insertion.
+    /// Creates the database that `properties` describes. Calls `gather`, and inserts the rows that `gather` passes to
+    /// its [`RowCollector`] in the same order. Returns the number of rows and the finished output. Setting `stop`
+    /// cancels the insertion.
     pub(super) fn insert_all(
         mut self,
-        made: DatabaseProperties<'_>,
+        properties: DatabaseProperties<'_>,
         stop: &AtomicBool,
-        gather: impl FnOnce(&mut Gatherer<'_>) -> Result<()> + Send,
+        gather: impl FnOnce(&mut RowCollector<'_>) -> Result<()> + Send,
     ) -> Result<(u64, Finished)> {
         let target = self.file.target().to_owned();
         if self.file.is_seekable() {
             let db = open(self.file.temporary_path()).sql(&target, "write")?;
-            let rows = made.fill(db, self.file.file(), &target, stop, gather)?;
+            let rows = properties.fill(db, self.file.file(), &target, stop, gather)?;
             return Ok((rows, self.file.finish()?));
         }
         // The target cannot be written at any offset, as SQLite needs, so the database is created in a temporary file.
         // The name of the temporary file is removed at once if the system allows this, so that no file remains however
         // the program ends. Otherwise the name is removed at the end.
-        let dir = made.temp_dir;
+        let dir = properties.temp_dir;
         let temporary = tempfile::NamedTempFile::new_in(dir).at(dir, "make a temporary file in")?;
         let db = open(temporary.path()).sql(dir, "write a temporary file in")?;
         let (file, name) = temporary.into_parts();
         let name = (!cfg!(unix)).then_some(name);
-        let rows = made.fill(db, &file, dir, stop, gather)?;
+        let rows = properties.fill(db, &file, dir, stop, gather)?;
         copy(&file, dir, &mut self.file, stop)?;
         drop(name);
         Ok((rows, self.file.finish()?))
@@ -203,8 +203,8 @@ pub(super) struct DatabaseProperties<'a> {
 }
 
 impl DatabaseProperties<'_> {
-    /// Creates the tables of the empty database `db`. Calls `gather`, and inserts the rows that `gather` passes to
-    /// its [`Gatherer`]. Meanwhile flushes `file`, the file of the database, to the disk. Returns the number of rows.
+    /// Creates the tables of the empty database `db`. Calls `gather`, and inserts the rows that `gather` passes to its
+    /// [`RowCollector`]. Meanwhile flushes `file`, the file of the database, to the disk. Returns the number of rows.
     /// Setting `stop` cancels the insertion, and error messages name `path`.
     fn fill(
         &self,
@@ -212,10 +212,14 @@ impl DatabaseProperties<'_> {
         file: &File,
         path: &Path,
         stop: &AtomicBool,
-        gather: impl FnOnce(&mut Gatherer<'_>) -> Result<()> + Send,
+        gather: impl FnOnce(&mut RowCollector<'_>) -> Result<()> + Send,
     ) -> Result<u64> {
         let doing = "write";
-        let page_size = if self.size < LARGE { 4096 } else { 32768 };
+        let page_size = if self.size < LARGE_DATABASE {
+            4096
+        } else {
+            32768
+        };
         db.pragma_update(None, "page_size", page_size)
             .and_then(|()| db.execute_batch(SETTINGS))
             .and_then(|()| db.execute_batch(TABLES))
@@ -229,18 +233,18 @@ impl DatabaseProperties<'_> {
         };
         let gather = |blocks: &Feeder<RowBlock>| {
             let block = RowBlock::default();
-            let mut gatherer = Gatherer {
+            let mut collector = RowCollector {
                 blocks,
                 block,
                 target: path,
             };
-            gather(&mut gatherer)?;
-            gatherer.hand_over()
+            gather(&mut collector)?;
+            collector.hand_over()
         };
         // One thread collects the rows, which are scattered over memory, while another thread inserts them.
         let insert = || {
             thread::scope(|scope| {
-                let mut blocks = task::start_in(scope, "gather", AHEAD, gather)?;
+                let mut blocks = task::start_in(scope, "gather", MAX_QUEUED_BLOCKS, gather)?;
                 while let Some(block) = blocks.next(&[stop, &failure.flag()])? {
                     task::fault("insert");
                     table.insert(&block).sql(path, doing)?;
@@ -254,7 +258,7 @@ impl DatabaseProperties<'_> {
             task::fault("flush");
             file.sync_data().at(path, doing)
         };
-        task::while_repeating("flush", FLUSH_EVERY, flush, &failure, insert)?;
+        task::while_repeating("flush", FLUSH_INTERVAL, flush, &failure, insert)?;
         let BookTable { rows, checksum, .. } = table;
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
@@ -284,7 +288,7 @@ fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) ->
     let reading = "read a temporary file in";
     file.rewind().at(dir, reading)?;
     let target = out.target().to_owned();
-    let mut buffer = vec![0; BLOCK];
+    let mut buffer = vec![0; BLOCK_SIZE];
     loop {
         let length = file.read(&mut buffer).at(dir, reading)?;
         if length == 0 {
@@ -347,14 +351,14 @@ pub(super) const SETTINGS: &str = "
 
 /// The number of rows that one SQL statement inserts. If each statement inserted only one row, `AUTOINCREMENT`
 /// alone would take half of the time.
-const AT_ONCE: usize = 40;
+const ROWS_PER_STATEMENT: usize = 40;
 
 /// The columns of the table `Book` that are written. In nearly all rows, the last two columns, `Active` and
 /// `Comment`, contain their default values.
 const COLUMNS: [&str; 7] = ["EPD", "Move", "Win", "Draw", "Loss", "Active", "Comment"];
 
 /// The size in bytes at which a block of rows is sent to the thread that inserts rows.
-pub(super) const BLOCK: usize = 1 << 20;
+pub(super) const BLOCK_SIZE: usize = 1 << 20;
 
 /// A block of rows that are about to be inserted into a database. One string contains all texts of the rows.
 ///
@@ -375,7 +379,7 @@ struct NewRow {
 }
 
 impl RowBlock {
-    fn say(&mut self, text: &str) -> Range<usize> {
+    fn push_text(&mut self, text: &str) -> Range<usize> {
         let start = self.text.len();
         self.text.push_str(text);
         start..self.text.len()
@@ -440,14 +444,14 @@ impl RowBlock {
 }
 
 /// A collector of rows, which sends them in blocks to the thread that inserts rows.
-pub(super) struct Gatherer<'a> {
+pub(super) struct RowCollector<'a> {
     pub blocks: &'a Feeder<RowBlock>,
     pub block: RowBlock,
     /// The path that errors name.
     pub target: &'a Path,
 }
 
-impl Gatherer<'_> {
+impl RowCollector<'_> {
     /// Adds a row with the results `stats` of the move `mv`, in UCI notation, in the position `epd`. `active` is the
     /// value of the column `Active`, which is 1 for moves that a book may play. Rows are inserted in the order in
     /// which they are added.
@@ -464,12 +468,12 @@ impl Gatherer<'_> {
         comment: Option<&str>,
     ) -> Result<()> {
         let games = stats.wins.max(stats.draws).max(stats.losses);
-        if games > MOST_GAMES as u64 {
+        if games > MAX_GAMES_PER_ROW as u64 {
             let too_many = ObsError::TooManyGames {
                 epd: epd.to_owned(),
                 mv: mv.to_owned(),
                 games,
-                most: MOST_GAMES as u64,
+                most: MAX_GAMES_PER_ROW as u64,
             };
             return Err(too_many.at(self.target));
         }
@@ -477,15 +481,15 @@ impl Gatherer<'_> {
         let row = NewRow {
             epd: match block.rows.last() {
                 Some(last) if block.text[last.epd.clone()] == *epd => last.epd.clone(),
-                _ => block.say(epd),
+                _ => block.push_text(epd),
             },
-            mv: block.say(mv),
-            comment: comment.map(|comment| block.say(comment)),
+            mv: block.push_text(mv),
+            comment: comment.map(|comment| block.push_text(comment)),
             active,
             stats,
         };
         block.rows.push(row);
-        if block.text.len() + block.rows.len() * size_of::<NewRow>() >= BLOCK {
+        if block.text.len() + block.rows.len() * size_of::<NewRow>() >= BLOCK_SIZE {
             self.hand_over()?;
         }
         Ok(())
@@ -512,8 +516,10 @@ impl BookTable<'_> {
     /// Inserts the rows of `block`, and adds them to the checksum.
     pub(super) fn insert(&mut self, block: &RowBlock) -> rusqlite::Result<()> {
         let columns = block.columns();
-        let mut statement = self.db.prepare_cached(&insertion(columns, AT_ONCE))?;
-        let (whole, rest) = block.rows.as_chunks::<AT_ONCE>();
+        let mut statement = self
+            .db
+            .prepare_cached(&insertion(columns, ROWS_PER_STATEMENT))?;
+        let (whole, rest) = block.rows.as_chunks::<ROWS_PER_STATEMENT>();
         for rows in whole {
             block.insert(rows, &mut statement, columns.len())?;
         }
@@ -544,28 +550,28 @@ fn insertion(columns: &[&str], rows: usize) -> String {
 /// A set of sorters for encoded positions, each protected by a mutex. Any thread may add positions to any sorter.
 /// Threads rarely wait, because there is one sorter for each thread of the run.
 #[derive(Debug)]
-pub(super) struct Piles(Vec<Mutex<TextSorter>>);
+pub(super) struct PositionSorters(Vec<Mutex<TextSorter>>);
 
-impl Piles {
+impl PositionSorters {
     /// Creates one sorter for each of `threads` threads. The sorters share the memory budget `memory`.
-    pub(super) fn new(threads: usize, memory: &Memory) -> Piles {
-        let pile = |_| Mutex::new(TextSorter::new(memory.share(threads), None));
-        Piles((0..threads).map(pile).collect())
+    pub(super) fn new(threads: usize, memory: &Memory) -> PositionSorters {
+        let sorter = |_| Mutex::new(TextSorter::new(memory.share(threads), None));
+        PositionSorters((0..threads).map(sorter).collect())
     }
 
     /// Adds a position that [`Packer`] encoded. Usually adds it to the sorter of the current thread.
     pub(super) fn push(&self, packed: &[u8]) -> Result<()> {
-        let pile = rayon::current_thread_index().unwrap_or(0) % self.0.len();
-        let mut pile = task::lock(&self.0[pile]);
+        let sorter = rayon::current_thread_index().unwrap_or(0) % self.0.len();
+        let mut sorter = task::lock(&self.0[sorter]);
         task::fault("pile");
-        pile.push(packed)
+        sorter.push(packed)
     }
 
     /// Sorts the positions that are still in memory, and returns all collected positions.
     pub(super) fn into_rows(self) -> SortedRows {
-        let mut piles: Vec<_> = self.0.into_iter().map(task::unlocked).collect();
-        piles.par_iter_mut().for_each(TextSorter::sort);
-        SortedRows(piles)
+        let mut sorters: Vec<_> = self.0.into_iter().map(task::unlocked).collect();
+        sorters.par_iter_mut().for_each(TextSorter::sort);
+        SortedRows(sorters)
     }
 }
 
@@ -679,14 +685,14 @@ mod tests {
             ),
             quota in prop_oneof![Just(1usize << 12), Just(1 << 14), Just(1 << 20)],
         ) {
-            let piles = Piles::new(3, &Memory { bytes: 3 * quota, ..Memory::default() });
+            let sorters = PositionSorters::new(3, &Memory { bytes: 3 * quota, ..Memory::default() });
             boards.par_iter().for_each_init(Packer::default, |packer, board| {
                 packer.start(|text| text.extend_from_slice(board.as_bytes()));
                 packer.row(Wdl::default(), |text| text.extend_from_slice(b"a2a3"));
-                piles.push(packer.finish()).unwrap();
+                sorters.push(packer.finish()).unwrap();
             });
             let mut found = Vec::new();
-            piles.into_rows().for_each(|packed| {
+            sorters.into_rows().for_each(|packed| {
                 found.push(String::from_utf8(unpacked(packed).0.to_vec()).unwrap());
                 Ok(())
             }).unwrap();

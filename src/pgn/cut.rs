@@ -13,26 +13,26 @@ use std::io::{self, Read};
 use memchr::{memchr_iter, memchr2, memrchr, memrchr2};
 
 use super::{
-    game::{GameReader, REACH},
-    tags::{LONGEST_CONTINUATION, closing_quote, has_tag, is_tag_start, moves_begin},
+    game::{GameReader, MAX_COMMENT_DISTANCE},
+    tags::{MAX_CONTINUATION_LENGTH, closing_quote, has_tag, is_tag_start, moves_begin},
 };
 
 /// The maximum number of bytes between the beginnings of two games: 16 MiB. If no game begins within this distance,
 /// a [`Cutter`] returns an error, because it holds the text of a whole game in memory.
-pub const LONGEST_GAME: usize = 16 << 20;
+pub const MAX_GAME_LENGTH: usize = 16 << 20;
 
-/// The number of bytes after the end of a game that must have been read before it is certain that the game ends
-/// there. It is the greater of two limits: [`REACH`] for comments, and [`LONGEST_CONTINUATION`] for the values of
-/// tags.
-const CERTAIN: usize = if REACH > LONGEST_CONTINUATION {
-    REACH
+/// The number of bytes after the end of a game that must have been read before it is certain that the game ends there.
+/// It is the greater of two limits: [`MAX_COMMENT_DISTANCE`] for comments, and [`MAX_CONTINUATION_LENGTH`] for the
+/// values of tags.
+const LOOKAHEAD: usize = if MAX_COMMENT_DISTANCE > MAX_CONTINUATION_LENGTH {
+    MAX_COMMENT_DISTANCE
 } else {
-    LONGEST_CONTINUATION
+    MAX_CONTINUATION_LENGTH
 };
 
 /// The maximum number of lines that the fast backward search for a game boundary examines. If none of the lines is
 /// certainly outside comments, the games are parsed instead.
-const TRIES: usize = 64;
+const MAX_CANDIDATES: usize = 64;
 
 /// A part of a PGN stream that contains only whole games.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl<R: Read> Cutter<R> {
     /// # Errors
     ///
     /// Returns the errors of the stream, and an error of the kind [`io::ErrorKind::InvalidData`] if no game begins
-    /// within [`LONGEST_GAME`] bytes.
+    /// within [`MAX_GAME_LENGTH`] bytes.
     pub fn next_batch(&mut self) -> io::Result<Option<Batch>> {
         let mut wanted = self.batch_size;
         loop {
@@ -102,19 +102,19 @@ impl<R: Read> Cutter<R> {
             if let Some(end) = (self.boundary)(&self.held) {
                 return Ok(self.hand_out(end));
             }
-            if self.held.len() >= LONGEST_GAME {
+            if self.held.len() >= MAX_GAME_LENGTH {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
                     format!(
                         "the file is damaged, because no {} in the {} MiB after byte {}: remove the damaged part of \
                          the file",
                         self.lacks,
-                        LONGEST_GAME >> 20,
+                        MAX_GAME_LENGTH >> 20,
                         self.offset
                     ),
                 ));
             }
-            wanted = (self.held.len() * 2).min(LONGEST_GAME);
+            wanted = (self.held.len() * 2).min(MAX_GAME_LENGTH);
         }
     }
 
@@ -154,7 +154,7 @@ fn last_boundary(text: &[u8]) -> Option<usize> {
 fn tagged_boundary(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     let mut tries = 0;
-    while tries < TRIES {
+    while tries < MAX_CANDIDATES {
         let at = memrchr(b'[', &text[..end])?;
         end = at;
         let begins_game = at > 0
@@ -222,10 +222,10 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
 }
 
 /// Parses the games in `text`, and returns the offset at which the last complete game ends. Returns `None` if no
-/// game is complete. A game is complete if at least [`CERTAIN`] bytes follow it, because later bytes cannot change
+/// game is complete. A game is complete if at least [`LOOKAHEAD`] bytes follow it, because later bytes cannot change
 /// where it ends.
 fn read_boundary(text: &[u8]) -> Option<usize> {
-    let certain = text.len().checked_sub(CERTAIN)?;
+    let certain = text.len().checked_sub(LOOKAHEAD)?;
     let mut games = GameReader::new(text);
     let mut boundary = None;
     while games.next_game() {
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_is_refused() {
-        let text = vec![b'x'; LONGEST_GAME + 2];
+        let text = vec![b'x'; MAX_GAME_LENGTH + 2];
         let err = Cutter::of_lines(&*text, 1 << 19).next_batch().unwrap_err();
         assert!(
             err.to_string().contains("no line ends in the 16 MiB"),
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn games_without_tags_are_cut_too() {
-        let text = "1. e4 e5 2. Nf3 Nc6 1-0\n".repeat(3 * REACH / 24);
+        let text = "1. e4 e5 2. Nf3 Nc6 1-0\n".repeat(3 * MAX_COMMENT_DISTANCE / 24);
         let mut cutter = Cutter::new(text.as_bytes(), 1 << 10);
         let mut batches = 0;
         while let Some(batch) = cutter.next_batch().unwrap() {
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn text_without_games_is_an_error_not_a_memory_hog() {
-        let text = vec![b'x'; LONGEST_GAME + 1];
+        let text = vec![b'x'; MAX_GAME_LENGTH + 1];
         let err = Cutter::new(&text[..], 1 << 20).next_batch().unwrap_err();
         assert_eq!(err.kind(), io::ErrorKind::InvalidData);
     }

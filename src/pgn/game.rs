@@ -1,11 +1,11 @@
 //! Reads one game after another: finds where a game begins, and reads its tags. The modules
 //! [`movetext`](super::movetext) and [`skip`](super::skip) read and skip the moves.
 //!
-//! [`Comments`] finds the ends of comments. A comment in braces may contain anything, even line breaks, blank lines
-//! and tag pairs. However, if a comment is never closed, tags after its opening brace belong to the next game. To
-//! tell the two cases apart, each line of a comment that could begin a game is examined. If another comment opens
-//! between this line and the next closing brace, or if there is no closing brace within [`REACH`], the comment
-//! counts as unclosed, and the next game begins at this line.
+//! [`Comments`] finds the ends of comments. A comment in braces may contain anything, even line breaks, blank lines and
+//! tag pairs. However, if a comment is never closed, tags after its opening brace belong to the next game. To tell the
+//! two cases apart, each line of a comment that could begin a game is examined. If another comment opens between this
+//! line and the next closing brace, or if there is no closing brace within [`MAX_COMMENT_DISTANCE`], the comment counts
+//! as unclosed, and the next game begins at this line.
 
 use memchr::{memchr, memchr2};
 
@@ -254,9 +254,9 @@ impl<'a> GameReader<'a> {
                 }
                 [b' ' | b'\t', ..] => rest = &rest[1..],
                 [b'[', ..] => return breaks > 0,
-                [b'{', ..] => match memchr(b'}', &rest[..rest.len().min(REACH)]) {
+                [b'{', ..] => match memchr(b'}', &rest[..rest.len().min(MAX_COMMENT_DISTANCE)]) {
                     Some(close) => rest = &rest[close + 1..],
-                    None => return rest.len() <= REACH,
+                    None => return rest.len() <= MAX_COMMENT_DISTANCE,
                 },
                 _ if blank(rest) > 0 => rest = &rest[blank(rest)..],
                 _ => return false,
@@ -379,7 +379,7 @@ impl<'a> GameReader<'a> {
             NextLines::Tag {
                 name,
                 may_end_tags: later,
-            } => !(may_end_tags || later) || self.tags.lack(name),
+            } => !(may_end_tags || later) || self.tags.lacks_name(name),
             NextLines::BlankLine(after) => !is_line && moves_begin(&self.text[after..]),
             NextLines::Other => false,
         }
@@ -388,7 +388,7 @@ impl<'a> GameReader<'a> {
 
 /// The maximum distance in bytes between a line in a comment that looks like the start of a game, and the brace
 /// that closes the comment. If no closing brace is within this distance, the comment counts as unclosed.
-pub(super) const REACH: usize = 1 << 20;
+pub(super) const MAX_COMMENT_DISTANCE: usize = 1 << 20;
 
 /// The offset at which a comment ends, and whether the comment is closed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -415,8 +415,8 @@ impl Comments {
     /// because the last search is cached.
     ///
     /// If `text` is only a part of a file, a result of [`CommentEnd::Unclosed`] may change when more text is read. It
-    /// is final if the text ends at the end of the file or at the beginning of a later game, or if at least [`REACH`]
-    /// bytes follow the offset in the result.
+    /// is final if the text ends at the end of the file or at the beginning of a later game, or if at least
+    /// [`MAX_COMMENT_DISTANCE`] bytes follow the offset in the result.
     #[inline]
     pub(super) fn end_of(&mut self, text: &[u8], open: usize) -> CommentEnd {
         let close = self.closing_brace(text, open);
@@ -456,8 +456,9 @@ fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> O
         if !may_begin_game(text, start, at) {
             continue;
         }
-        let closes_it = close
-            .is_some_and(|close| close - at <= REACH && memchr(b'{', &text[at..close]).is_none());
+        let closes_it = close.is_some_and(|close| {
+            close - at <= MAX_COMMENT_DISTANCE && memchr(b'{', &text[at..close]).is_none()
+        });
         // The closing brace found for this line is also the first one after all later lines, so they need no check.
         return (!closes_it).then_some(at);
     }
@@ -703,7 +704,7 @@ mod tests {
     #[test]
     fn a_distant_brace_does_not_close_a_comment() {
         let mut text = b"{ oops\n[Event \"x\"]\n".to_vec();
-        text.resize(text.len() + REACH, b' ');
+        text.resize(text.len() + MAX_COMMENT_DISTANCE, b' ');
         text.push(b'}');
         assert_eq!(comment_end(&text, 0), CommentEnd::Unclosed(7));
     }

@@ -53,7 +53,7 @@ pub(crate) use self::{
 };
 pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownSpeed},
-    cut::{Batch, Cutter, LONGEST_GAME},
+    cut::{Batch, Cutter, MAX_GAME_LENGTH},
     filter::{
         Condition, Date, EcoRange, GameFilter, GameFilterError, NameMatch, TagText,
         TimeControlRange,

@@ -51,7 +51,7 @@ pub enum GameEnd {
 }
 
 /// The maximum length in bytes of a word that is examined as a termination marker, such as `1-0`.
-pub(super) const LONGEST_MARKER: usize = 64;
+pub(super) const MAX_MARKER_LENGTH: usize = 64;
 
 /// Damage in the text of a game, such as an unclosed comment, after which the moves cannot be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -258,7 +258,7 @@ impl<'a> GameReader<'a> {
     /// `Some(None)` if they were skipped because a termination marker follows.
     fn read_last_words(&mut self, offset: usize) -> Option<Option<Token<'a>>> {
         let rest = &self.text[offset..];
-        let rest = &rest[..rest.len().min(LONGEST_MARKER)];
+        let rest = &rest[..rest.len().min(MAX_MARKER_LENGTH)];
         let is_part = |byte: &u8| byte.is_ascii_alphabetic() || b" \t.,!'".contains(byte);
         let length = rest.iter().take_while(|byte| is_part(byte)).count();
         let words = rest[..length].trim_ascii_end();
@@ -390,7 +390,7 @@ impl<'a> GameReader<'a> {
         let rest = &self.text[offset..];
         // All spellings of a result are shorter. Without the limit, reading a long word that consists of many numbers
         // would take quadratic time.
-        let word = first_word(&rest[..rest.len().min(LONGEST_MARKER)]);
+        let word = first_word(&rest[..rest.len().min(MAX_MARKER_LENGTH)]);
         // Most games end with a marker of the PGN standard.
         if let Some(result) = GameResult::from_token(word) {
             self.at = offset + word.len();

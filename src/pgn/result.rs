@@ -22,7 +22,7 @@ pub enum GameResult {
 
 /// The maximum length in bytes of a text that can be a result, after its blanks have been removed and its
 /// characters have been converted to ASCII.
-const LONGEST_TEXT: usize = 15;
+const MAX_TEXT_LENGTH: usize = 15;
 
 impl GameResult {
     /// All results, in the order of their discriminants.
@@ -145,12 +145,12 @@ impl GameResult {
     /// Returns the result, the length of the marker in bytes, and whether the text is a marker only at the end of a
     /// game because it could otherwise be castling or an annotation.
     pub(super) fn spaced_marker(text: &[u8]) -> Option<(GameResult, usize, bool)> {
-        let first = half_length(text)?;
+        let first = points_length(text)?;
         let dash_at = first + blanks_length(&text[first..]);
         let sign = sign_length(&text[dash_at..]);
         let second_at = dash_at + sign + blanks_length(&text[dash_at + sign..]);
         let has_blanks = dash_at > first || second_at > dash_at + sign;
-        let end = second_at + half_length(&text[second_at..])?;
+        let end = second_at + points_length(&text[second_at..])?;
         let has_breaks = |sign| memchr_iter(sign, &text[..end]).nth(1).is_some();
         let has_blank_line = has_breaks(b'\n') || has_breaks(b'\r');
         if sign == 0 || !has_blanks || has_blank_line || !first_word(&text[end..]).is_empty() {
@@ -236,7 +236,7 @@ fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
 /// Parses a text that consists only of a result. Returns the result, and a [`Certainty`] that says what else the
 /// text can mean. Returns `None` for any other text.
 fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
-    let mut plain = [0; LONGEST_TEXT];
+    let mut plain = [0; MAX_TEXT_LENGTH];
     let mut length = 0;
     let mut rest = text;
     while let [byte, ..] = *rest {
@@ -279,7 +279,7 @@ fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
 
 /// Returns the length in bytes of the points of one side at the start of `text`, such as `1`, `0`, `½`, `1/2` or
 /// `0.5`. Returns `None` if `text` does not start with points.
-fn half_length(text: &[u8]) -> Option<usize> {
+fn points_length(text: &[u8]) -> Option<usize> {
     const HALVES: [&[u8]; 9] = [
         b"1/2",
         b"1\xe2\x81\x842",

@@ -4,7 +4,7 @@ use memchr::memrchr2;
 
 use super::{
     game::GameReader,
-    movetext::{Flaw, GameEnd, LONGEST_MARKER, Token},
+    movetext::{Flaw, GameEnd, MAX_MARKER_LENGTH, Token},
     result::GameResult,
     tags::{ends_game, is_tag_start},
 };
@@ -123,7 +123,7 @@ impl<'a> GameReader<'a> {
         let words = text
             .iter()
             .rev()
-            .take(LONGEST_MARKER)
+            .take(MAX_MARKER_LENGTH)
             .take_while(may_follow);
         let start = text.len() - words.count();
         // A token certainly begins after a blank.

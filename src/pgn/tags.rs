@@ -15,18 +15,18 @@ use super::{
 use crate::position::{LineError, UnknownVariant, Variant, game_start, looks_like_move};
 
 /// The maximum length in bytes of a tag's value after its first line: 1 MiB. Most values have a single line.
-pub(super) const LONGEST_CONTINUATION: usize = 1 << 20;
+pub(super) const MAX_CONTINUATION_LENGTH: usize = 1 << 20;
 
 /// The maximum length in bytes of a damaged line that can be skipped between the tags of a game.
-const LONGEST_BAD_TAG: usize = 4096;
+const MAX_BAD_TAG_LENGTH: usize = 4096;
 
 /// The maximum number of tags of a game that are kept, to bound the memory. After that, only tags that polybook
 /// itself uses are kept.
-const KEPT: usize = 256;
+const MAX_TAGS: usize = 256;
 
 /// The names of the tags that are always kept, even if a game has very many tags. These tags are needed to filter,
 /// replay or index games.
-const ALWAYS_KEPT: [&[u8]; 18] = [
+const USED_TAGS: [&[u8]; 18] = [
     b"Event",
     b"Site",
     b"Date",
@@ -148,12 +148,12 @@ impl<'a> Tags<'a> {
         self.pairs.clear();
     }
 
-    /// Adds a tag. If there are already [`KEPT`] tags, the tag is ignored unless its name is in [`ALWAYS_KEPT`]; in
+    /// Adds a tag. If there are already [`MAX_TAGS`] tags, the tag is ignored unless its name is in [`USED_TAGS`]; in
     /// that case, it replaces an earlier tag of the same name, if there is one.
     pub(super) fn push(&mut self, tag: Tag<'a>) {
-        if self.pairs.len() < KEPT {
+        if self.pairs.len() < MAX_TAGS {
             self.pairs.push(tag);
-        } else if ALWAYS_KEPT.contains(&tag.name) {
+        } else if USED_TAGS.contains(&tag.name) {
             let mut pairs = self.pairs.iter_mut().rev();
             match pairs.find(|it| it.name == tag.name) {
                 Some(known) => known.value = tag.value,
@@ -165,7 +165,7 @@ impl<'a> Tags<'a> {
     /// Returns `true` if a later tag with the name `name` certainly belongs to the same game as these tags. This is
     /// the case if these tags do not contain the name, because the tags of every game in a file usually begin with
     /// the same name. `Event` is an exception: most games begin with it.
-    pub(super) fn lack(&self, name: &[u8]) -> bool {
+    pub(super) fn lacks_name(&self, name: &[u8]) -> bool {
         name != b"Event" && self.get(name).is_none()
     }
 
@@ -271,7 +271,7 @@ pub(super) enum NextLines<'a> {
 pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
     let (mut line, mut may_end_tags) = (at, false);
     // Without the limit, reading a text of many stray lines would take quadratic time.
-    for number in 0..MOST_BAD_LINES {
+    for number in 0..MAX_BAD_LINES {
         let Some(next) = next_if_short(text, line) else {
             return NextLines::Other;
         };
@@ -302,7 +302,7 @@ pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
     }
     let mut line = at;
     // Without the limit, reading a text that consists of brackets only would take quadratic time.
-    for _ in 0..MOST_BAD_LINES {
+    for _ in 0..MAX_BAD_LINES {
         match next_if_short(text, line) {
             Some(next) if is_tag_start(text, next) => return true,
             Some(next) if text.get(next) == Some(&b'[') => line = next,
@@ -313,12 +313,12 @@ pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
 }
 
 /// The maximum number of consecutive damaged lines after which a tag pair is still found.
-const MOST_BAD_LINES: usize = 16;
+const MAX_BAD_LINES: usize = 16;
 
 /// Returns the offset of the line after the line that contains the offset `at`. Returns `None` if the rest of that
-/// line is longer than [`LONGEST_BAD_TAG`].
+/// line is longer than [`MAX_BAD_TAG_LENGTH`].
 fn next_if_short(text: &[u8], at: usize) -> Option<usize> {
-    let window = &text[at..text.len().min(at + LONGEST_BAD_TAG)];
+    let window = &text[at..text.len().min(at + MAX_BAD_TAG_LENGTH)];
     let length = memchr2(b'\n', b'\r', window)?;
     Some(next_line(text, at + length))
 }
@@ -329,13 +329,13 @@ pub(super) fn is_tag_start(text: &[u8], at: usize) -> bool {
     name_and_quote(text, at).is_some()
 }
 
-/// Returns the standard spelling of the name of a tag. A name in [`ALWAYS_KEPT`] is recognized in upper and lower
+/// Returns the standard spelling of the name of a tag. A name in [`USED_TAGS`] is recognized in upper and lower
 /// case, and with colons or equals signs at its end. Returns any other name unchanged.
 fn standard_name(name: &[u8]) -> &[u8] {
     let end = name.iter().rposition(|byte| !b":=".contains(byte));
     let plain = &name[..end.map_or(0, |last| last + 1)];
     let is_same = |known: &&&[u8]| known.eq_ignore_ascii_case(plain);
-    ALWAYS_KEPT.iter().find(is_same).map_or(name, |known| known)
+    USED_TAGS.iter().find(is_same).map_or(name, |known| known)
 }
 
 /// Returns the name of the tag whose opening bracket is at the offset `bracket`, and the offset of its opening
@@ -417,7 +417,7 @@ fn value_over_lines<'a>(
     start: usize,
     first_end: usize,
 ) -> Option<(Tag<'a>, usize)> {
-    let limit = text.len().min(first_end + LONGEST_CONTINUATION);
+    let limit = text.len().min(first_end + MAX_CONTINUATION_LENGTH);
     let mut at = next_line(text, first_end);
     while at < limit {
         let end = line_end(&text[..limit], at);
@@ -508,7 +508,7 @@ pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
 }
 
 /// The maximum number of bytes between a move number and its move that are examined.
-const LONGEST_START: usize = 256;
+const MAX_START_LENGTH: usize = 256;
 
 /// Returns `true` if a text starts like the moves of a game: with a move, with a termination marker such as `1-0`,
 /// or with a move number such as `1.`.
@@ -522,7 +522,7 @@ pub(super) fn moves_begin(text: &[u8]) -> bool {
     let is_number = digits > 0 && is_between(digits) > 0;
     let mut at = if is_number { digits } else { 0 };
     // Without the limit, reading a text of many lines of dots would take quadratic time.
-    while at < LONGEST_START && is_between(at) > 0 {
+    while at < MAX_START_LENGTH && is_between(at) > 0 {
         at += is_between(at);
     }
     let word = first_word(&text[at..]);
@@ -620,14 +620,14 @@ mod tests {
         ] {
             assert_tag(&format!("[Event \"a{rest}"), "Event", "a", rest);
         }
-        let long = "x\n".repeat(LONGEST_CONTINUATION / 2 + 1);
+        let long = "x\n".repeat(MAX_CONTINUATION_LENGTH / 2 + 1);
         let rest = format!("\n{long}\"]");
         assert_tag(&format!("[Event \"a{rest}"), "Event", "a", &rest);
     }
 
     #[test]
     fn the_number_of_tags_is_bounded_but_used_tags_are_kept() {
-        let names: Vec<String> = (0..3 * KEPT).map(|i| format!("x{i}")).collect();
+        let names: Vec<String> = (0..3 * MAX_TAGS).map(|i| format!("x{i}")).collect();
         let mut tags = Tags::default();
         let mut push = |name, value| {
             tags.push(Tag { name, value });
@@ -642,8 +642,8 @@ mod tests {
         push(b"FEN", b"4");
         assert_eq!(tags.get(b"x3"), Some(&b"1"[..]));
         assert_eq!(tags.get(b"FEN"), Some(&b"4"[..]));
-        assert_eq!(tags.get(names[2 * KEPT].as_bytes()), None);
-        assert_eq!(tags.iter().len(), KEPT + 1);
+        assert_eq!(tags.get(names[2 * MAX_TAGS].as_bytes()), None);
+        assert_eq!(tags.iter().len(), MAX_TAGS + 1);
     }
 
     #[test]

@@ -110,12 +110,13 @@ fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
         let files = |squares: Bitboard| usize::from((squares.0 >> (8 * rank)) as u8);
         let mut letters = 0u64;
         for role in Role::ALL {
-            letters |= BYTES[files(board.by_role(role))] & (EACH * role.char() as u64);
+            letters |=
+                FILE_MASKS[files(board.by_role(role))] & (ONE_IN_EACH_BYTE * role.char() as u64);
         }
-        letters ^= BYTES[files(board.white())] & (EACH * u64::from(b'a' ^ b'A'));
+        letters ^= FILE_MASKS[files(board.white())] & (ONE_IN_EACH_BYTE * u64::from(b'a' ^ b'A'));
         let mut signs = *b"........12345678";
         signs[..8].copy_from_slice(&letters.to_le_bytes());
-        let row = &ROWS[files(board.occupied())];
+        let row = &RANK_SIGNS[files(board.occupied())];
         for (byte, sign) in out[length..][..8].iter_mut().zip(row.signs) {
             *byte = signs[usize::from(sign % 16)];
         }
@@ -127,11 +128,11 @@ fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
 }
 
 /// An integer whose eight bytes are all 1. Multiplying it by a byte repeats the byte eight times.
-const EACH: u64 = 0x0101_0101_0101_0101;
+const ONE_IN_EACH_BYTE: u64 = 0x0101_0101_0101_0101;
 
 /// A table that converts a set of files to a byte mask. The index has one bit for each file. The mask has the byte
 /// `0xff` for each file in the set, and 0 for each other file.
-static BYTES: [u64; 256] = {
+static FILE_MASKS: [u64; 256] = {
     let mut bytes = [0; 256];
     let mut files = 0;
     while files < 256 {
@@ -157,7 +158,7 @@ struct RankSigns {
 }
 
 /// A table that converts the set of occupied files of a rank to the signs that represent the rank in an EPD.
-static ROWS: [RankSigns; 256] = {
+static RANK_SIGNS: [RankSigns; 256] = {
     let empty = RankSigns {
         length: 0,
         signs: [0; 8],

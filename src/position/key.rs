@@ -233,7 +233,7 @@ fn squares_beside(squares: Bitboard) -> Bitboard {
 /// Returns a copy of `pos` in which the side to move also has the right to capture the pawn on `step` en passant.
 /// Returns `None` if this right would permit a legal capture, because the copy would then have other legal moves than
 /// `pos`. `pos` itself must have no legal en passant capture.
-fn with_idle_right<P: Rules>(pos: &P, step: Square) -> Option<P> {
+fn with_unusable_en_passant<P: Rules>(pos: &P, step: Square) -> Option<P> {
     let us = pos.turn();
     if pos.rules() == Variant::Standard {
         // An en passant capture is illegal only if it exposes the king. Test this quickly without the pawn on `step`
@@ -280,13 +280,13 @@ impl<P: Rules> Keyed<P> {
     /// Returns the [identity](identity) of the current position, a hash by which equal positions are grouped.
     #[inline]
     pub fn identity(&self) -> u64 {
-        with_hidden_state(&self.pos, self.key_without_idle_right())
+        with_hidden_state(&self.pos, self.key_without_unusable_en_passant())
     }
 
     /// Returns the Polyglot key of the current position. Unlike [`key`](Keyed::key), omits the en passant file if no
     /// en passant capture is legal.
     #[inline]
-    pub(crate) fn key_without_idle_right(&self) -> u64 {
+    pub(crate) fn key_without_unusable_en_passant(&self) -> u64 {
         match self.en_passant {
             0 => self.key(),
             part if has_no_en_passant(&self.pos) => {
@@ -324,7 +324,7 @@ impl<P: Rules> Keyed<P> {
         if self.en_passant != 0 && !has_no_en_passant(&self.pos) {
             return Vec::new();
         }
-        let stepped = |step| with_idle_right(&self.pos, step);
+        let stepped = |step| with_unusable_en_passant(&self.pos, step);
         steps.into_iter().filter_map(stepped).collect()
     }
 
@@ -352,7 +352,7 @@ impl<P: Rules> Keyed<P> {
     /// store the games of the position under any of these keys.
     pub fn equal_keys(&self) -> impl Iterator<Item = u64> {
         let others = self.equal_positions().into_iter();
-        once(self.key_without_idle_right()).chain(others.map(|pos| key(&pos)))
+        once(self.key_without_unusable_en_passant()).chain(others.map(|pos| key(&pos)))
     }
 
     /// Returns the current position.

@@ -118,10 +118,10 @@ impl PieceLetters {
     ///
     /// # Errors
     ///
-    /// Returns [`MoveError::Unreadable`] if the text has more than [`LONGEST`] bytes.
+    /// Returns [`MoveError::Unreadable`] if the text has more than [`MAX_WORD_LENGTH`] bytes.
     #[cold]
-    fn in_english(self, text: &[u8]) -> Result<[u8; LONGEST], MoveError> {
-        let mut english = [0; LONGEST];
+    fn in_english(self, text: &[u8]) -> Result<[u8; MAX_WORD_LENGTH], MoveError> {
+        let mut english = [0; MAX_WORD_LENGTH];
         let place = english.get_mut(..text.len()).ok_or(MoveError::Unreadable)?;
         let letters = self.letters();
         for (english, byte) in place.iter_mut().zip(text) {
@@ -136,7 +136,7 @@ impl PieceLetters {
 const ENGLISH: &[u8; 5] = b"NBRQK";
 
 /// The maximum length in bytes of a word that is parsed with the piece letters of another language than English.
-const LONGEST: usize = 32;
+const MAX_WORD_LENGTH: usize = 32;
 
 /// Writes the code of the language, for example `de`.
 impl fmt::Display for PieceLetters {

@@ -49,11 +49,11 @@ pub enum LineError {
 
 /// The maximum number of characters of a FEN that an error message quotes. FENs of standard chess have at most 90
 /// characters.
-const LONGEST_QUOTED: usize = 100;
+const MAX_QUOTED_CHARACTERS: usize = 100;
 
-/// Truncates a FEN to [`LONGEST_QUOTED`] characters for an error message.
+/// Truncates a FEN to [`MAX_QUOTED_CHARACTERS`] characters for an error message.
 fn cut(fen: &str) -> String {
-    let mut cut: String = fen.chars().take(LONGEST_QUOTED).collect();
+    let mut cut: String = fen.chars().take(MAX_QUOTED_CHARACTERS).collect();
     if cut.len() < fen.len() {
         cut.push_str("...");
     }
@@ -150,11 +150,11 @@ fn without_move_number(word: &str) -> &str {
 
 /// The numbers of fields that a position may have, in the order in which they are tried: a FEN with the checks of
 /// three-check, a FEN, an EPD with these checks, and an EPD.
-const FIELDS: [usize; 4] = [7, 6, 5, 4];
+const FIELD_COUNTS: [usize; 4] = [7, 6, 5, 4];
 
 /// The maximum length in bytes of a text that is parsed as a position. Longer texts are rejected to limit the use of
 /// memory.
-const LONGEST_POSITION: usize = 1 << 16;
+const MAX_POSITION_LENGTH: usize = 1 << 16;
 
 impl Variant {
     /// Parses a position of this variant: a FEN, an EPD with or without operations, or `startpos` for the starting
@@ -205,10 +205,10 @@ impl Variant {
     /// ```
     pub fn game_start(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
         let error = |reason: String| LineError::Fen {
-            fen: text.chars().take(LONGEST_POSITION).collect(),
+            fen: text.chars().take(MAX_POSITION_LENGTH).collect(),
             reason,
         };
-        if text.len() > LONGEST_POSITION {
+        if text.len() > MAX_POSITION_LENGTH {
             return Err(error(
                 "the text is too long for a position: remove the text after the position"
                     .to_owned(),
@@ -247,7 +247,10 @@ impl Variant {
             return start;
         }
         let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-        for count in FIELDS.into_iter().filter(|count| *count < fields.len()) {
+        for count in FIELD_COUNTS
+            .into_iter()
+            .filter(|count| *count < fields.len())
+        {
             let (position, operations) = fields.split_at(count);
             let position = position.join(" ");
             let start = match self.read_fen(&position) {

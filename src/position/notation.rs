@@ -226,13 +226,13 @@ fn without_check(text: &[u8]) -> &[u8] {
 // Normalization of the many spellings of a move: `Qd3+/-`, `exd6 e.p.`, `O–O`, `N(f)d7`, `hxg8=(Q)`, `♘f3`.
 
 /// The maximum length in bytes of a written move after normalization.
-const LONGEST: usize = 16;
+const MAX_MOVE_LENGTH: usize = 16;
 
 /// A written move after normalization. It consists of ASCII letters, digits and a few signs. Check signs and
 /// annotations have been removed.
 #[derive(Copy, Clone, Debug)]
 struct Spelling {
-    bytes: [u8; LONGEST],
+    bytes: [u8; MAX_MOVE_LENGTH],
     length: usize,
     /// Whether the text states that the move captures en passant.
     pub en_passant: bool,
@@ -243,7 +243,7 @@ impl Spelling {
     /// contain.
     pub(super) fn new(text: &[u8]) -> Option<Spelling> {
         let mut spelling = Spelling {
-            bytes: [0; LONGEST],
+            bytes: [0; MAX_MOVE_LENGTH],
             length: 0,
             en_passant: false,
         };
@@ -257,7 +257,7 @@ impl Spelling {
             }
         }
         spelling.cut_marks();
-        spelling.open_parentheses();
+        spelling.remove_parentheses();
         Some(spelling)
     }
 
@@ -286,7 +286,7 @@ impl Spelling {
     }
 
     /// Removes parentheses: converts `N(f)d7` to `Nfd7`, and `e8(Q)`, `e8=(Q)` and `e8/Q` to `e8=Q`.
-    fn open_parentheses(&mut self) {
+    fn remove_parentheses(&mut self) {
         if let [_, b'(', hint, b')', ..] = *self.text() {
             self.bytes[1] = hint;
             self.bytes.copy_within(4.., 2);
@@ -544,6 +544,6 @@ mod tests {
             assert!(spelling.en_passant);
         }
         assert!(Spelling::new("é4".as_bytes()).is_none());
-        assert!(Spelling::new(&[b'e'; LONGEST + 1]).is_none());
+        assert!(Spelling::new(&[b'e'; MAX_MOVE_LENGTH + 1]).is_none());
     }
 }

@@ -108,7 +108,7 @@ impl Rules for Chess {
     }
 
     fn quick_move(&self, mv: BookMove) -> Option<Move> {
-        if mv.0 > PLAIN {
+        if mv.0 > MAX_PLAIN_MOVE {
             return None;
         }
         let (from, to) = (mv.from_square(), mv.to_square());
@@ -128,7 +128,7 @@ impl Rules for Chess {
             Role::Pawn if capture.is_some() => attacks::pawn_attacks(us, from).contains(to),
             Role::Pawn => advances(self, from, to),
             _ => {
-                REACH[role as usize][usize::from(to)].contains(from)
+                SOURCE_SQUARES[role as usize][usize::from(to)].contains(from)
                     && (attacks::between(from, to) & board.occupied()).is_empty()
             }
         };
@@ -143,7 +143,7 @@ impl Rules for Chess {
 }
 
 /// The highest book move (16-bit number) that is neither a promotion nor a drop.
-const PLAIN: u16 = (1 << 12) - 1;
+const MAX_PLAIN_MOVE: u16 = (1 << 12) - 1;
 
 /// Returns `true` if a pawn of the side to move on `from` can advance to `to` by one or two squares. `to` must be
 /// empty. Checks and pins are ignored.
@@ -234,7 +234,7 @@ fn piece_move(pos: &Chess, role: Role, word: Word) -> Option<Move> {
     let is_capture = word.len() > 3 && word.byte(word.len() - 3) == b'x';
     let hinted = match word.len() - usize::from(is_capture) {
         3 => Bitboard::FULL,
-        4 => HINTED[usize::from(word.byte(1))],
+        4 => SQUARES_OF[usize::from(word.byte(1))],
         _ => return None,
     };
     let board = pos.board();
@@ -250,7 +250,7 @@ fn piece_move(pos: &Chess, role: Role, word: Word) -> Option<Move> {
     };
     let pieces = board.by_role(role) & board.by_color(us);
     let mut legal = None;
-    for from in REACH[role as usize][usize::from(to)] & pieces & hinted {
+    for from in SOURCE_SQUARES[role as usize][usize::from(to)] & pieces & hinted {
         let may_go = (attacks::between(from, to) & occupied).is_empty();
         if may_go && is_safe(pos, us, role, from, to) && legal.replace(from).is_some() {
             return None;
@@ -296,8 +296,9 @@ fn is_safe(pos: &Chess, us: Color, role: Role, from: Square, to: Square) -> bool
         return false;
     }
     let queens = board.queens();
-    let in_line = (REACH[Role::Rook as usize][usize::from(king)] & (board.rooks() | queens))
-        | (REACH[Role::Bishop as usize][usize::from(king)] & (board.bishops() | queens));
+    let in_line = (SOURCE_SQUARES[Role::Rook as usize][usize::from(king)]
+        & (board.rooks() | queens))
+        | (SOURCE_SQUARES[Role::Bishop as usize][usize::from(king)] & (board.bishops() | queens));
     let occupied = (board.occupied() ^ Bitboard::from_square(from)) | Bitboard::from_square(to);
     (in_line & them)
         .into_iter()
@@ -306,7 +307,7 @@ fn is_safe(pos: &Chess, us: Color, role: Role, from: Square, to: Square) -> bool
 
 /// A table that converts the character of a file or rank, such as `e` or `4`, to the set of its squares. Other bytes
 /// are converted to the empty set.
-static HINTED: [Bitboard; 256] = {
+static SQUARES_OF: [Bitboard; 256] = {
     let mut hinted = [Bitboard::EMPTY; 256];
     let mut i = 0;
     while i < 8 {
@@ -319,7 +320,7 @@ static HINTED: [Bitboard; 256] = {
 
 /// A table of the squares from which a piece can reach a square on an empty board. The indices are the kind of the
 /// piece and the square. The sets for pawns are empty.
-static REACH: [[Bitboard; 64]; 7] = {
+static SOURCE_SQUARES: [[Bitboard; 64]; 7] = {
     let mut reach = [[Bitboard::EMPTY; 64]; 7];
     let mut i = 0;
     while i < 64 {
@@ -408,7 +409,7 @@ mod tests {
             let mut pos = Chess::default();
             while let Token::Move { text, .. } = games.next_token() {
                 let legal = pos.legal_moves();
-                for mv in (0..=PLAIN + 1).map(BookMove) {
+                for mv in (0..=MAX_PLAIN_MOVE + 1).map(BookMove) {
                     if let Some(quick) = pos.quick_move(mv) {
                         assert!(legal.contains(&quick), "{mv} in {pos:?}");
                         assert_eq!(Some(quick), mv.to_move(&pos));

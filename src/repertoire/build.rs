@@ -159,7 +159,7 @@ pub struct BuildSummary {
 
 /// A number slightly below 1. Products of probabilities are compared with this number instead of 1, so that
 /// rounding does not exclude exact matches.
-const ALMOST: f64 = 1.0 - 1e-9;
+const ALMOST_ONE: f64 = 1.0 - 1e-9;
 
 /// Builds a repertoire for one side. Keeps the moves of `build.keep`, chooses one move in each other position in
 /// which this side is to move, and follows each reply of the opponent that is likely enough (see
@@ -204,7 +204,7 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
         ..BuildSummary::default()
     };
     let mut unanswered = FxHashSet::default();
-    let met = walk.run(&mut |pos, reach| {
+    let graph = walk.run(&mut |pos, reach| {
         let kept = match build.keep {
             Some(keep) => keep.moves(pos)?,
             None => Vec::new(),
@@ -228,7 +228,7 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
             Some(least) => known.is_empty() && least > 0,
             None => known.is_empty() && had_games,
         };
-        if reach * build.one_in < ALMOST || is_end {
+        if reach * build.one_in < ALMOST_ONE || is_end {
             return Ok(None);
         }
         let Some(answer) = answer_of(build.source, known, pos, build.by)? else {
@@ -240,14 +240,14 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
         Ok(Some(vec![answer]))
     })?;
     summary.unanswered = unanswered.len() as u64;
-    Ok(Built::of(&met, build.color, summary))
+    Ok(Built::of(&graph, build.color, summary))
 }
 
 impl Built {
-    /// Creates the repertoire of the side `color` from `met`, the graph of the positions that a walk has visited.
+    /// Creates the repertoire of the side `color` from `graph`, the graph of the positions that a walk has visited.
     /// Takes the moves of this side, and the opponent's replies to which this side has an answer. Sorts the moves of
     /// each position by number of games in descending order. `summary` becomes a part of the result.
-    fn of(met: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
+    fn of(graph: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
         let mut built = Built {
             color,
             moves: FxHashMap::default(),
@@ -255,14 +255,14 @@ impl Built {
             summary,
         };
         let is_answered = |node: &ReachNode| node.edges.is_some();
-        let reach = met.reach();
-        for (id, node) in met.nodes.iter().enumerate() {
+        let reach = graph.reach();
+        for (id, node) in graph.nodes.iter().enumerate() {
             let Some(edges) = &node.edges else { continue };
-            let pos = met.position(id as u32);
+            let pos = graph.position(id as u32);
             let identity = pos.identity();
             let mut edges: Vec<_> = edges.iter().collect();
             let is_own = pos.position().turn() == color;
-            edges.retain(|edge| is_own || is_answered(&met.nodes[edge.to as usize]));
+            edges.retain(|edge| is_own || is_answered(&graph.nodes[edge.to as usize]));
             edges.sort_by_key(|edge| Reverse(edge.games));
             let moves = edges.into_iter().filter_map(|edge| {
                 let reach = reach[edge.to as usize];

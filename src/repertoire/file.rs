@@ -8,7 +8,7 @@ use std::{
 
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
-use super::{MoveSource, OpenOptions, RemovedMoves, RepertoirePgn, gaps::Added};
+use super::{MoveSource, OpenOptions, RemovedMoves, RepertoirePgn, gaps::Additions};
 use crate::{
     book::{
         BookMaker, Change, EditSummary, Factors, NewWeight, PositionEdit, Weights, begin_book_over,
@@ -202,7 +202,7 @@ impl Writing<'_> {
 /// Returns an error if `pgn` cannot be read or was changed, or if the output cannot be written.
 pub fn add_to_pgn(
     pgn: &RepertoirePgn,
-    added: &Added,
+    added: &Additions,
     removed: &RemovedMoves,
     start: &VariantPosition,
     out: RepertoireFile,
@@ -274,7 +274,7 @@ pub fn without_moves(
     let out = RepertoireFile::create(&path, true)?;
     let start = repertoire.variant().start();
     // Adds a game without moves, because a file without games is an error.
-    let game = Added::from_lines(&start, [&[] as &[Move]]);
+    let game = Additions::from_lines(&start, [&[] as &[Move]]);
     add_to_pgn(pgn, &game, removed, &start, out, &options.memory)?;
     MoveSource::repertoire(&path, options)
 }
@@ -293,7 +293,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Returns an error if `repertoire` is not a book, or if the output cannot be written.
 pub fn add_to_book(
     repertoire: MoveSource,
-    added: &Added,
+    added: &Additions,
     out: RepertoireFile,
     memory: &Memory,
     meter: &Meter,

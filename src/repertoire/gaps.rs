@@ -104,35 +104,35 @@ pub struct Gaps {
     pub gaps: Vec<Gap>,
     /// The answers that were added.
     #[serde(skip)]
-    pub added: Added,
+    pub added: Additions,
 }
 
 /// The moves that are added to a repertoire, such as the answers that `gaps --add` chooses for unanswered moves
 /// of the opponent.
 #[derive(Debug, Default)]
-pub struct Added {
+pub struct Additions {
     /// The answers, each with its position. Keys are the identities of the positions.
     pub(super) answers: FxHashMap<u64, (VariantPosition, TreeMove)>,
     /// The likeliest line to each answer, with the answer, in the order of the gaps.
     pub(super) lines: Vec<String>,
 }
 
-impl Added {
+impl Additions {
     /// Creates the additions to a repertoire in PGN from lines of moves. Each line begins in the position `start` and
     /// must be legal. The result adds nothing to a book.
     pub fn from_lines<'a>(
         start: &VariantPosition,
         lines: impl IntoIterator<Item = &'a [Move]>,
-    ) -> Added {
+    ) -> Additions {
         let lines = lines.into_iter().map(|line| line_text(start, line).0);
-        Added {
+        Additions {
             lines: lines.collect(),
-            ..Added::default()
+            ..Additions::default()
         }
     }
 }
 
-impl Source for Added {
+impl Source for Additions {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let answer = self.answers.get(&pos.identity());
         Ok(answer
@@ -182,7 +182,7 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
         let by_line = || (&a.line, &a.mv).cmp(&(&b.line, &b.mv));
         a.one_in.total_cmp(&b.one_in).then_with(by_line)
     });
-    let mut added = Added::default();
+    let mut added = Additions::default();
     let (wanted, by) = find.add;
     for (id, gap) in found.iter_mut().take(wanted) {
         let pos = met.position(*id);

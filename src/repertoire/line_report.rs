@@ -134,7 +134,7 @@ pub struct LineGap {
 ///
 /// Returns an error if the repertoire or the explorer cannot be read, or if the filters name a source that does not
 /// exist.
-pub fn along(
+pub fn line_report(
     line: &Line,
     repertoire: &MoveSource,
     predecessors: &Predecessors,

@@ -66,10 +66,10 @@ pub use self::{
         RepertoireFile, RepertoireFormat, Writing, add_to_book, add_to_pgn, without_moves,
         write_prepared,
     },
-    gaps::{Added, FindGaps, Gap, Gaps, SeveralMoves, SourceEnd, gaps, several_moves},
-    line_report::{KnownMove, LineGap, LineMove, LineReport, Predecessors, along},
+    gaps::{Additions, FindGaps, Gap, Gaps, SeveralMoves, SourceEnd, gaps, several_moves},
+    line_report::{KnownMove, LineGap, LineMove, LineReport, Predecessors, line_report},
     move_source::{MoveSource, OpenOptions, RepertoirePgn},
-    novelty::{ComparedGames, NewMove, Reference, last_text, new_moves},
+    novelty::{ComparedGames, NewMove, Reference, game_label, new_moves},
     reach::Coverage,
     removal::RemovedMoves,
 };

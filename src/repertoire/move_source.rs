@@ -399,7 +399,7 @@ impl MoveSource {
     /// # Errors
     ///
     /// Returns an error if the file cannot be read.
-    pub fn own_moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<Move>> {
+    pub fn moves_by_weight(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<Move>> {
         let mut moves = self.moves(pos)?;
         // The sort is stable, so moves with equal weights stay in their order.
         moves.sort_by_key(|mv| Reverse(mv.weight));
@@ -505,7 +505,7 @@ impl MoveSource {
         let meter = Meter::default();
         for start in self.starts() {
             let limits = Limits {
-                moves: Some(WALKED),
+                moves: Some(MAX_EXAMINED_MOVES),
                 ..Limits::default()
             };
             let mut moves = 0;
@@ -643,14 +643,14 @@ impl OpenOptions<'_> {
             let turn = pos.turn();
             tally.add(Keyed::new(pos).identity(), mv, turn, games)?;
         }
-        skipped.add(rows.passed_over().clone());
+        skipped.add(rows.skipped_rows().clone());
         let moves = task::pool(self.threads)?.install(|| FindableCounts::new(tally.seal()?))?;
         Ok((moves, skipped))
     }
 }
 
 /// The maximum number of moves that [`MoveSource::color_warning`] examines from each start position.
-const WALKED: u64 = 10_000;
+const MAX_EXAMINED_MOVES: u64 = 10_000;
 
 /// The error message for options that filter the games of a file that is not PGN.
 const NO_FILTER: &str = "this file is not PGN, but the options filter games in PGN files: remove the filters, or name \
@@ -704,10 +704,10 @@ impl Source for MoveSource {
         }
     }
 
-    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         match &self.kind {
-            Kind::Book(book) => book.node(pos),
-            Kind::Extended(repertoire, _) => repertoire.node(pos),
+            Kind::Book(book) => book.position_id(pos),
+            Kind::Extended(repertoire, _) => repertoire.position_id(pos),
             _ => pos.identity(),
         }
     }

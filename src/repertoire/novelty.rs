@@ -368,7 +368,7 @@ impl NewMove {
     fn comment(&self) -> String {
         match (
             self.games_before,
-            self.last_game.as_ref().and_then(last_text),
+            self.last_game.as_ref().and_then(game_label),
         ) {
             (Some(games), Some(last)) => format!(
                 "New. Games before: {games}, the last {}",
@@ -382,7 +382,7 @@ impl NewMove {
 
 /// Returns the names of the players and the year of a game, such as `Tal - Fischer, 1959`. Leaves out an unknown
 /// year. Returns `None` if neither player has a name, for example in a line of a repertoire.
-pub fn last_text(game: &GameInfo) -> Option<String> {
+pub fn game_label(game: &GameInfo) -> Option<String> {
     if [&game.white, &game.black]
         .iter()
         .all(|player| player.name == "?")

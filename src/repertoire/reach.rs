@@ -20,16 +20,16 @@ use crate::{
     counts::Wdl,
     error::{Error, Result},
     position::{BookMove, Keyed},
-    progress::{Meter, Portions},
+    progress::{FractionalProgress, Meter},
     tree::{Limits, Source, TreeMove},
 };
 
 /// An estimate of the memory in bytes that a position of the graph and its moves need.
-const BYTES: usize = 512;
+const BYTES_PER_NODE: usize = 512;
 
 /// The maximum number of positions that are visited to find out whether a move closes a cycle. It bounds the
 /// search time in long lines without pawn moves and captures.
-const FARTHEST: usize = 2000;
+const MAX_CYCLE_SEARCH: usize = 2000;
 
 /// The parameters of a walk that computes how likely a game is to reach each position of a repertoire. If the
 /// side `color` is to move, the walk follows the moves of the repertoire, otherwise the replies in `source`.
@@ -121,7 +121,7 @@ impl Walk<'_> {
     /// Returns an error if the walk is cancelled or the positions exceed the memory budget. Also returns the errors of
     /// the source and of `answer`.
     pub(super) fn run(&self, answer: AnswerOf<'_>) -> Result<ReachGraph> {
-        let mut met = ReachGraph {
+        let mut graph = ReachGraph {
             start: self.start.clone(),
             ids: FxHashMap::default(),
             nodes: Vec::new(),
@@ -129,19 +129,19 @@ impl Walk<'_> {
             ended: BTreeMap::new(),
             last: 0,
         };
-        let mut done = Portions::new(self.meter);
-        met.id_of(&Keyed::new(self.start.clone()), (0, BookMove::NONE));
-        while self.propagate(&mut met, &mut done, answer)? {
-            met.nodes.iter_mut().for_each(|node| node.reach = 0.0);
-            met.lost.clear();
-            met.ended.clear();
+        let mut done = FractionalProgress::new(self.meter);
+        graph.id_of(&Keyed::new(self.start.clone()), (0, BookMove::NONE));
+        while self.propagate(&mut graph, &mut done, answer)? {
+            graph.nodes.iter_mut().for_each(|node| node.reach = 0.0);
+            graph.lost.clear();
+            graph.ended.clear();
         }
         done.finish();
-        met.find_likeliest();
-        Ok(met)
+        graph.find_likeliest();
+        Ok(graph)
     }
 
-    /// Propagates probabilities through the graph `met`, level by level. The start position has the probability 1.
+    /// Propagates probabilities through `graph`, level by level. The start position has the probability 1.
     /// Each move passes its share of the probability of its position on to the next position. `done` reports the
     /// progress.
     ///
@@ -149,37 +149,40 @@ impl Walk<'_> {
     /// repertoire's answer in it was known, because a part of its probability was then not passed on.
     fn propagate(
         &self,
-        met: &mut ReachGraph,
-        done: &mut Portions<'_>,
+        graph: &mut ReachGraph,
+        done: &mut FractionalProgress<'_>,
         answer: AnswerOf<'_>,
     ) -> Result<bool> {
         let mut is_late = false;
         let mut ends = Vec::new();
         let mut arriving = BTreeMap::from([(0, [1.0; 2])]);
-        for ply in 0..self.max_ply.unwrap_or(Limits::LONGEST) {
+        for ply in 0..self.max_ply.unwrap_or(Limits::MAX_PLIES) {
             if arriving.is_empty() {
                 break;
             }
             let mut next: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
             for (id, [share, games]) in std::mem::take(&mut arriving) {
                 self.meter.check()?;
-                let node = &mut met.nodes[id as usize];
+                let node = &mut graph.nodes[id as usize];
                 node.reach += share;
                 if node.edges.is_none() {
                     let is_met_again = node.reach > share;
-                    if !self.expand(met, id, ply, answer)? {
-                        *met.lost.entry(ply).or_default() += games;
+                    if !self.expand(graph, id, ply, answer)? {
+                        *graph.lost.entry(ply).or_default() += games;
                         done.add(share);
                         continue;
                     }
                     is_late |= is_met_again;
                 }
-                let edges = met.nodes[id as usize].edges.as_deref().unwrap_or_default();
+                let edges = graph.nodes[id as usize]
+                    .edges
+                    .as_deref()
+                    .unwrap_or_default();
                 if edges.is_empty() {
                     done.add(share);
                     ends.push(id);
-                    if met.nodes[id as usize].is_source_end {
-                        *met.ended.entry(ply + 1).or_default() += games;
+                    if graph.nodes[id as usize].is_source_end {
+                        *graph.ended.entry(ply + 1).or_default() += games;
                     }
                 }
                 for edge in edges.iter().filter(|edge| edge.is_followed) {
@@ -187,12 +190,12 @@ impl Walk<'_> {
                     *next_share += share * edge.share;
                     *next_games += games * edge.share_of_games;
                 }
-                met.last = ply;
+                graph.last = ply;
             }
-            if met.nodes.len() > self.memory / BYTES {
+            if graph.nodes.len() > self.memory / BYTES_PER_NODE {
                 let problem = format!(
                     "the repertoire has more than {} positions: give more --memory or a lower --max-ply",
-                    self.memory / BYTES
+                    self.memory / BYTES_PER_NODE
                 );
                 return Err(Error::too_large("--memory", problem));
             }
@@ -201,26 +204,26 @@ impl Walk<'_> {
         if is_late {
             // In the repetition, a line may end at an earlier half-move, where its maximum length still allows replies.
             ends.iter()
-                .for_each(|id| met.nodes[*id as usize].edges = None);
+                .for_each(|id| graph.nodes[*id as usize].edges = None);
         }
         Ok(is_late)
     }
 
-    /// Adds the moves of the node `id`, whose position is `ply` half-moves from the start, to the graph `met`.
+    /// Adds the moves of the node `id`, whose position is `ply` half-moves from the start, to `graph`.
     /// Returns `false` if the repertoire's side is to move but `answer` returns `None`, otherwise `true`.
     fn expand(
         &self,
-        met: &mut ReachGraph,
+        graph: &mut ReachGraph,
         id: u32,
         ply: usize,
         answer: AnswerOf<'_>,
     ) -> Result<bool> {
-        let pos = met.position(id);
+        let pos = graph.position(id);
         let is_own = pos.position().turn() == self.color;
         let moves = if pos.position().legal_moves().is_empty() {
             Vec::new()
         } else if is_own {
-            match answer(&pos, met.nodes[id as usize].reach)? {
+            match answer(&pos, graph.nodes[id as usize].reach)? {
                 Some(moves) => moves,
                 None => return Ok(false),
             }
@@ -230,7 +233,7 @@ impl Walk<'_> {
         } else {
             let mut moves = self.source.moves(&pos)?;
             moves.retain(|mv| mv.games() > 0);
-            met.nodes[id as usize].is_source_end = moves.is_empty();
+            graph.nodes[id as usize].is_source_end = moves.is_empty();
             moves
         };
         let games: u64 = moves.iter().map(TreeMove::games).sum();
@@ -239,7 +242,7 @@ impl Walk<'_> {
         for mv in moves {
             let mut after = pos.clone();
             after.play(mv.mv);
-            let to = met.id_of(&after, (id, mv.mv.into()));
+            let to = graph.id_of(&after, (id, mv.mv.into()));
             // In crazyhouse a captured piece can be dropped again, so any move can be part of a cycle.
             let is_crazyhouse = matches!(pos.position(), VariantPosition::Crazyhouse(_));
             let is_reversible = is_crazyhouse || !mv.mv.is_zeroing();
@@ -255,11 +258,11 @@ impl Walk<'_> {
                 unfinished: mv.unfinished,
                 share,
                 share_of_games: if is_own { 1.0 / number } else { share },
-                is_followed: !(is_reversible && met.leads_to(to, id)),
+                is_followed: !(is_reversible && graph.leads_to(to, id)),
                 is_reversible,
             });
         }
-        met.nodes[id as usize].edges = Some(edges);
+        graph.nodes[id as usize].edges = Some(edges);
         Ok(true)
     }
 }
@@ -279,14 +282,14 @@ impl ReachGraph {
         })
     }
 
-    /// Returns `true` if a path of reversible moves that the walk follows leads from the node `from` to the node
-    /// `to`. Other moves cannot be part of a cycle. Also returns `true` if the search exceeds [`FARTHEST`] positions,
+    /// Returns `true` if a path of reversible moves that the walk follows leads from the node `from` to the node `to`.
+    /// Other moves cannot be part of a cycle. Also returns `true` if the search exceeds [`MAX_CYCLE_SEARCH`] positions,
     /// so that no cycle is missed.
     fn leads_to(&self, from: u32, to: u32) -> bool {
         let mut seen = FxHashSet::default();
         let mut waiting = vec![from];
         while let Some(id) = waiting.pop() {
-            if id == to || seen.len() == FARTHEST {
+            if id == to || seen.len() == MAX_CYCLE_SEARCH {
                 return true;
             }
             if seen.insert(id) {

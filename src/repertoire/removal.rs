@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The maximum nesting depth of variations from which moves are removed. Deeper variations are kept unchanged.
-const DEEPEST: usize = 64;
+const MAX_NESTING: usize = 64;
 
 /// A set of moves to remove from a repertoire. Each move belongs to one position.
 #[derive(Clone, Default, Debug)]
@@ -82,7 +82,7 @@ impl RemovedMoves {
         let (mut lacks_moves, mut too_deep) = (false, 0_u64);
         loop {
             let (begin, token) = games.next_token_with_begin();
-            let is_deepest = lines.len() > DEEPEST;
+            let is_deepest = lines.len() > MAX_NESTING;
             let is_variation = lines.len() > 1;
             let line = lines.last_mut().expect("the main line is never closed");
             match token {

@@ -17,7 +17,7 @@ use shakmaty::{Color, Position};
 use super::{
     Parameters, Refusal, Request, Route, ServedRepertoire,
     content::{CacheKey, Content},
-    make::{Counting, MEMORY, OptionWords, depth, read_limited},
+    make::{Counting, MEMORY_BUDGET, OptionWords, depth, read_limited},
     state::AppState,
 };
 use crate::{
@@ -25,8 +25,8 @@ use crate::{
     position::{Keyed, Variant},
     progress::Meter,
     repertoire::{
-        Added, Build, CommentDetail, FindGaps, Gaps, LineReport, MoveSource, OpenOptions,
-        OwnMoveRule, RepertoireFile, Writing, add_to_pgn, along, build, gaps,
+        Additions, Build, CommentDetail, FindGaps, Gaps, LineReport, MoveSource, OpenOptions,
+        OwnMoveRule, RepertoireFile, Writing, add_to_pgn, build, gaps, line_report,
     },
     storage::output::TemporaryDir,
     storage::sort::Memory,
@@ -82,7 +82,7 @@ impl AppState {
             one_in: one_in.into(),
             min_game: None,
             max_ply: Some(depth as usize),
-            memory: MEMORY,
+            memory: MEMORY_BUDGET,
             meter: &meter,
         })?;
         if stop.load(Ordering::Relaxed) {
@@ -160,7 +160,7 @@ impl AppState {
             max_ply: Some(depth as usize),
             min_game: 0,
             add: (0, OwnMoveRule::Games),
-            memory: MEMORY,
+            memory: MEMORY_BUDGET,
             meter: &Meter::stopped_by(stop),
         })?;
         let total = found.gaps.len();
@@ -192,7 +192,7 @@ impl AppState {
             };
             reports.push(RepertoireReport {
                 served,
-                report: along(
+                report: line_report(
                     &query.line,
                     &edited.known,
                     &edited.predecessors,
@@ -213,7 +213,7 @@ impl AppState {
         let edited = served.edited(parameters)?;
         let pgn = served.pgn_file()?;
         let (start, edits) = (served.known.variant().start(), &edited.edits);
-        let added = Added::from_lines(&start, edits.added());
+        let added = Additions::from_lines(&start, edits.added());
         let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
         let path = directory.path().join("repertoire.pgn");
         let out = RepertoireFile::create(&path, true)?;
@@ -286,7 +286,7 @@ pub(super) fn side(parameters: &Parameters) -> Result<Color, Refusal> {
 /// `directory`.
 fn memory(directory: &Path) -> Memory {
     Memory {
-        bytes: MEMORY,
+        bytes: MEMORY_BUDGET,
         temp_dir: directory.to_owned(),
     }
 }

@@ -33,12 +33,12 @@ pub(super) struct Content {
 }
 
 /// A response body with a value that is dropped when the body has been sent, such as a semaphore permit.
-struct Holding<T> {
+struct GuardedBody<T> {
     body: Bytes,
     _held: T,
 }
 
-impl<T> AsRef<[u8]> for Holding<T> {
+impl<T> AsRef<[u8]> for GuardedBody<T> {
     fn as_ref(&self) -> &[u8] {
         &self.body
     }
@@ -83,7 +83,7 @@ impl Content {
     /// Attaches a value to the content. The value is dropped together with the content, for example when the content
     /// has been sent.
     pub(super) fn holding(self, held: impl Send + 'static) -> Content {
-        let holding = Holding {
+        let holding = GuardedBody {
             body: self.body,
             _held: held,
         };
@@ -175,14 +175,14 @@ pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Re
 }
 
 /// The maximum total size, in bytes, of the responses in the cache.
-const KEPT: u64 = 16 << 20;
+const MAX_CACHED_BYTES: u64 = 16 << 20;
 
 /// The typical size of a response, in bytes. From it, the cache estimates its number of entries.
-const USUAL: usize = 4 << 10;
+const TYPICAL_BYTES: usize = 4 << 10;
 
 /// The number of shards of the response cache, each of which has a lock of its own. The number is small, because a
 /// response must fit into one shard.
-const PARTS: usize = 8;
+const SHARDS: usize = 8;
 
 /// The key of a response in the cache: the path, the query string and the `Accept` header of the request.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -193,11 +193,11 @@ pub(super) struct CacheKey {
 }
 
 /// A cache of recent responses. When it is full, new responses replace old ones.
-pub(super) type ResponseCache = Cache<CacheKey, Content, Size>;
+pub(super) type ResponseCache = Cache<CacheKey, Content, EntryWeight>;
 
 /// Measures the size of an entry of the response cache, in bytes. The cache limits the sum of these sizes.
 #[derive(Clone)]
-pub(super) struct Size;
+pub(super) struct EntryWeight;
 
 impl CacheKey {
     pub(super) fn of(request: &Request) -> CacheKey {
@@ -238,25 +238,25 @@ impl CacheKey {
     }
 }
 
-impl Weighter<CacheKey, Content> for Size {
+impl Weighter<CacheKey, Content> for EntryWeight {
     fn weight(&self, key: &CacheKey, content: &Content) -> u64 {
         // The memory of an entry besides the key and the content: entries in the tables of the cache, and overhead of
         // allocations.
-        const BESIDES: usize = 256;
+        const OVERHEAD: usize = 256;
         let asked = key.path.len() + key.query.len() + key.accept.len();
-        (asked + content.size() + BESIDES) as u64
+        (asked + content.size() + OVERHEAD) as u64
     }
 }
 
 /// Creates an empty cache of responses.
 pub(super) fn response_cache() -> ResponseCache {
     let options = OptionsBuilder::new()
-        .estimated_items_capacity(KEPT as usize / USUAL)
-        .weight_capacity(KEPT)
-        .shards(PARTS)
+        .estimated_items_capacity(MAX_CACHED_BYTES as usize / TYPICAL_BYTES)
+        .weight_capacity(MAX_CACHED_BYTES)
+        .shards(SHARDS)
         .build()
         .expect("all that it needs is given");
-    Cache::with_options(options, Size, Default::default(), Default::default())
+    Cache::with_options(options, EntryWeight, Default::default(), Default::default())
 }
 
 #[cfg(test)]
@@ -281,6 +281,6 @@ mod tests {
         assert!(cache.get(&asked(4_999)).is_some());
         let kept = (0..5_000).filter(|number| cache.get(&asked(*number)).is_some());
         let kept = kept.count() as u64;
-        assert!((500..=KEPT / 10_000).contains(&kept), "{kept}");
+        assert!((500..=MAX_CACHED_BYTES / 10_000).contains(&kept), "{kept}");
     }
 }

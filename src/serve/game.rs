@@ -6,7 +6,7 @@ use super::{
     Refusal,
     board::Moves,
     content::Content,
-    state::{AppState, GoesOn},
+    state::{AppState, ShouldContinue},
 };
 use crate::explorer::{GameInfo, Opening, Query, last_departure};
 
@@ -39,18 +39,20 @@ struct OpenGame {
 impl AppState {
     /// Returns a game as JSON, with its moves, their annotations, and the number of games that reach each position.
     /// `number` is the number of the game in the explorer, and `text` is its PGN. `query` selects the games that are
-    /// counted. The work is cancelled when `goes_on` returns `false`.
+    /// counted. The work is cancelled when `should_continue` returns `false`.
     pub(super) fn open_game(
         &self,
         number: u64,
         text: &[u8],
         query: &Query,
-        goes_on: GoesOn<'_>,
+        should_continue: ShouldContinue<'_>,
     ) -> Result<Content, Refusal> {
         let moves = Moves::of_game(self.explorer.variant_of_game(number)?, text);
         let line = moves.line();
         let listed = self.explorer.listed_game(number)?;
-        let reached = self.explorer.reached(&line, &query.filters, goes_on)?;
+        let reached = self
+            .explorer
+            .reached(&line, &query.filters, should_continue)?;
         let mut info = listed.played.game;
         info.white.title = moves.tag("WhiteTitle");
         info.black.title = moves.tag("BlackTitle");

@@ -43,7 +43,7 @@ use super::{
 };
 
 /// The maximum size of a request's headers, in bytes. hyper does not accept a lower limit.
-const LONGEST_REQUEST: usize = 8 << 10;
+const MAX_REQUEST_HEAD: usize = 8 << 10;
 
 /// The maximum time until all headers of a request have arrived. A connection may also be idle for at most this time
 /// between two requests.
@@ -180,7 +180,7 @@ fn connection(
         async move { Ok::<_, Infallible>(site.answer(request, client).await) }
     });
     http1::Builder::new()
-        .max_buf_size(LONGEST_REQUEST)
+        .max_buf_size(MAX_REQUEST_HEAD)
         .timer(TokioTimer::new())
         .header_read_timeout(READ_TIMEOUT)
         .serve_connection(TokioIo::new(Box::pin(stream)), service)

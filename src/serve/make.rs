@@ -44,25 +44,25 @@ use crate::{
 
 /// The maximum size, in bytes, of a book or repertoire that the server makes. It is kept in memory until it has been
 /// sent.
-const LONGEST: u64 = 64 << 20;
+const MAX_PRODUCT_BYTES: u64 = 64 << 20;
 
 /// The advice in the error message for a book that is too large.
 const SIZE_ADVICE: &str = "request a larger minGame or a smaller depth";
 
 /// The memory budget for counting games, in bytes. Counts that exceed the budget are spilled to temporary files.
-pub(super) const MEMORY: usize = 128 << 20;
+pub(super) const MEMORY_BUDGET: usize = 128 << 20;
 
 /// The maximum value of the parameter `minGame`, the minimum number of games in which a move of a book was played.
-const MOST_MIN_GAME: u32 = 1_000_000;
+const MAX_MIN_GAME: u32 = 1_000_000;
 
 /// The maximum value of the parameter `depth`, the number of half-moves of each game that are counted.
-const DEEPEST: u32 = 600;
+const MAX_DEPTH: u32 = 600;
 
 /// The interval at which the server checks whether the client that requested a book is still connected.
-const PAUSE: Duration = Duration::from_millis(50);
+const DISCONNECT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The maximum time for making a book. A request also waits at most this long while another book is being made.
-const MAKING: Duration = Duration::from_secs(60);
+const MAX_TIME: Duration = Duration::from_secs(60);
 
 /// The error message if the number of games in the PGN files differs from that in the index.
 const OTHER_GAMES: &str =
@@ -74,7 +74,7 @@ const NO_OPTION: &str = "a book cannot be made with this filter: remove the para
 /// The speeds that `make-book --time-control` can select exactly. Each element contains a speed and the range of its
 /// time for 40 moves, in seconds. The other speeds are missing, because the time control does not distinguish
 /// classical from correspondence games.
-const SECONDS: [(Speed, u32, u32); 4] = [
+const SPEED_RANGES: [(Speed, u32, u32); 4] = [
     (Speed::UltraBullet, 0, 29),
     (Speed::Bullet, 30, 179),
     (Speed::Blitz, 180, 479),
@@ -165,7 +165,7 @@ async fn answer_product(
     Ok(content?.answer_from_files(request.headers()))
 }
 
-/// Waits for a future, but at most for [`MAKING`], and only as long as the client is connected.
+/// Waits for a future, but at most for [`MAX_TIME`], and only as long as the client is connected.
 ///
 /// # Errors
 ///
@@ -178,10 +178,10 @@ async fn while_wanted<T>(
 ) -> Result<T, Refusal> {
     let begun = Instant::now();
     loop {
-        match tokio::time::timeout(PAUSE, &mut future).await {
+        match tokio::time::timeout(DISCONNECT_CHECK_INTERVAL, &mut future).await {
             Ok(output) => return Ok(output),
             Err(_) if client.is_gone() => return Err(Refusal::unavailable("the client is gone")),
-            Err(_) if begun.elapsed() > MAKING => return Err(too_long()),
+            Err(_) if begun.elapsed() > MAX_TIME => return Err(too_long()),
             Err(_) => {}
         }
     }
@@ -207,7 +207,11 @@ impl Counting {
     /// Returns a refusal if the run fails, if a PGN file has changed during the run, or if the number of games in the
     /// files differs from that in the index.
     pub(super) fn report(self, what: &str, stop: &Arc<AtomicBool>) -> Result<Report, Refusal> {
-        let report = self.run.memory(MEMORY).stop_flag(Arc::clone(stop)).run();
+        let report = self
+            .run
+            .memory(MEMORY_BUDGET)
+            .stop_flag(Arc::clone(stop))
+            .run();
         let report = report.map_err(|err| match err {
             // The reason mentions the option `--min-game`, but users of the page know only the parameter.
             Error::Empty { reason } => {
@@ -293,9 +297,7 @@ impl AppState {
         as_pgn: bool,
     ) -> Result<BookPlan, Refusal> {
         let mut words = OptionWords::default();
-        let min_game = parameters
-            .number("minGame", 1..=MOST_MIN_GAME)?
-            .unwrap_or(3);
+        let min_game = parameters.number("minGame", 1..=MAX_MIN_GAME)?.unwrap_or(3);
         words.add("--min-game", min_game);
         let depth = depth(parameters)?;
         words.add("--max-ply", depth);
@@ -393,7 +395,7 @@ impl AppState {
             words.add("--untagged-variant", untagged);
         }
         let game_filter = game_filter(filters, words)?;
-        if filters.once {
+        if filters.fold_duplicates {
             words.switch("--drop-duplicates");
         }
         let skip_unfinished = self.explorer.skips_unfinished();
@@ -417,7 +419,7 @@ impl AppState {
             .variant(variant)
             .game_filter(game_filter)
             .opening(filters.opening.clone())
-            .drop_duplicates(filters.once)
+            .drop_duplicates(filters.fold_duplicates)
             .unfinished(unfinished)
             .threads(1);
         Ok(Counting {
@@ -457,7 +459,7 @@ fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
 /// Returns the value of the parameter `depth`, the number of half-moves of each game that are counted. The default is
 /// 24.
 pub(super) fn depth(parameters: &Parameters) -> Result<u32, Refusal> {
-    Ok(parameters.number("depth", 1..=DEEPEST)?.unwrap_or(24))
+    Ok(parameters.number("depth", 1..=MAX_DEPTH)?.unwrap_or(24))
 }
 
 /// Returns the number of moves and the number of positions in a Polyglot book, whose bytes are `book`.
@@ -542,7 +544,7 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
         event,
         min_ply,
         // The caller applies these filters, or no request sets them.
-        once: _,
+        fold_duplicates: _,
         source: _,
         skip_unfinished: _,
     } = filters;
@@ -638,7 +640,7 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     if let Some(speeds) = speeds {
         let indices = speeds
             .iter()
-            .map(|speed| SECONDS.iter().position(|(known, ..)| known == speed));
+            .map(|speed| SPEED_RANGES.iter().position(|(known, ..)| known == speed));
         let Some(mut indices) = indices.collect::<Option<Vec<_>>>() else {
             return Err(Refusal::bad(format!(
                 "a book can be filtered only by the speeds from {} to {}: remove other speeds from the parameter speeds",
@@ -659,7 +661,7 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
                  name adjacent speeds",
             ));
         }
-        let range = format!("{}-{}", SECONDS[*first].1, SECONDS[*last].2);
+        let range = format!("{}-{}", SPEED_RANGES[*first].1, SPEED_RANGES[*last].2);
         made.time_control = range.parse().ok();
         words.add("--time-control", range);
     }
@@ -696,11 +698,11 @@ fn lines(
 ///
 /// # Errors
 ///
-/// Returns a refusal if the file is larger than [`LONGEST`], or if it cannot be read.
+/// Returns a refusal if the file is larger than [`MAX_PRODUCT_BYTES`], or if it cannot be read.
 pub(super) fn read_limited(path: &Path, what: &str, advice: &str) -> Result<Vec<u8>, Refusal> {
     let size = fs::metadata(path).at(path, "read")?.len();
-    if size > LONGEST {
-        let most = LONGEST >> 20;
+    if size > MAX_PRODUCT_BYTES {
+        let most = MAX_PRODUCT_BYTES >> 20;
         let problem = format!("the {what} would have more than {most} MiB: {advice}");
         return Err(Refusal::bad(problem));
     }

@@ -39,7 +39,7 @@ pub use self::{
     refusal::Refusal,
     repertoire::ServedRepertoire,
     request::{Parameters, Request, Route},
-    server::{HowFar, IndexProgress, Indexing, Listening, Server},
+    server::{IndexProgress, Indexing, Listening, ProgressFn, Server},
 };
 
 /// Returns a 64-bit hash of a value. Equal values have equal hashes as long as the program runs; another build may

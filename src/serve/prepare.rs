@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The maximum value of the parameter `lines`, the number of lines to study in a response.
-const MOST_LINES: u32 = 50;
+const MAX_LINES: u32 = 50;
 
 impl AppState {
     /// Answers `/prepare`: returns the opponent's moves in a position, the user's results after each of them, and the
@@ -49,7 +49,7 @@ impl AppState {
             }
         };
         let moves = |pos: &VariantPosition| match &repertoire {
-            Some(edited) => edited.known.own_moves(&Keyed::new(pos.clone())),
+            Some(edited) => edited.known.moves_by_weight(&Keyed::new(pos.clone())),
             None => Ok(Vec::new()),
         };
         let filters = Filters {
@@ -62,7 +62,7 @@ impl AppState {
             filters: filters.clone(),
             color,
             repertoire: repertoire.as_ref().map(|_| &moves as _),
-            lines: parameters.number("lines", 0..=MOST_LINES)?.unwrap_or(0) as usize,
+            lines: parameters.number("lines", 0..=MAX_LINES)?.unwrap_or(0) as usize,
         })?;
         self.answered(key, &filters, &prepared)
     }

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The memory budget, in bytes, for reading a repertoire again to remove moves from it.
-const MEMORY: usize = 64 << 20;
+const MEMORY_BUDGET: usize = 64 << 20;
 
 /// A repertoire that the server shows, with its name, its side and its moves.
 #[derive(Debug, Serialize)]
@@ -145,7 +145,7 @@ impl ServedRepertoire {
             untagged: pgn.untagged_variant(),
             filter: None,
             memory: Memory {
-                bytes: MEMORY,
+                bytes: MEMORY_BUDGET,
                 temp_dir: directory.to_owned(),
             },
             threads: 1,

@@ -13,29 +13,29 @@ use crate::{
 };
 
 /// The maximum number of moves in the parameter `play`, which contains the line of a request.
-const MOST_PLIES: usize = 600;
+const MAX_PLIES: usize = 600;
 
 /// The default number of games in a response with a list of games.
-const PAGE: u32 = 20;
+const DEFAULT_PAGE_LENGTH: u32 = 20;
 /// The maximum number of games in a response with a list of games.
-const LONGEST_PAGE: u32 = 200;
+const MAX_PAGE_LENGTH: u32 = 200;
 
 /// The maximum number of games at the start of a list that a request may skip. All skipped games must be ranked,
 /// which takes time.
-const MOST_SKIPPED: u32 = 10_000;
+const MAX_SKIP: u32 = 10_000;
 
 /// The maximum value of the parameter `minPly`, the minimum number of half-moves of a game. An index stores no
 /// greater number.
-const MOST_MIN_PLY: u32 = u16::MAX as u32;
+const MAX_MIN_PLY: u32 = u16::MAX as u32;
 
 /// The maximum rating in the parameter `ratings`. A higher rating in a game is considered unknown.
-const HIGHEST_RATING: u32 = 4000;
+const MAX_RATING: u32 = 4000;
 
 /// The names of the parameters that determine a position.
-const POSITION: [&str; 3] = ["variant", "fen", "play"];
+const POSITION_PARAMETERS: [&str; 3] = ["variant", "fen", "play"];
 
 /// The names of the parameters that filter games.
-const FILTERS: [&str; 17] = [
+const FILTER_PARAMETERS: [&str; 17] = [
     "source",
     "since",
     "until",
@@ -56,10 +56,10 @@ const FILTERS: [&str; 17] = [
 ];
 
 /// The names of the parameters of a list of games, besides those for a position and for filters.
-const OF_LISTS: [&str; 4] = ["skip", "limit", "sort", "fold"];
+const LIST_PARAMETERS: [&str; 4] = ["skip", "limit", "sort", "fold"];
 
 /// The names of the parameters that exist only for the routes of Lichess's API.
-const OF_LICHESS: [&str; 8] = [
+const LICHESS_PARAMETERS: [&str; 8] = [
     "moves",
     "topGames",
     "recentGames",
@@ -71,10 +71,10 @@ const OF_LICHESS: [&str; 8] = [
 ];
 
 /// The names of the parameters for making a book, besides those for filters.
-const OF_MAKING: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
+const BOOK_PARAMETERS: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
 
 /// The names of the parameters for building a repertoire, besides those for filters.
-const OF_BUILDING: [&str; 7] = [
+const REPERTOIRE_PARAMETERS: [&str; 7] = [
     "side",
     "depth",
     "reach",
@@ -85,13 +85,13 @@ const OF_BUILDING: [&str; 7] = [
 ];
 
 /// The names of the parameters for finding the gaps of a repertoire, besides those for filters.
-const OF_FINDING: [&str; 5] = ["repertoire", "side", "depth", "limit", "edits"];
+const GAP_PARAMETERS: [&str; 5] = ["repertoire", "side", "depth", "limit", "edits"];
 
 /// The names of the parameters for reports on repertoires, besides those for a position and for filters.
-const OF_REPORTING: [&str; 3] = ["repertoire", "side", "edits"];
+const REPORT_PARAMETERS: [&str; 3] = ["repertoire", "side", "edits"];
 
 /// The names of the parameters for preparing for an opponent, besides those for a position and for filters.
-const OF_PREPARING: [&str; 4] = ["me", "lines", "repertoire", "edits"];
+const PREPARATION_PARAMETERS: [&str; 4] = ["me", "lines", "repertoire", "edits"];
 
 /// A route of the server with parameters for a position or for filters.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -132,20 +132,20 @@ impl Route {
     fn parameters(self) -> Option<Vec<&'static str>> {
         let groups: &[&[&str]] = match self {
             Route::Lichess | Route::Masters | Route::Player => return None,
-            Route::Games => &[&POSITION, &FILTERS, &OF_LISTS],
-            Route::Facets | Route::Openings => &[&POSITION, &FILTERS],
-            Route::Scores => &[&POSITION, &FILTERS, &["by"]],
+            Route::Games => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &LIST_PARAMETERS],
+            Route::Facets | Route::Openings => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS],
+            Route::Scores => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &["by"]],
             Route::Prepare => {
                 // The route has parameters of its own for the names of the two players.
-                let mut names = [&POSITION[..], &FILTERS].concat();
+                let mut names = [&POSITION_PARAMETERS[..], &FILTER_PARAMETERS].concat();
                 names.retain(|name| !["opponent", "result"].contains(name));
-                return Some([&names[..], &OF_PREPARING].concat());
+                return Some([&names[..], &PREPARATION_PARAMETERS].concat());
             }
-            Route::Repertoire => &[&POSITION, &FILTERS, &OF_REPORTING],
-            Route::Make => &[&["variant"], &FILTERS, &OF_MAKING],
-            Route::Build => &[&["variant"], &FILTERS, &OF_BUILDING],
-            Route::Gaps => &[&["variant"], &FILTERS, &OF_FINDING],
-            Route::Game | Route::Book => &[&POSITION, &["source"]],
+            Route::Repertoire => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &REPORT_PARAMETERS],
+            Route::Make => &[&["variant"], &FILTER_PARAMETERS, &BOOK_PARAMETERS],
+            Route::Build => &[&["variant"], &FILTER_PARAMETERS, &REPERTOIRE_PARAMETERS],
+            Route::Gaps => &[&["variant"], &FILTER_PARAMETERS, &GAP_PARAMETERS],
+            Route::Game | Route::Book => &[&POSITION_PARAMETERS, &["source"]],
         };
         Some(groups.concat())
     }
@@ -263,9 +263,9 @@ fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     let fen = parameters.filled("fen")?;
     let play = parameters.text("play").unwrap_or_default();
     let words = play.split(',').filter(|_| !play.is_empty());
-    if words.clone().count() > MOST_PLIES {
+    if words.clone().count() > MAX_PLIES {
         return Err(Refusal::bad(format!(
-            "the parameter play has more than {MOST_PLIES} moves: send fewer moves"
+            "the parameter play has more than {MAX_PLIES} moves: send fewer moves"
         )));
     }
     for word in words {
@@ -308,7 +308,7 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     if route != Route::Lichess {
         filters.modes = parameters.list("modes", |name| name.parse().ok())?;
     }
-    filters.once = counts_once(parameters)?;
+    filters.fold_duplicates = folds_duplicates(parameters)?;
     filters.players = names(parameters, "player")?;
     let color = parameters.choice("color", side)?;
     filters.color = color.flatten();
@@ -370,14 +370,14 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
                 Refusal::bad(format!("the parameter opening is malformed: {err}"))
             })?),
         };
-    let plies = parameters.number("minPly", 0..=MOST_MIN_PLY)?;
+    let plies = parameters.number("minPly", 0..=MAX_MIN_PLY)?;
     filters.min_ply = plies.unwrap_or(0);
     filters.require_date = parameters.flag("requireDate")?.unwrap_or(false);
     Ok(filters)
 }
 
 /// Returns `true` if the parameter `duplicates` says that duplicates of a game are counted as one game.
-pub(super) fn counts_once(parameters: &Parameters) -> Result<bool, Refusal> {
+pub(super) fn folds_duplicates(parameters: &Parameters) -> Result<bool, Refusal> {
     let once = parameters.choice("duplicates", |name| match name {
         "once" => Some(true),
         "all" => Some(false),
@@ -430,19 +430,14 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
 /// Returns `(None, false)` if the request does not filter by rating: if the parameter is missing, or if it contains
 /// all groups. Clients of Lichess's API send all groups in order to get all games.
 fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), Refusal> {
-    let is_rating = |text: &str| {
-        text.parse()
-            .is_ok_and(|rating: u32| rating <= HIGHEST_RATING)
-    };
+    let is_rating = |text: &str| text.parse().is_ok_and(|rating: u32| rating <= MAX_RATING);
     let group = |text: &str| match text {
         "unknown" => Some(None),
         text if text.starts_with('+') || !is_rating(text) => None,
         text => text.parse().ok().map(Some),
     };
     let named = parameters.list("ratings", group).map_err(|refusal| {
-        refusal.with_advice(&format!(
-            "write ratings from 0 to {HIGHEST_RATING}, or unknown"
-        ))
+        refusal.with_advice(&format!("write ratings from 0 to {MAX_RATING}, or unknown"))
     })?;
     let Some(named) = named else {
         return Ok((None, false));
@@ -487,16 +482,16 @@ fn wanted_result(text: &str) -> Option<WantedResult> {
 fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     let mut page = Page {
         skip: 0,
-        limit: PAGE as usize,
+        limit: DEFAULT_PAGE_LENGTH as usize,
         sort: Default::default(),
         fold_matches: false,
     };
     if route == Route::Games {
-        let skip = parameters.number("skip", 0..=MOST_SKIPPED);
+        let skip = parameters.number("skip", 0..=MAX_SKIP);
         let skip = skip.map_err(|refusal| refusal.with_advice("narrow the games with filters"))?;
         page.skip = skip.unwrap_or(0) as usize;
-        let limit = parameters.number("limit", 0..=LONGEST_PAGE)?;
-        page.limit = limit.unwrap_or(PAGE) as usize;
+        let limit = parameters.number("limit", 0..=MAX_PAGE_LENGTH)?;
+        page.limit = limit.unwrap_or(DEFAULT_PAGE_LENGTH) as usize;
         page.sort = parameters
             .choice("sort", |name| name.parse().ok())?
             .unwrap_or_default();
@@ -507,7 +502,7 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
 }
 
 /// The names of the parameters that may be given several times. The values of each of them are names of one player.
-const REPEATED: [&str; 4] = ["player", "opponent", "me", "with"];
+const REPEATABLE_PARAMETERS: [&str; 4] = ["player", "opponent", "me", "with"];
 
 /// The parsed parameters of a request, as names and values. Each name occurs at most once, except `player`,
 /// `opponent`, `me` and `with`, whose values are several names of one player.
@@ -527,7 +522,13 @@ pub struct Parameters(Vec<(String, String)>);
 impl Parameters {
     /// Returns the names of the parameters that exist for Lichess's API or for lists of games.
     pub fn names() -> Vec<&'static str> {
-        [&POSITION[..], &FILTERS, &OF_LISTS, &OF_LICHESS].concat()
+        [
+            &POSITION_PARAMETERS[..],
+            &FILTER_PARAMETERS,
+            &LIST_PARAMETERS,
+            &LICHESS_PARAMETERS,
+        ]
+        .concat()
     }
 
     /// Parses a query string. Parameters that are not in [`names`](Parameters::names) are ignored.
@@ -546,7 +547,8 @@ impl Parameters {
     /// use polybook::serve::Parameters;
     ///
     /// let refusal = Parameters::parse_only("skip=7&limits=9", &["skip", "limit"]).unwrap_err();
-    /// assert_eq!(refusal.text(), "this address does not have the parameter limits, but only the parameters skip, limit");
+    /// assert_eq!(refusal.text(), "this address does not have the parameter limits, but only the parameters skip,
+    /// limit");
     /// ```
     ///
     /// # Errors
@@ -576,7 +578,7 @@ impl Parameters {
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             if !is_known(&name) {
                 others.push(name.into_owned());
-            } else if found.text(&name).is_some() && !REPEATED.contains(&&*name) {
+            } else if found.text(&name).is_some() && !REPEATABLE_PARAMETERS.contains(&&*name) {
                 return Err(Refusal::bad(format!(
                     "the parameter {name} is given twice: give the parameter once"
                 )));
@@ -751,10 +753,10 @@ mod tests {
             let moves = ["g1f3", "g8f6", "f3g1", "f6g8"].into_iter().cycle();
             format!("play={}", moves.take(count).collect::<Vec<_>>().join(","))
         };
-        let most = parsed(Route::Lichess, &plies(MOST_PLIES));
-        assert_eq!(most.query.line.moves().len(), MOST_PLIES);
+        let most = parsed(Route::Lichess, &plies(MAX_PLIES));
+        assert_eq!(most.query.line.moves().len(), MAX_PLIES);
         for query in [
-            &*plies(MOST_PLIES + 1),
+            &*plies(MAX_PLIES + 1),
             "fen=",
             "since=",
             "until=",

@@ -26,8 +26,8 @@ use super::{
     content::{CacheKey, Content, JSON, PGN, not_modified},
     guard::Origin,
     make, page,
-    request::{counts_once, names},
-    state::{AppState, GoesOn, Thread, catch_panics},
+    request::{folds_duplicates, names},
+    state::{AppState, ShouldContinue, Thread, catch_panics},
 };
 use crate::explorer::{Filters, SuggestField, Suggestion};
 
@@ -144,8 +144,8 @@ async fn position(
 ) -> Result<Response, Refusal> {
     let parameters = Parameters::parse(request.uri().query().unwrap_or_default())?;
     if parameters.flag("clocks")? == Some(true) {
-        let answer = move |app: &AppState, key: &CacheKey, goes_on: GoesOn<'_>| {
-            app.position(key, route, goes_on)
+        let answer = move |app: &AppState, key: &CacheKey, should_continue: ShouldContinue<'_>| {
+            app.position(key, route, should_continue)
         };
         of_texts(state, client, request, answer).await
     } else {
@@ -173,8 +173,9 @@ async fn game(
 ) -> Result<Response, Refusal> {
     // An error means that the id is not valid UTF-8.
     let Path(id) = id.map_err(|_| Refusal::no_such_game())?;
-    let answer =
-        move |app: &AppState, key: &CacheKey, goes_on: GoesOn<'_>| app.game(key, &id, goes_on);
+    let answer = move |app: &AppState, key: &CacheKey, should_continue: ShouldContinue<'_>| {
+        app.game(key, &id, should_continue)
+    };
     of_texts(state, client, request, answer).await
 }
 
@@ -239,15 +240,17 @@ async fn of_texts(
     State(app): ServerState,
     Extension(client): Asker,
     request: Request,
-    answer: impl FnOnce(&AppState, &CacheKey, GoesOn<'_>) -> Result<Content, Refusal> + Send + 'static,
+    answer: impl FnOnce(&AppState, &CacheKey, ShouldContinue<'_>) -> Result<Content, Refusal>
+    + Send
+    + 'static,
 ) -> Result<Response, Refusal> {
     let _permits = client.text_permits().await?;
     let (key, state) = (CacheKey::of(&request), Arc::clone(&app));
     let reader = client.clone();
     let work = move || {
         let begun = Instant::now();
-        let goes_on = || !reader.is_gone() && begun.elapsed() < READING;
-        answer(&state, &key, &goes_on)
+        let should_continue = || !reader.is_gone() && begun.elapsed() < READING;
+        answer(&state, &key, &should_continue)
     };
     let content = app.readers.content(&client, work).await?;
     Ok(content.answer_from_files(request.headers()))
@@ -296,8 +299,8 @@ impl AppState {
         let found = self
             .explorer
             .suggest(field.ok_or_else(missing)?, text, limit, source)?;
-        let (once, with) = (counts_once(&parameters)?, names(&parameters, "with")?);
-        if !once && with.is_empty() {
+        let (fold_duplicates, with) = (folds_duplicates(&parameters)?, names(&parameters, "with")?);
+        if !fold_duplicates && with.is_empty() {
             return self.cached(key, Content::json(&found)?);
         }
         if field != Some(SuggestField::Player) {
@@ -309,7 +312,7 @@ impl AppState {
             let filters = Filters {
                 players: vec![suggestion.name.clone()],
                 source: source.map(str::to_owned),
-                once,
+                fold_duplicates,
                 ..Filters::default()
             };
             let met = Filters {
@@ -318,7 +321,7 @@ impl AppState {
             };
             Ok(CountedSuggestion {
                 suggestion: Suggestion {
-                    games: match once {
+                    games: match fold_duplicates {
                         true => self.explorer.count_games(&filters)?,
                         false => suggestion.games,
                     },

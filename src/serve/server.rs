@@ -202,7 +202,7 @@ pub struct IndexProgress {
 }
 
 /// A function that returns the progress of building an index.
-pub type HowFar = Arc<dyn Fn() -> IndexProgress + Send + Sync>;
+pub type ProgressFn = Arc<dyn Fn() -> IndexProgress + Send + Sync>;
 
 /// A temporary server that shows the progress of an index that is still being built. When the index is complete, stop
 /// this server, and start a [`Server`] on the same listener.
@@ -210,7 +210,7 @@ pub struct Indexing {
     /// The names of the sources that are being indexed.
     pub sources: Vec<String>,
     /// A function that returns the current progress.
-    pub how_far: HowFar,
+    pub how_far: ProgressFn,
     /// The host names that requests may use, in addition to the server's address and `localhost`.
     pub hosts: Vec<String>,
 }

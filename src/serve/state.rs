@@ -34,23 +34,23 @@ use crate::{
 
 /// The number of threads that read the texts of games. These threads are separate, because reading a compressed file
 /// takes long and must not delay requests for results of moves.
-const READERS: usize = 4;
+const READER_THREADS: usize = 4;
 
 /// The size, in bytes, at which a page of games in PGN ends: as soon as the page is this large, no further game is
 /// added.
-const LONG_PAGE: usize = 7 << 20;
+const MAX_PGN_PAGE_BYTES: usize = 7 << 20;
 
 /// The maximum number of games whose texts are read to determine how long players thought about their moves. The
 /// newest games are read.
-const TIMED: usize = 200;
+const MAX_TIMED_GAMES: usize = 200;
 
 /// The maximum number of years whose results are added up on the thread of the connection. If there are more years, a
 /// worker thread does this.
-const FEW_YEARS: u16 = 100;
+const MAX_INLINE_YEARS: u16 = 100;
 
 /// A function that returns `false` if reading the texts of games should be cancelled. It is called repeatedly during
 /// the reading, which can take long.
-pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
+pub(super) type ShouldContinue<'a> = &'a dyn Fn() -> bool;
 
 /// Identifies a book or repertoire that the server has made. Two requests with equal identities receive the same
 /// file. The identity consists of the path and the parameters of the request, except `count`, and of the states of
@@ -187,10 +187,10 @@ pub(super) enum Thread {
 /// without a worker thread. `years` contains the first and the last year of the games.
 ///
 /// A history needs a sum for each month. Transpositions need the sums of the positions after all moves. A filter by
-/// date needs a sum for each year, which is too many for more than [`FEW_YEARS`] years.
+/// date needs a sum for each year, which is too many for more than [`MAX_INLINE_YEARS`] years.
 fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     let has = |name| parameters.text(name).is_some();
-    let many_years = years.is_some_and(|[first, last]| last - first > FEW_YEARS);
+    let many_years = years.is_some_and(|[first, last]| last - first > MAX_INLINE_YEARS);
     !has("history") && !has("transpositions") && !(many_years && (has("since") || has("until")))
 }
 
@@ -314,7 +314,7 @@ impl AppState {
             me,
             cache: response_cache(),
             counters: Workers::start(threads)?,
-            readers: Workers::start(READERS)?,
+            readers: Workers::start(READER_THREADS)?,
             makers: Workers::start(1)?,
             last_content: Mutex::default(),
             book_games,
@@ -340,12 +340,12 @@ impl AppState {
     }
 
     /// Returns the results of the moves in a position, with the data that the web page needs. The search for similar
-    /// names and the reading of games' texts are cancelled when `goes_on` returns `false`.
+    /// names and the reading of games' texts are cancelled when `should_continue` returns `false`.
     pub(super) fn position(
         &self,
         key: &CacheKey,
         route: Route,
-        goes_on: GoesOn<'_>,
+        should_continue: ShouldContinue<'_>,
     ) -> Result<Content, Refusal> {
         let request = self.request(key, route)?;
         let mut answer = self.explorer.answer(&request.query)?;
@@ -353,7 +353,7 @@ impl AppState {
         if answer.white + answer.draws + answer.black == 0
             && let Some(unknown) = self
                 .explorer
-                .unknown_name_while(&request.query.filters, goes_on)?
+                .unknown_name_while(&request.query.filters, should_continue)?
         {
             polybook.set_unknown_name(unknown);
         }
@@ -361,7 +361,9 @@ impl AppState {
             polybook.evaluate(request.query.line.position(), evals)?;
         }
         if request.clocks {
-            let times = self.explorer.times(&request.query, TIMED, goes_on)?;
+            let times = self
+                .explorer
+                .times(&request.query, MAX_TIMED_GAMES, should_continue)?;
             polybook.add_times(request.query.line.position(), &times);
         }
         // The field `polybook` contains these numbers. Strict clients of Lichess's API do not expect them elsewhere.
@@ -389,16 +391,20 @@ impl AppState {
     }
 
     /// Answers `/games` with a page of the games that reach a position, as PGN. If the games are long, the page
-    /// contains fewer games than requested. Reading is cancelled when `goes_on` returns `false`.
-    pub(super) fn texts(&self, key: &CacheKey, goes_on: GoesOn<'_>) -> Result<Content, Refusal> {
+    /// contains fewer games than requested. Reading is cancelled when `should_continue` returns `false`.
+    pub(super) fn texts(
+        &self,
+        key: &CacheKey,
+        should_continue: ShouldContinue<'_>,
+    ) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
         let (_, numbers) = self.explorer.game_numbers(&request.query, &request.page)?;
         let mut text = Vec::new();
         for number in numbers {
-            if text.len() >= LONG_PAGE {
+            if text.len() >= MAX_PGN_PAGE_BYTES {
                 break;
             }
-            text.extend(self.explorer.text_while(number?, goes_on)?);
+            text.extend(self.explorer.text_while(number?, should_continue)?);
             // Separate the texts by blank lines. The text of a game ends where the next game of its file begins, or
             // at the end of the file.
             while !text.is_empty() && !text.ends_with(b"\n\n") {
@@ -410,12 +416,12 @@ impl AppState {
 
     /// Returns the game with the id `id`: its moves as JSON if the client prefers JSON, otherwise its text as PGN.
     /// `key` contains the path, the query string and the `Accept` header of the request. Reading is cancelled when
-    /// `goes_on` returns `false`.
+    /// `should_continue` returns `false`.
     pub(super) fn game(
         &self,
         key: &CacheKey,
         id: &str,
-        goes_on: GoesOn<'_>,
+        should_continue: ShouldContinue<'_>,
     ) -> Result<Content, Refusal> {
         // Lichess's routes for a game have no parameters.
         let request = match key.path.starts_with("/game/") {
@@ -424,10 +430,10 @@ impl AppState {
         };
         let number = self.explorer.find(id)?;
         let number = number.ok_or_else(Refusal::no_such_game)?;
-        let text = self.explorer.text_while(number, goes_on)?;
+        let text = self.explorer.text_while(number, should_continue)?;
         match request {
             Some(request) if key.prefers(JSON, PGN) => {
-                self.open_game(number, &text, &request.query, goes_on)
+                self.open_game(number, &text, &request.query, should_continue)
             }
             _ => Ok(Content::pgn(text)),
         }

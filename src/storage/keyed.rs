@@ -1,8 +1,8 @@
 //! Sorted arrays of fixed-size records, in a file or in memory, that can be searched by key.
 //!
 //! Each record begins with its key, a big-endian `u64`. Position keys are hashes and therefore evenly distributed, so
-//! interpolation search finds a key in a few reads. After [`GUESSES`] rounds, the search falls back to binary search,
-//! in case the keys are not evenly distributed.
+//! interpolation search finds a key in a few reads. After [`MAX_INTERPOLATIONS`] rounds, the search falls back to
+//! binary search, in case the keys are not evenly distributed.
 
 use std::{borrow::Cow, io};
 
@@ -10,10 +10,10 @@ use crate::storage::positioned::StoredFile;
 
 /// The number of consecutive records that a search reads at once. For a book, whose records have 16 bytes, this is 4
 /// KiB, the page size of most disks and of the page cache.
-const BLOCK: u64 = 256;
+const RECORDS_PER_READ: u64 = 256;
 
 /// The maximum number of interpolation steps of a search. After these steps, the search bisects the remaining range.
-const GUESSES: usize = 6;
+const MAX_INTERPOLATIONS: usize = 6;
 
 /// An array of records of `SIZE` bytes each, sorted by key, in memory or in a file. `File` contains the file and the
 /// number of records at its start, because other data may follow them.
@@ -33,7 +33,7 @@ impl<const SIZE: usize> Storage<SIZE> {
     }
 
     /// Loads the records into memory if they take at most `memory` bytes. Otherwise, returns the storage unchanged.
-    pub(crate) fn within(self, memory: u64) -> io::Result<Storage<SIZE>> {
+    pub(crate) fn load_if_fits(self, memory: u64) -> io::Result<Storage<SIZE>> {
         let len = self.len();
         if len > memory / SIZE as u64 {
             return Ok(self);
@@ -82,9 +82,9 @@ impl<const SIZE: usize> Storage<SIZE> {
         let (mut low, mut high) = (0, len);
         let (mut low_key, mut high_key) = (0, u64::MAX);
         for round in 0.. {
-            let width = (high - low).min(BLOCK);
-            let guess = if round < GUESSES && low_key <= key && key <= high_key {
-                low + share(key, low_key, high_key, high - low)
+            let width = (high - low).min(RECORDS_PER_READ);
+            let guess = if round < MAX_INTERPOLATIONS && low_key <= key && key <= high_key {
+                low + estimate_rank(key, low_key, high_key, high - low)
             } else {
                 low + (high - low) / 2
             };
@@ -116,7 +116,7 @@ impl<const SIZE: usize> Storage<SIZE> {
 /// Estimates how many of `len` records have keys below `key`, by linear interpolation between `low_key` and
 /// `high_key`. `key` must be between `low_key` and `high_key`, inclusive.
 #[inline]
-fn share(key: u64, low_key: u64, high_key: u64, len: u64) -> u64 {
+fn estimate_rank(key: u64, low_key: u64, high_key: u64, len: u64) -> u64 {
     let share = u128::from(key - low_key) * u128::from(len) / (u128::from(high_key - low_key) + 1);
     share as u64
 }

@@ -20,7 +20,7 @@ use parquet::{
 use crate::error::{Error, Result};
 
 /// The number of rows in a row group of a Parquet file. It is small because every thread keeps a row group in memory.
-pub(crate) const ROWS_OF_GROUP: usize = 1 << 16;
+pub(crate) const ROWS_PER_GROUP: usize = 1 << 16;
 
 /// A writer of a Parquet file that appends one row group at a time.
 pub(crate) struct TableWriter<W: Write> {

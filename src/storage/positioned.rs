@@ -10,13 +10,13 @@ use std::{
 };
 
 /// The number of files that all [`StoredFile`]s of the process currently keep open.
-static HELD: AtomicUsize = AtomicUsize::new(0);
+static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
 
 /// The maximum number of files that [`StoredFile`]s keep open. It is low because some systems allow a process only 256
 /// open files.
-const MOST_HELD: usize = 64;
+const MAX_OPEN_FILES: usize = 64;
 
-/// A file that is read at arbitrary offsets. The file is kept open unless the process already keeps [`MOST_HELD`]
+/// A file that is read at arbitrary offsets. The file is kept open unless the process already keeps [`MAX_OPEN_FILES`]
 /// such files open. In that case, the file is opened again for each read.
 #[derive(Debug)]
 pub(crate) enum StoredFile {
@@ -25,7 +25,7 @@ pub(crate) enum StoredFile {
         /// The expected stamp of the file, which is checked after each read. `None` for a temporary file, which no
         /// other program writes.
         stamp: Option<FileStamp>,
-        /// Whether the file counts in [`HELD`].
+        /// Whether the file counts in [`OPEN_FILES`].
         is_counted: bool,
     },
     /// A file that is opened for each read, given by its path and expected stamp.
@@ -44,9 +44,9 @@ impl StoredFile {
     ///
     /// Returns an error if the metadata of the file cannot be read.
     pub(crate) fn new(file: File, path: &Path) -> io::Result<StoredFile> {
-        let one_more = |held| (held < MOST_HELD).then_some(held + 1);
+        let one_more = |held| (held < MAX_OPEN_FILES).then_some(held + 1);
         let stamp = stamp(&file.metadata()?);
-        match HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
+        match OPEN_FILES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
             Ok(_) => Ok(StoredFile::Open {
                 file,
                 stamp: Some(stamp),
@@ -84,7 +84,7 @@ impl Drop for StoredFile {
             is_counted: true, ..
         } = self
         {
-            HELD.fetch_sub(1, Ordering::Relaxed);
+            OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

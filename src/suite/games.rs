@@ -28,7 +28,7 @@ use crate::{
 
 /// The length in bytes of the prefix of an encoded line. The prefix identifies the last position by the variant
 /// and a 64-bit hash.
-const END: usize = 1 + size_of::<u64>();
+const PREFIX_SIZE: usize = 1 + size_of::<u64>();
 
 /// The line of moves with which a game begins, or with which it continues from a chosen position, encoded as
 /// bytes.
@@ -251,7 +251,7 @@ impl Ranker<'_> {
             self.ranking.over += 1;
             return Ok(());
         };
-        let Some(operations) = self.ranking.judged(pos.position())? else {
+        let Some(operations) = self.ranking.evaluation_operations(pos.position())? else {
             return Ok(());
         };
         self.ranking.add(&Candidate {
@@ -426,7 +426,7 @@ impl<'a> CountedLine<'a> {
     }
 
     fn new(bytes: &'a [u8], results: GameStats) -> CountedLine<'a> {
-        let (end, rest) = bytes.split_at(END);
+        let (end, rest) = bytes.split_at(PREFIX_SIZE);
         let mut parts = rest.splitn(2, |byte| *byte == 0);
         CountedLine {
             bytes,

@@ -113,12 +113,12 @@ impl Suite {
     fn evaluated(&self, pos: &VariantPosition) -> Result<RangeCheck> {
         let range = self.evals.as_ref();
         range.map_or(Ok(RangeCheck::Kept(String::new())), |range| {
-            range.judge(pos)
+            range.check_evaluation(pos)
         })
     }
 
     /// Returns the name of the option that filters positions by their results, or `None` if no such option is set.
-    pub(crate) fn goes_by_results(&self) -> Option<&'static str> {
+    pub(crate) fn results_option(&self) -> Option<&'static str> {
         let balance = self.balance.map(|_| "--balance");
         balance.or(self.draw_rate.map(|_| "--draw-rate"))
     }
@@ -293,7 +293,7 @@ impl EvalRange {
     /// # Errors
     ///
     /// Returns an error if the evaluations cannot be read.
-    pub(super) fn judge(&self, pos: &VariantPosition) -> Result<RangeCheck> {
+    pub(super) fn check_evaluation(&self, pos: &VariantPosition) -> Result<RangeCheck> {
         let Some(eval) = self.evals.of_position(pos)? else {
             return Ok(RangeCheck::Unknown);
         };

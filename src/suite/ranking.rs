@@ -42,7 +42,7 @@ pub(super) struct Ranked {
 }
 
 /// The maximum number of entries of a suite. A larger suite is an error, because no match needs that many.
-pub(super) const MOST: usize = 4_000_000;
+pub(super) const MAX_ENTRIES: usize = 4_000_000;
 
 /// Sorts the candidates for a suite, and selects those that come first, up to the limits of the suite. Candidates
 /// that exceed the memory budget are spilled to temporary files.
@@ -67,13 +67,13 @@ pub(super) struct Ranking<'a> {
 }
 
 /// The length in bytes of the identity that precedes each encoded candidate in `by_position`.
-const IDENTITY: usize = size_of::<u64>();
+const IDENTITY_SIZE: usize = size_of::<u64>();
 
 /// The length in bytes of the rank that precedes an encoded candidate.
-const RANK: usize = size_of::<u64>();
+const RANK_SIZE: usize = size_of::<u64>();
 
 /// The size in bytes of the field that stores the length of [`Candidate::start`] in an encoded candidate.
-const LENGTH: usize = size_of::<u16>();
+const LENGTH_SIZE: usize = size_of::<u16>();
 
 impl<'a> Ranking<'a> {
     pub(super) fn new(suite: &'a Suite, memory: &Memory, path: &Path) -> Ranking<'a> {
@@ -81,7 +81,7 @@ impl<'a> Ranking<'a> {
         // A limit per ECO code can be applied only after sorting, so all candidates must be kept until then.
         let kept = match suite.per_eco {
             Some(_) => None,
-            None => Some(suite.limit.unwrap_or(MOST + 1)),
+            None => Some(suite.limit.unwrap_or(MAX_ENTRIES + 1)),
         };
         let takes_all = suite.limit.is_none() && suite.per_eco.is_none() && !suite.unique;
         Ranking {
@@ -93,14 +93,19 @@ impl<'a> Ranking<'a> {
             over: 0,
             all: takes_all.then_some(0),
             ranked: TextSorter::new(share.clone(), kept),
-            by_position: suite.unique.then(|| TextSorter::unique(share, IDENTITY)),
+            by_position: suite
+                .unique
+                .then(|| TextSorter::unique(share, IDENTITY_SIZE)),
         }
     }
 
     /// Returns the evaluation of a position as EPD operations. Returns `None` if the position cannot be an entry of
     /// the suite, and increments the counter for the reason: `over` if the game is over, `unevaluated` if the
     /// position has no evaluation, or `outside` if the evaluation is out of range.
-    pub(super) fn judged(&mut self, pos: &VariantPosition) -> Result<Option<String>> {
+    pub(super) fn evaluation_operations(
+        &mut self,
+        pos: &VariantPosition,
+    ) -> Result<Option<String>> {
         if pos.is_game_over() {
             self.over += 1;
             return Ok(None);
@@ -118,7 +123,8 @@ impl<'a> Ranking<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file cannot be written, or if the suite would have more than [`MOST`] entries.
+    /// Returns an error if a temporary file cannot be written, or if the suite would have more than [`MAX_ENTRIES`]
+    /// entries.
     pub(super) fn add(&mut self, candidate: &Candidate<'_>) -> Result<()> {
         let rank = self.rank(candidate).to_be_bytes();
         let text = candidate.text.as_bytes();
@@ -138,7 +144,7 @@ impl<'a> Ranking<'a> {
             *all += 1;
         }
         match self.all {
-            Some(all) if all > MOST => Err(too_many(&self.path, self.suite)),
+            Some(all) if all > MAX_ENTRIES => Err(too_many(&self.path, self.suite)),
             _ => Ok(()),
         }
     }
@@ -148,17 +154,17 @@ impl<'a> Ranking<'a> {
     /// # Errors
     ///
     /// Returns an error if a temporary file cannot be written or read. The iterator yields an error if the suite has
-    /// more than [`MOST`] entries.
+    /// more than [`MAX_ENTRIES`] entries.
     pub(super) fn ranked(&mut self) -> Result<impl Iterator<Item = Result<Ranked>>> {
         if let Some(mut positions) = self.by_position.take() {
             for candidate in positions.sorted() {
-                self.ranked.push(&candidate?[IDENTITY..])?;
+                self.ranked.push(&candidate?[IDENTITY_SIZE..])?;
             }
         }
         let (path, suite) = (&self.path, self.suite);
         let mut by_code: HashMap<String, u64> = HashMap::new();
         let ranked = self.ranked.sorted();
-        let ranked = ranked.map(|ranked| Ok(read(&ranked?[RANK..])));
+        let ranked = ranked.map(|ranked| Ok(read(&ranked?[RANK_SIZE..])));
         let ranked = ranked.filter(move |ranked| match (suite.per_eco, ranked) {
             (Some(most), Ok(Ranked { opening, .. })) => {
                 let Some((code, _)) = opening.split_once(' ') else {
@@ -170,9 +176,9 @@ impl<'a> Ranking<'a> {
             }
             _ => true,
         });
-        let ranked = ranked.take(suite.limit.unwrap_or(MOST + 1)).zip(1..);
+        let ranked = ranked.take(suite.limit.unwrap_or(MAX_ENTRIES + 1)).zip(1..);
         Ok(ranked.map(move |(ranked, count)| match suite.limit {
-            None if count > MOST => Err(too_many(path, suite)),
+            None if count > MAX_ENTRIES => Err(too_many(path, suite)),
             _ => ranked,
         }))
     }
@@ -193,11 +199,11 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// Returns the error for a suite that would have more than [`MOST`] entries. `path` is the path of the suite.
+/// Returns the error for a suite that would have more than [`MAX_ENTRIES`] entries. `path` is the path of the suite.
 fn too_many(path: &Path, suite: &Suite) -> Error {
     let plies = suite.plies;
     let problem = format!(
-        "the suite would have more than {MOST} lines of {plies} half-moves: choose fewer half-moves, or take the most played \
+        "the suite would have more than {MAX_ENTRIES} lines of {plies} half-moves: choose fewer half-moves, or take the most played \
          lines by --limit"
     );
     Error::too_large(path, problem)
@@ -208,7 +214,7 @@ fn read(ranked: &[u8]) -> Ranked {
     let mut parts = ranked.splitn(2, |byte| *byte == 0);
     let (text, rest) = (parts.next(), parts.next());
     let (length, rest) = rest
-        .and_then(|rest| rest.split_first_chunk::<LENGTH>())
+        .and_then(|rest| rest.split_first_chunk::<LENGTH_SIZE>())
         .expect("a length follows the text");
     let (start, rest) = rest.split_at(usize::from(u16::from_be_bytes(*length)));
     let mut parts = rest.splitn(2, |byte| *byte == 0);

@@ -27,7 +27,8 @@ use crate::{
 /// The position in which an entry ends is its *exit*. Entries that end in the same position share their exit.
 ///
 /// ```
-/// use polybook::{pgn::{Games, Input}, position::Variant, progress::Meter, suite::{ReportOptions, SuiteFile}, counts::Memory};
+/// use polybook::{pgn::{Games, Input}, position::Variant, progress::Meter, suite::{ReportOptions, SuiteFile},
+/// counts::Memory};
 ///
 /// # let dir = tempfile::tempdir()?;
 /// # let path = dir.path().join("match.pgn");
@@ -620,14 +621,14 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
 
 /// An upper bound on the memory in bytes for one game of a match. The game has an entry in a list, which grows by
 /// doubling, and in the tables that find pairs.
-const GAME: usize = 160;
+const BYTES_PER_GAME: usize = 160;
 
 /// An upper bound on the memory in bytes for the table entry of two players who have played each other, without
 /// their games.
-const ENCOUNTER: usize = 384;
+const BYTES_PER_PAIR: usize = 384;
 
 /// An upper bound on the memory in bytes for one player, without the two copies of the player's name.
-const PLAYER: usize = 128;
+const BYTES_PER_PLAYER: usize = 128;
 
 /// The results of one exit in the games that were read so far. An exit is the position in which an entry of a
 /// suite ends.
@@ -671,7 +672,7 @@ impl MatchCounts {
     fn number(&mut self, name: String) -> usize {
         *self.numbers.entry(name).or_insert_with_key(|name| {
             self.names.push(name.clone());
-            self.bytes += PLAYER + 2 * name.len();
+            self.bytes += BYTES_PER_PLAYER + 2 * name.len();
             self.names.len() - 1
         })
     }
@@ -695,10 +696,10 @@ impl MatchCounts {
         };
         let games = self.encounters.entry(players).or_insert_with(|| {
             self.order.push(players);
-            self.bytes += ENCOUNTER;
+            self.bytes += BYTES_PER_PAIR;
             Vec::new()
         });
-        self.bytes += GAME;
+        self.bytes += BYTES_PER_GAME;
         games.push(EncounterGame {
             exit,
             round: game.round,

@@ -1,7 +1,7 @@
 //! Suites that are made from a database or a book.
 //!
 //! Suites of lines are found by a depth-first search. If only the lines with the most games are wanted, the
-//! search is repeated with lower and lower ranges of numbers of games ([`Band`]), so that rare lines are never
+//! search is repeated with lower and lower ranges of numbers of games ([`GamesRange`]), so that rare lines are never
 //! examined.
 //!
 //! Suites of positions are found by a breadth-first search. A level contains the paths to all positions after the
@@ -21,7 +21,7 @@ use crate::{
     counts::Wdl,
     error::{Error, Result},
     position::{Keyed, restored, stored},
-    progress::{Meter, Portions},
+    progress::{FractionalProgress, Meter},
     storage::output::BufferedFile,
     storage::sort::{Memory, SpillingSet, TextSorter},
     tree::push_move,
@@ -95,7 +95,7 @@ impl<S: Source> SourceSuite<'_, S> {
 
 /// The maximum number of lines that a search extends. Because of transpositions, there may be too many lines for
 /// a search to finish.
-const MOST_LOOKED_AT: u64 = 8_000_000;
+const MAX_EXTENDED_LINES: u64 = 8_000_000;
 
 /// A line of moves in a search for the lines of a suite. The search extends it until it has the length that the
 /// suite requires.
@@ -144,9 +144,9 @@ impl<S: Source> SourceSuite<'_, S> {
             ends: (self.suite.unique).then(|| SpillingSet::new(self.memory.share(4))),
             found: 0,
             looked_at: 0,
-            band: Band::ALL,
+            band: GamesRange::ALL,
             next: None,
-            done: Portions::new(self.meter),
+            done: FractionalProgress::new(self.meter),
         };
         let is_cut = !lines.find()?;
         lines.done.finish();
@@ -156,7 +156,7 @@ impl<S: Source> SourceSuite<'_, S> {
         Ok((lines.ranking, is_cut))
     }
 
-    /// Returns the error for a search that stopped after [`MOST_LOOKED_AT`] lines. `longest` is the length in
+    /// Returns the error for a search that stopped after [`MAX_EXTENDED_LINES`] lines. `longest` is the length in
     /// half-moves of the longest line that it examined.
     fn search_stopped(&self, path: &Path, longest: usize) -> Error {
         let plies = self.suite.plies;
@@ -166,7 +166,7 @@ impl<S: Source> SourceSuite<'_, S> {
             false => ", or take the most played lines by --limit alone",
         };
         let problem = format!(
-            "of the first {MOST_LOOKED_AT} lines, none has {plies} half-moves without a repeated position, and the \
+            "of the first {MAX_EXTENDED_LINES} lines, none has {plies} half-moves without a repeated position, and the \
              longest has {longest}: choose fewer half-moves, or {fewer}{other}"
         );
         Error::too_large(path, problem)
@@ -177,7 +177,7 @@ impl<S: Source> SourceSuite<'_, S> {
 /// the lines whose number of games is in one range. It begins with the highest range, so that rare lines need not
 /// be examined.
 #[derive(Copy, Clone, Debug)]
-struct Band {
+struct GamesRange {
     /// The minimum, inclusive.
     least: u64,
     /// The upper bound, exclusive, or `None` for no bound. Lines with more games were found in earlier passes.
@@ -186,9 +186,9 @@ struct Band {
     is_one_number: bool,
 }
 
-impl Band {
+impl GamesRange {
     /// The range that contains every number of games.
-    const ALL: Band = Band {
+    const ALL: GamesRange = GamesRange {
         least: 0,
         below: None,
         is_one_number: false,
@@ -196,20 +196,20 @@ impl Band {
 
     /// An empty range. The first pass over the lines uses it to find only the highest number of games of a line. The
     /// range begins at [`u64::MAX`] games, which no line with a move has.
-    const NONE: Band = Band {
+    const NONE: GamesRange = GamesRange {
         least: u64::MAX,
-        ..Band::ALL
+        ..GamesRange::ALL
     };
 
     /// Returns the range for the next pass, which ends where this range begins. `next` is the highest number of games
     /// of a line below this range, and lies in the new range. Ranges of large numbers are wider, which keeps the
     /// number of passes small.
-    fn after(self, next: u64) -> Band {
+    fn after(self, next: u64) -> GamesRange {
         let least = match self.least {
             u64::MAX => next,
             least => next.min(least - least / 8),
         };
-        Band {
+        GamesRange {
             least,
             below: Some(self.least),
             is_one_number: least == next,
@@ -230,23 +230,23 @@ struct LineSearch<'a, S> {
     /// The number of lines found so far or, if a position may occur only once, of their different last positions.
     found: u64,
     looked_at: u64,
-    band: Band,
+    band: GamesRange,
     /// The highest number of games of a line below the current range that this pass has seen, or `None` if it has
     /// seen no such line.
     next: Option<u64>,
-    done: Portions<'a>,
+    done: FractionalProgress<'a>,
 }
 
 impl<S: Source> LineSearch<'_, S> {
     /// Searches for the lines of the suite, and adds them to the ranking. Returns `false` if the search stopped early
-    /// because it had examined [`MOST_LOOKED_AT`] lines.
+    /// because it had examined [`MAX_EXTENDED_LINES`] lines.
     fn find(&mut self) -> Result<bool> {
         let suite = self.of.suite;
         let limit = match suite.limit {
             Some(limit) if suite.takes_the_commonest() => limit as u64,
             _ => return self.find_in_band(u64::MAX),
         };
-        self.band = Band::NONE;
+        self.band = GamesRange::NONE;
         loop {
             if !self.find_in_band(limit - self.found)? {
                 return Ok(false);
@@ -260,7 +260,7 @@ impl<S: Source> LineSearch<'_, S> {
 
     /// Searches for lines whose number of games is in the range of the current pass. Searches from one starting
     /// position after the other, and may stop the search from each of them after `wanted` lines. Returns `false` if
-    /// the search stopped early because it had examined [`MOST_LOOKED_AT`] lines.
+    /// the search stopped early because it had examined [`MAX_EXTENDED_LINES`] lines.
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;
@@ -274,7 +274,7 @@ impl<S: Source> LineSearch<'_, S> {
 
     /// Searches for lines that begin in the position `start`, and may stop after `wanted` lines. `number` contains
     /// the bytes that identify `start` in the ranking. `portion` is the share of `start` in the progress. Returns
-    /// `false` if the search stopped early because it had examined [`MOST_LOOKED_AT`] lines.
+    /// `false` if the search stopped early because it had examined [`MAX_EXTENDED_LINES`] lines.
     fn find_from(
         &mut self,
         number: &[u8],
@@ -297,7 +297,7 @@ impl<S: Source> LineSearch<'_, S> {
             let length = line.identities.len() - 1;
             self.ranking.longest = self.ranking.longest.max(length);
             if length < plies {
-                if self.looked_at == MOST_LOOKED_AT {
+                if self.looked_at == MAX_EXTENDED_LINES {
                     return Ok(false);
                 }
                 self.looked_at += 1;
@@ -346,7 +346,12 @@ impl<S: Source> LineSearch<'_, S> {
     fn take(&mut self, start: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         let is_kept = self.of.suite.keeps(results);
-        if !is_kept || self.ranking.judged(line.pos.position())?.is_none() {
+        if !is_kept
+            || self
+                .ranking
+                .evaluation_operations(line.pos.position())?
+                .is_none()
+        {
             return Ok(());
         }
         let identity = line.pos.identity();
@@ -375,7 +380,7 @@ impl<S: Source> SourceSuite<'_, S> {
     /// name.
     pub(super) fn rank_positions(&self, path: &Path) -> Result<Ranking<'_>> {
         let (suite, starts) = (self.suite, self.starts);
-        let mut done = Portions::new(self.meter);
+        let mut done = FractionalProgress::new(self.meter);
         let mut level = Level::new(self.memory.share(4));
         for pos in starts {
             level.add(&LinePath {
@@ -421,7 +426,7 @@ impl<S: Source> SourceSuite<'_, S> {
             if !is_kept {
                 return Ok(());
             }
-            let Some(operations) = ranking.judged(reached.pos().position())? else {
+            let Some(operations) = ranking.evaluation_operations(reached.pos().position())? else {
                 return Ok(());
             };
             ranking.add(&Candidate {
@@ -545,9 +550,9 @@ struct Level {
 }
 
 /// The length in bytes of the half-move clock and the move number in an encoded [`LinePath`].
-const COUNTERS: usize = 8;
+const COUNTERS_SIZE: usize = 8;
 /// The length in bytes of the weight and the portion in an encoded [`LinePath`].
-const NUMBERS: usize = 16;
+const WEIGHT_AND_PORTION_SIZE: usize = 16;
 
 impl Level {
     fn new(memory: Memory) -> Level {
@@ -605,7 +610,9 @@ fn read(text: &[u8], rules: &VariantPosition) -> Option<LinePath> {
     let (_, rest) = text.split_first_chunk::<8>()?;
     let (count, rest) = rest.split_first_chunk()?;
     let (before, rest) = rest.split_at_checked(8 * u64::from_be_bytes(*count) as usize)?;
-    let (numbers, pos) = rest.get(COUNTERS..)?.split_first_chunk::<NUMBERS>()?;
+    let (numbers, pos) = rest
+        .get(COUNTERS_SIZE..)?
+        .split_first_chunk::<WEIGHT_AND_PORTION_SIZE>()?;
     let (pos, opening) = std::str::from_utf8(pos).ok()?.split_once('\0')?;
     let pos = restored(pos, rules)?;
     let ([weight, portion], _) = numbers.as_chunks() else {

@@ -72,7 +72,7 @@ impl Source for Book {
         Ok(legal.collect())
     }
 
-    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
 
@@ -256,7 +256,7 @@ pub struct FoundPositions<'a> {
 }
 
 /// The number of bytes of the key that precedes a stored position.
-const KEY: usize = size_of::<u64>();
+const KEY_SIZE: usize = size_of::<u64>();
 
 impl Wanted {
     /// Creates a search without keys. `memory` is the memory budget of the whole search.
@@ -336,7 +336,9 @@ impl FoundPositions<'_> {
             let Some(text) = self.texts.next().transpose()? else {
                 return Ok(None);
             };
-            let (next, pos) = text.split_first_chunk::<KEY>().expect("a key comes first");
+            let (next, pos) = text
+                .split_first_chunk::<KEY_SIZE>()
+                .expect("a key comes first");
             let pos = String::from_utf8_lossy(pos).into_owned();
             self.next = Some((u64::from_be_bytes(*next), pos));
         }

@@ -87,7 +87,7 @@ pub(super) fn remark(branch: &Branch<'_>) -> String {
     let mv = branch.mv;
     let share = format!("{:.1}%", branch.share);
     match mv.stats {
-        _ if !mv.is_known => "any reply".to_owned(),
+        _ if !mv.is_in_source => "any reply".to_owned(),
         Some(stats) => {
             let unfinished = match mv.unfinished {
                 0 => String::new(),
@@ -124,7 +124,7 @@ struct TextMove {
     /// The number of games without a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     unfinished: Option<u64>,
-    /// Whether the source contains the move; see [`TreeMove::is_known`](crate::walk::TreeMove::is_known).
+    /// Whether the source contains the move; see [`TreeMove::is_in_source`](crate::walk::TreeMove::is_in_source).
     known: bool,
     /// Whether the position after the move is continued elsewhere in the tree.
     transposition: bool,
@@ -160,7 +160,7 @@ impl TextMove {
             probability: branch.share,
             stats: branch.mv.stats,
             unfinished: Some(branch.mv.unfinished).filter(|games| *games > 0),
-            known: branch.mv.is_known,
+            known: branch.mv.is_in_source,
             transposition: branch.is_transposition,
             eval: branch.mv.eval,
         }
@@ -203,11 +203,11 @@ impl<S: Source> Tree<'_, S> {
 
 /// The maximum nesting depth of variations in a game. Deeper variations become separate games, because PGN readers
 /// limit the depth.
-const DEEPEST: usize = 16;
+const MAX_NESTING: usize = 16;
 
 /// The maximum number of moves in a game. The remaining moves become separate games. Scid limits a game to about 128
 /// KiB, and a move with a comment takes about 25 bytes there.
-const LONGEST: u64 = 2000;
+const MAX_MOVES_PER_GAME: u64 = 2000;
 
 /// The value of the `Event` tag in each game written for a tree.
 const EVENT: &str = "Opening tree";
@@ -257,8 +257,8 @@ impl<S: Source> Tree<'_, S> {
         let mut games = GameWriter::new(out);
         let (mut moves, mut rounds) = (0, 0);
         let order = Order::Variations {
-            deepest: DEEPEST,
-            longest: LONGEST,
+            deepest: MAX_NESTING,
+            longest: MAX_MOVES_PER_GAME,
         };
         self.walk(order, &mut |step| {
             let written = match step {
@@ -330,7 +330,7 @@ fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
 }
 
 /// The maximum width of a line of movetext in bytes. A longer word gets a line of its own.
-const WIDTH: usize = 80;
+const MAX_LINE_WIDTH: usize = 80;
 
 /// A writer of PGN games that wraps movetext into lines.
 #[derive(Debug)]
@@ -432,7 +432,7 @@ impl<W: Write> GameWriter<W> {
         if self.word.is_empty() {
             return Ok(());
         }
-        if self.column > 0 && self.column + 1 + self.word.len() > WIDTH {
+        if self.column > 0 && self.column + 1 + self.word.len() > MAX_LINE_WIDTH {
             self.out.write_all(b"\n")?;
             self.column = 0;
         } else if self.column > 0 {

@@ -11,7 +11,7 @@ use std::cell::Cell;
 
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
-pub(crate) use self::tree::levels;
+pub(crate) use self::tree::walk_breadth_first;
 pub use self::tree::{Branch, Order, Tree, TreeEvent};
 use crate::{
     counts::Wdl,
@@ -35,7 +35,7 @@ pub struct TreeMove {
     /// The number of unfinished games, which are not part of `stats`. It is 0 if the source counts them as draws.
     pub unfinished: u64,
     /// Whether the source contains the move. If not, [`Replies`] or [`LinesOf`] added the move.
-    pub is_known: bool,
+    pub is_in_source: bool,
     /// The evaluation of the position after the move, or `None` if it is unknown or the source has no
     /// [evaluations](EvaluatedSource).
     pub eval: Option<Eval>,
@@ -50,7 +50,7 @@ impl TreeMove {
             weight,
             stats,
             unfinished: 0,
-            is_known: true,
+            is_in_source: true,
             eval: None,
         }
     }
@@ -78,7 +78,7 @@ pub trait Source {
     ///
     /// Such positions can have different Polyglot keys. A source that stores moves by Polyglot key can contain other
     /// moves for each of them, so it returns the [exact identity](Keyed::exact_identity) instead.
-    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.identity()
     }
 
@@ -109,14 +109,14 @@ impl<S: Source> Source for Replies<S> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let known = self.0.moves(pos)?;
         if known.is_empty() {
-            answered(&self.0, pos, &[])
+            replies_with_answers(&self.0, pos, &[])
         } else {
             Ok(known)
         }
     }
 
-    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        self.0.node(pos)
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.0.position_id(pos)
     }
 
     fn refuse_changed(&self) -> Result<()> {
@@ -137,11 +137,11 @@ impl<S: Source> Source for LinesOf<S> {
         if pos.position().turn() == *side {
             return Ok(known);
         }
-        answered(source, pos, &known)
+        replies_with_answers(source, pos, &known)
     }
 
-    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        self.0.node(pos)
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.0.position_id(pos)
     }
 
     fn refuse_changed(&self) -> Result<()> {
@@ -216,7 +216,7 @@ impl<S: Source> Source for UntilDone<'_, S> {
     /// Returns the exact identity of the position, which differs between positions with different Polyglot keys. The
     /// inner source looks up moves by Polyglot key, so it may contain different moves for such positions even if they
     /// are otherwise equal.
-    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
 
@@ -228,7 +228,7 @@ impl<S: Source> Source for UntilDone<'_, S> {
 /// Returns the legal moves of `pos` after which `source` has a move. `known` are the moves of `source` in `pos`.
 /// Moves in `known` come first, sorted by their number of games in descending order. The remaining moves follow,
 /// sorted in descending order by the number of games of all replies to them.
-fn answered(
+fn replies_with_answers(
     source: &impl Source,
     pos: &Keyed<VariantPosition>,
     known: &[TreeMove],
@@ -249,7 +249,7 @@ fn answered(
             Some(known) => (known.games(), known.clone()),
             None => {
                 let reply = TreeMove {
-                    is_known: false,
+                    is_in_source: false,
                     ..TreeMove::without_evaluation(mv, 0, None)
                 };
                 (answers.iter().map(TreeMove::games).sum(), reply)
@@ -259,7 +259,7 @@ fn answered(
     }
     // A known move was played in this position. Any other move only leads to a position that games reached in
     // another way.
-    replies.sort_by_key(|(played, reply)| std::cmp::Reverse((reply.is_known, *played)));
+    replies.sort_by_key(|(played, reply)| std::cmp::Reverse((reply.is_in_source, *played)));
     Ok(replies.into_iter().map(|(_, reply)| reply).collect())
 }
 
@@ -278,8 +278,8 @@ impl<S: Source> Source for EvaluatedSource<S> {
         Ok(moves)
     }
 
-    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        self.0.node(pos)
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.0.position_id(pos)
     }
 
     fn lacks(&self, key: u64) -> bool {
@@ -307,8 +307,8 @@ impl<A: Source, B: Source> Source for Union<A, B> {
         Ok(moves)
     }
 
-    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        self.0.node(pos)
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.0.position_id(pos)
     }
 
     fn lacks(&self, key: u64) -> bool {
@@ -326,8 +326,8 @@ impl<S: Source + ?Sized> Source for &S {
         (**self).moves(pos)
     }
 
-    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        (**self).node(pos)
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        (**self).position_id(pos)
     }
 
     fn lacks(&self, key: u64) -> bool {
@@ -344,8 +344,8 @@ impl<S: Source + ?Sized> Source for Box<S> {
         (**self).moves(pos)
     }
 
-    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        (**self).node(pos)
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        (**self).position_id(pos)
     }
 
     fn lacks(&self, key: u64) -> bool {
@@ -358,7 +358,7 @@ impl<S: Source + ?Sized> Source for Box<S> {
 }
 
 /// The limits of a tree of opening moves. By default, the tree contains every move of its source, in lines of up to
-/// [`Limits::LONGEST`] half-moves.
+/// [`Limits::MAX_PLIES`] half-moves.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Limits {
     /// The greatest length of a line in half-moves. If it is set, an additional walk finds every position within this
@@ -390,11 +390,13 @@ struct KeptMove {
 
 impl Limits {
     /// The greatest possible length of a line in half-moves. It applies if [`Limits::max_ply`] is greater or not set.
-    pub const LONGEST: usize = 4096;
+    pub const MAX_PLIES: usize = 4096;
 
     /// Returns the greatest length of a line in half-moves that these limits allow.
     fn plies(&self) -> usize {
-        self.max_ply.unwrap_or(Limits::LONGEST).min(Limits::LONGEST)
+        self.max_ply
+            .unwrap_or(Limits::MAX_PLIES)
+            .min(Limits::MAX_PLIES)
     }
 
     /// Returns the moves of a position that are within the limits. `portion` is the estimated share of the whole tree
@@ -432,7 +434,7 @@ impl Limits {
     /// position that the source contains because other moves reach it.
     fn admits(&self, mv: &TreeMove, share: f64) -> bool {
         let has_games = mv.stats.is_none() || mv.games() >= self.min_game;
-        !mv.is_known || (mv.weight >= self.min_weight && share >= self.min_share && has_games)
+        !mv.is_in_source || (mv.weight >= self.min_weight && share >= self.min_share && has_games)
     }
 }
 

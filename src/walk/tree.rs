@@ -13,7 +13,7 @@ use super::{KeptMove, Limits, Source, TreeMove};
 use crate::{
     error::Result,
     position::{BookMove, Keyed, restored, stored},
-    progress::{Meter, Portions},
+    progress::{FractionalProgress, Meter},
     storage::sort::{ByteRun, SpillingSet},
     task,
 };
@@ -111,7 +111,7 @@ impl<'a, S: Source> Tree<'a, S> {
             limits,
             meter,
         } = self;
-        let done = Portions::new(meter);
+        let done = FractionalProgress::new(meter);
         let expansion = Expansion::new(source, start, limits, meter)?;
         let start = Rc::new(TreeNode {
             pos: Keyed::new(start.clone()),
@@ -192,7 +192,7 @@ struct TreeWalk<'a, S> {
     in_game: u64,
     /// Tasks that become separate games.
     deferred: Vec<Task>,
-    done: Portions<'a>,
+    done: FractionalProgress<'a>,
     f: &'a mut dyn FnMut(TreeEvent<'_>) -> Result<()>,
 }
 
@@ -244,7 +244,7 @@ impl<S: Source> TreeWalk<'_, S> {
             Task::Open => (self.f)(TreeEvent::Open)?,
             Task::Close => (self.f)(TreeEvent::Close)?,
             Task::Branch(node, choice, nesting) => {
-                let after = self.meet(&node, &choice, nesting)?;
+                let after = self.visit(&node, &choice, nesting)?;
                 self.tasks.extend(after.map(Task::Expand));
             }
             Task::Expand(node) if is_full => {
@@ -274,7 +274,7 @@ impl<S: Source> TreeWalk<'_, S> {
                 (self.f)(TreeEvent::Position { pos, ply })?;
                 let mut after = Vec::new();
                 for choice in &choices {
-                    after.extend(self.meet(node, choice, nesting)?);
+                    after.extend(self.visit(node, choice, nesting)?);
                 }
                 self.tasks.extend(after.into_iter().rev().map(Task::Expand));
             }
@@ -292,7 +292,7 @@ impl<S: Source> TreeWalk<'_, S> {
         let nesting = node.nesting;
         let mut choices = choices.into_iter();
         if let Some(main) = choices.next() {
-            let after = self.meet(node, &main, nesting)?;
+            let after = self.visit(node, &main, nesting)?;
             self.tasks.extend(after.map(Task::Expand));
         }
         if nesting == deepest {
@@ -323,7 +323,7 @@ impl<S: Source> TreeWalk<'_, S> {
     ///
     /// Returns the resulting position if the walk is to continue there. Returns `None` if a limit is reached, or if
     /// the walk continues this position after another move.
-    fn meet(
+    fn visit(
         &mut self,
         node: &Rc<TreeNode>,
         choice: &KeptMove,
@@ -365,7 +365,7 @@ impl<S: Source> TreeWalk<'_, S> {
 /// spilled to a temporary file.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
 
-/// A move that the breadth-first walk [`levels`] visits, with the positions before and after it.
+/// A move that the breadth-first walk visits, with the positions before and after it.
 pub(crate) struct Arrival<'a> {
     pub before: &'a Keyed<VariantPosition>,
     pub mv: Move,
@@ -379,11 +379,11 @@ pub(crate) struct Arrival<'a> {
 /// half-moves. `done` receives the progress.
 ///
 /// Returns the [fingerprints](position_fingerprint) of all positions that were reached.
-pub(crate) fn levels(
+pub(crate) fn walk_breadth_first(
     source: &impl Source,
     starts: &[VariantPosition],
     limits: &Limits,
-    done: &mut Portions<'_>,
+    done: &mut FractionalProgress<'_>,
     f: &mut dyn FnMut(Arrival<'_>) -> Result<()>,
 ) -> Result<SpillingSet> {
     let mut met = SpillingSet::new(limits.memory.share(4));
@@ -450,8 +450,8 @@ pub(super) enum AfterMove {
 pub(super) enum Expansion {
     /// The walk continues after the first of these moves that it visits.
     First { met: SpillingSet, plies: usize },
-    /// The walk continues after a move at the end of a shortest line: the first of these moves that [`levels`]
-    /// visits.
+    /// The walk continues after a move at the end of a shortest line: the first of these moves that
+    /// [`walk_breadth_first`] visits.
     Shortest {
         /// The fingerprints of all positions within the limit.
         met: SpillingSet,
@@ -474,9 +474,9 @@ impl Expansion {
             return Ok(Expansion::First { met, plies });
         }
         let mut moves = SpillingSet::new(limits.memory.share(4));
-        let mut done = Portions::new(meter);
+        let mut done = FractionalProgress::new(meter);
         let starts = std::slice::from_ref(start);
-        let met = levels(source, starts, limits, &mut done, &mut |arrival| {
+        let met = walk_breadth_first(source, starts, limits, &mut done, &mut |arrival| {
             if arrival.is_new {
                 moves.insert(move_fingerprint(source, arrival.before, arrival.mv))?;
             }
@@ -523,7 +523,7 @@ impl Expansion {
 /// Returns a number that identifies a position in a set of positions. Its low 64 bits are 0, so that
 /// [`move_fingerprint`] can put a move there.
 fn position_fingerprint(source: &impl Source, pos: &Keyed<VariantPosition>) -> u128 {
-    u128::from(source.node(pos)) << 64
+    u128::from(source.position_id(pos)) << 64
 }
 
 /// Returns a number that identifies a move in a position: the fingerprint of the position, with the Polyglot

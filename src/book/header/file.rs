@@ -162,18 +162,18 @@ fn rewrite(header: &[u8], path: &Path, mut out: AtomicFile) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::book::header::{LONGEST, PORTABLE_LENGTH};
+    use crate::book::header::{MAX_HEADER_LENGTH, PORTABLE_LENGTH};
 
     #[test]
     fn long_headers() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("book.bin");
-        for length in [PORTABLE_LENGTH, LONGEST - 100] {
+        for length in [PORTABLE_LENGTH, MAX_HEADER_LENGTH - 100] {
             let text = create(&["normal"], &"x".repeat(length)).unwrap();
             std::fs::write(&path, create_raw(&text)).unwrap();
             assert_eq!(read(&path).unwrap(), text);
         }
-        std::fs::write(&path, create_raw(&"x".repeat(LONGEST))).unwrap();
+        std::fs::write(&path, create_raw(&"x".repeat(MAX_HEADER_LENGTH))).unwrap();
         assert!(
             read(&path)
                 .unwrap_err()

@@ -219,7 +219,7 @@ fn is_variant(name: &str) -> bool {
 }
 
 /// The maximum length of a header that polybook reads, in bytes: 1 MiB. A longer header is an error.
-pub const LONGEST: usize = 1 << 20;
+pub const MAX_HEADER_LENGTH: usize = 1 << 20;
 
 /// Encodes the text of a header as records with the key 0, which must precede all other records of a book.
 ///
@@ -242,7 +242,8 @@ pub fn create_raw(header: &str) -> Vec<u8> {
 
 /// The records with the key 0 (null records) at the start of a book, which contain the header.
 pub(super) struct NullRecords {
-    /// The header bytes of the records, which follow their keys. Bytes after about [`LONGEST`] are not stored.
+    /// The header bytes of the records, which follow their keys. Bytes after about [`MAX_HEADER_LENGTH`] are not
+    /// stored.
     pub data: Vec<u8>,
     /// The number of bytes that the null records take in the book.
     pub size: u64,
@@ -262,7 +263,7 @@ impl NullRecords {
             if entry.key != 0 {
                 break;
             }
-            if null.data.len() < LONGEST {
+            if null.data.len() < MAX_HEADER_LENGTH {
                 null.data.extend_from_slice(&entry.to_bytes()[8..]);
             }
             null.size += Entry::SIZE as u64;
@@ -288,11 +289,13 @@ impl NullRecords {
             return Err(HeaderError::NoHeader);
         }
         let Some(end) = self.data.iter().position(|byte| *byte == 0) else {
-            return Err(HeaderError::BadHeader(if self.data.len() >= LONGEST {
-                "the header is longer than 1 MiB"
-            } else {
-                "the text of the header does not end with a null character"
-            }));
+            return Err(HeaderError::BadHeader(
+                if self.data.len() >= MAX_HEADER_LENGTH {
+                    "the header is longer than 1 MiB"
+                } else {
+                    "the text of the header does not end with a null character"
+                },
+            ));
         };
         std::str::from_utf8(&self.data[..end])
             .map_err(|_| HeaderError::BadHeader("the text of the header is not UTF-8"))
@@ -301,18 +304,18 @@ impl NullRecords {
 
 /// The text that precedes the checksum in the comment of a header. The line of the checksum is the last line of
 /// the comment.
-const LINE: &str = "\nChecksum: ";
+const CHECKSUM_LINE_START: &str = "\nChecksum: ";
 
 /// Returns `comment` with an additional last line for the checksum. [`BookWriter`](super::writer::BookWriter)
 /// fills in the checksum.
 pub(crate) fn with_checksum(comment: &str) -> String {
-    format!("{comment}{LINE}{}", Checksum::default())
+    format!("{comment}{CHECKSUM_LINE_START}{}", Checksum::default())
 }
 
 /// Splits a header text or a comment into the text before the line of the checksum and the digits of the
 /// checksum. The digits are `None` if there is no such line.
 pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
-    match text.rsplit_once(LINE) {
+    match text.rsplit_once(CHECKSUM_LINE_START) {
         Some((before, digits)) if !digits.contains('\n') => (before, Some(digits)),
         _ => (text, None),
     }
@@ -322,7 +325,10 @@ pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
 /// `records` is the checksum of the records alone. Returns the text unchanged if it has no line for the checksum.
 pub(super) fn renewed(text: &str, records: Checksum) -> String {
     match split_checksum(text) {
-        (before, Some(_)) => format!("{before}{LINE}{}", sum_of(before).plus(records)),
+        (before, Some(_)) => format!(
+            "{before}{CHECKSUM_LINE_START}{}",
+            sum_of(before).plus(records)
+        ),
         (text, None) => text.to_owned(),
     }
 }

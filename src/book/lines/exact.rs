@@ -17,7 +17,7 @@ use crate::{
     book::reader::Book,
     error::Result,
     position::{Keyed, Variant},
-    progress::{Meter, Portions},
+    progress::{FractionalProgress, Meter},
     storage::sort::{Memory, SpillingSet},
     walk::{LinesOf, Source},
 };
@@ -49,7 +49,7 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
         (Color::White, FollowedMoves::Any),
         (Color::Black, FollowedMoves::Any),
     ];
-    let done = walks.map(|_| Portions::new(meter));
+    let done = walks.map(|_| FractionalProgress::new(meter));
     let mut walk = LineWalk {
         moves: PlayableMoves::new(book, meter)?,
         noted: Vec::new(),
@@ -200,7 +200,12 @@ struct LineWalk<'a> {
 }
 
 impl LineWalk<'_> {
-    fn go(&mut self, side: Color, own: FollowedMoves, done: &mut Portions<'_>) -> Result<()> {
+    fn go(
+        &mut self,
+        side: Color,
+        own: FollowedMoves,
+        done: &mut FractionalProgress<'_>,
+    ) -> Result<()> {
         let mut seen = SpillingSet::new(self.memory.clone());
         let mut path: Vec<WalkNode> = Vec::new();
         let mut next = Some((ListedPosition::start(), 1.0));

@@ -22,9 +22,9 @@ use super::{reader::Book, records::Entry};
 use crate::{
     error::{At, Result},
     position::{BookMove, Keyed, Variant, key, uci},
-    progress::{Meter, Portions},
+    progress::{FractionalProgress, Meter},
     storage::sort::{Memory, SpillingSet},
-    walk::{Limits, LinesOf, Source, TreeMove, levels},
+    walk::{Limits, LinesOf, Source, TreeMove, walk_breadth_first},
 };
 
 pub use self::exact::{Reachable, reachable};
@@ -53,7 +53,10 @@ pub struct Lines {
 /// Returns an error if the book cannot be read, if its keys do not ascend, or if a temporary file cannot be
 /// written.
 pub fn count(book: &Book, meter: &Meter) -> Result<Lines> {
-    let mut done = [Portions::new(meter), Portions::new(meter)];
+    let mut done = [
+        FractionalProgress::new(meter),
+        FractionalProgress::new(meter),
+    ];
     let moves = PlayableMoves::new(book, meter)?;
     let [of_white, of_black] = &mut done;
     let (white, white_positions) = count_lines(&moves, Color::White, of_white)?;
@@ -73,14 +76,14 @@ pub fn count(book: &Book, meter: &Meter) -> Result<Lines> {
 fn count_lines(
     moves: &PlayableMoves<'_>,
     side: Color,
-    done: &mut Portions<'_>,
+    done: &mut FractionalProgress<'_>,
 ) -> Result<(u64, u64)> {
     let start = Variant::Standard.start();
     let has_start = side == Color::White && moves.has_records(key(&start))?;
     let (mut arrivals, mut expanded, mut positions) = (0, 0, u64::from(has_start));
     let mut last = None;
     let lines = LinesOf(moves, side);
-    levels(&lines, &[start], &Limits::default(), done, &mut |arrival| {
+    walk_breadth_first(&lines, &[start], &Limits::default(), done, &mut |arrival| {
         arrivals += 1;
         let before = arrival.before.exact_identity();
         expanded += u64::from(last.replace(before) != Some(before));
@@ -105,7 +108,7 @@ pub(super) fn reached_keys(
     side: Option<Color>,
     plies: u16,
     memory: &Memory,
-    done: &mut Portions<'_>,
+    done: &mut FractionalProgress<'_>,
 ) -> Result<SpillingSet> {
     let mut keys = SpillingSet::new(memory.clone());
     if plies == 0 {
@@ -125,7 +128,7 @@ pub(super) fn reached_keys(
         memory: memory.clone(),
         ..Limits::default()
     };
-    levels(source, starts, &limits, done, &mut |arrival| {
+    walk_breadth_first(source, starts, &limits, done, &mut |arrival| {
         note(arrival.after)
     })?;
     Ok(keys)
@@ -151,9 +154,9 @@ pub(super) struct PlayableMoves<'a> {
 
 impl<'a> PlayableMoves<'a> {
     /// Creates a source of the moves of `book`, like [`within`](PlayableMoves::within). The filter of the book's keys
-    /// takes at most [`KeyFilter::MOST`] bytes of memory.
+    /// takes at most [`KeyFilter::MAX_BYTES`] bytes of memory.
     fn new(book: &'a Book, meter: &Meter) -> Result<PlayableMoves<'a>> {
-        PlayableMoves::within(book, meter, KeyFilter::MOST)
+        PlayableMoves::within(book, meter, KeyFilter::MAX_BYTES)
     }
 
     /// Creates a source of the moves of `book`. Reads all records once to build a filter of their keys, so that most
@@ -216,7 +219,7 @@ impl Source for PlayableMoves<'_> {
         Ok(moves.collect())
     }
 
-    fn node(&self, pos: &Keyed<VariantPosition>) -> u64 {
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
 
@@ -240,17 +243,17 @@ struct KeyFilter {
 
 impl KeyFilter {
     /// The number of bits in the filter for each record. At most one in 32 absent keys passes a filter of this size,
-    /// unless [`MOST`](KeyFilter::MOST) limits the size.
-    const BITS_A_RECORD: u64 = 32;
+    /// unless [`MAX_BYTES`](KeyFilter::MAX_BYTES) limits the size.
+    const BITS_PER_RECORD: u64 = 32;
 
     /// The maximum size of a filter in bytes: 256 MiB. For a book of 20 GB, half of the absent keys pass a filter of
     /// this size.
-    const MOST: usize = 1 << 28;
+    const MAX_BYTES: usize = 1 << 28;
 
     /// Creates an empty filter for a book of `records` records. It takes at most `memory` bytes, but at least 512.
     fn new(records: u64, memory: usize) -> KeyFilter {
-        let words = (records * KeyFilter::BITS_A_RECORD / 64).next_power_of_two();
-        let most = memory.clamp(1 << 9, KeyFilter::MOST) / size_of::<u64>();
+        let words = (records * KeyFilter::BITS_PER_RECORD / 64).next_power_of_two();
+        let most = memory.clamp(1 << 9, KeyFilter::MAX_BYTES) / size_of::<u64>();
         KeyFilter {
             bits: vec![0; words.min(1 << most.ilog2()) as usize],
         }
@@ -290,7 +293,7 @@ pub fn write(
     path: &Path,
     meter: &Meter,
 ) -> Result<()> {
-    let done = Portions::new(meter);
+    let done = FractionalProgress::new(meter);
     LineWriter {
         moves: LinesOf(PlayableMoves::new(book, meter)?, side),
         side,
@@ -322,7 +325,7 @@ struct PathNode {
 struct LineWriter<'a, W> {
     moves: LinesOf<PlayableMoves<'a>>,
     side: Color,
-    done: Portions<'a>,
+    done: FractionalProgress<'a>,
     out: W,
     /// The path of the output, for errors.
     target: &'a Path,

@@ -18,10 +18,10 @@ use shakmaty::{ByColor, Color};
 use super::{Opener, json_game, pgn_output, pgn_text, refuse_printed, say_contradictions};
 use crate::cli::{
     Context, counted,
-    errors::of_several_outputs,
+    errors::explain_closed_output,
     input::{check_output, pgn_inputs, refuse_twice},
     position::{self, UntaggedArg},
-    progress::beside_lines,
+    progress::quiet_on_terminal,
     resources::ResourceArgs,
     terminal::Output,
     usage::Usage,
@@ -98,16 +98,16 @@ pub struct Args {
 }
 
 /// The number of bytes of PGN that [`has_finished_games`] reads at a time.
-const BATCH: usize = 1 << 16;
+const BYTES_PER_READ: usize = 1 << 16;
 
 /// The default maximum length of each printed list: the list of checked games, and the list of moves with which games
 /// left the repertoire.
-const LISTED: usize = 20;
+const DEFAULT_LIMIT: usize = 20;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let ended = print(args, context);
     ended.map_err(|err| match args.out {
-        Some(_) => of_several_outputs(err),
+        Some(_) => explain_closed_output(err),
         None => err,
     })
 }
@@ -144,7 +144,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     let (mut comma, mut checked, mut lines) = ("", 0, String::new());
     let limit = args
         .limit
-        .unwrap_or(if args.json { usize::MAX } else { LISTED });
+        .unwrap_or(if args.json { usize::MAX } else { DEFAULT_LIMIT });
     let checking = Check {
         repertoires: known.as_ref().map(Option::as_ref),
         players: &args.player,
@@ -152,7 +152,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         with_text: args.out.is_some(),
     };
     let inputs = pgn_inputs(games, args.untagged.untagged_variant)?;
-    let mut summary = beside_lines(context).show_progress("checking", |meter| {
+    let mut summary = quiet_on_terminal(context).show_progress("checking", |meter| {
         let games = Games {
             inputs: &inputs,
             memory: args.resources.memory(),
@@ -243,7 +243,7 @@ fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
         _ => return Ok(None),
     }
     let input = Input::file(path);
-    let mut cutter = Cutter::new(input.open(&StreamOptions::default())?, BATCH);
+    let mut cutter = Cutter::new(input.open(&StreamOptions::default())?, BYTES_PER_READ);
     let is_finished = |result: GameResult| result != GameResult::Unknown;
     let mut has_games = false;
     while let Some(batch) = cutter.next_batch().map_err(|err| input.error(err))? {

@@ -75,7 +75,7 @@ const OWN_MOVE_RULES: [(&str, OwnMoveRule); 3] = [
 struct LineArgs {
     /// End lines after at most N half-moves. The last half-move is a move of the side of the repertoire [default: where
     /// the games end]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::LONGEST as i64))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::MAX_PLIES as i64))]
     max_ply: Option<u16>,
 
     /// Start from this position, as a FEN or as moves: "1. e4 c5"

@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use polybook::{
     pgn::Games,
-    repertoire::{MoveSource, NewMove, Reference, last_text, new_moves},
+    repertoire::{MoveSource, NewMove, Reference, game_label, new_moves},
     storage::output::is_standard_output,
 };
 
 use super::{Opener, json_game, pgn_output, pgn_text};
 use crate::cli::{
     Context, counted,
-    errors::of_several_outputs,
+    errors::explain_closed_output,
     input::{check_output, ending, pgn_inputs, refuse_twice},
     position::UntaggedArg,
-    progress::beside_lines,
+    progress::quiet_on_terminal,
     resources::ResourceArgs,
     terminal::Output,
     weighting::one_of,
@@ -107,7 +107,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let ended = write(args, context);
     ended.map_err(|err| match is_printed(args) {
         true => err,
-        false => of_several_outputs(err),
+        false => explain_closed_output(err),
     })
 }
 
@@ -150,7 +150,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     let (mut comma, mut new) = ("", 0);
     let progress = match is_printed(args) {
-        true => beside_lines(context),
+        true => quiet_on_terminal(context),
         false => context,
     };
     let compared = progress.show_progress("looking for new moves", |meter| {
@@ -205,7 +205,7 @@ fn new_line(found: &NewMove) -> String {
     let before = found
         .games_before
         .map(|games| counted(games, "game") + " before");
-    let last = found.last_game.as_ref().and_then(last_text);
+    let last = found.last_game.as_ref().and_then(game_label);
     let last = last.map(|last| format!("the last {last}"));
     let mut details = Vec::from_iter(before.into_iter().chain(last)).join(", ");
     if !details.is_empty() {
@@ -229,7 +229,7 @@ fn csv_row(found: &NewMove) -> Vec<u8> {
         number(found.ply.map(|ply| ply as u64)),
         text(&found.mv),
         number(found.games_before),
-        text(&found.last_game.as_ref().and_then(last_text)),
+        text(&found.last_game.as_ref().and_then(game_label)),
         text(&found.fen),
     ];
     row.write_record(fields).expect("memory takes all");

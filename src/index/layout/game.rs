@@ -127,7 +127,7 @@ impl GameHeader {
     }
 
     /// Returns `true` if the first game in the PGN text `text` has the tags of this header.
-    pub(in crate::index) fn is_of(&self, text: &[u8]) -> bool {
+    pub(in crate::index) fn matches_text(&self, text: &[u8]) -> bool {
         let mut games = GameReader::new(text);
         if !games.next_game() {
             return false;

@@ -108,7 +108,7 @@ pub fn ends_before(number: &[u8], next: &[u8]) -> bool {
 
 /// The greatest length in bytes of a value that lists the game ids of a position. The LevelDB block that contains
 /// the value must be smaller than 4 GiB, and contains up to 64 KiB before the value.
-pub const LONGEST: u64 = u32::MAX as u64 - (1 << 16);
+pub const MAX_LIST_BYTES: u64 = u32::MAX as u64 - (1 << 16);
 
 /// The error message for a position whose list of games is too long for one value.
 pub const TOO_LONG: &str =

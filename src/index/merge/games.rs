@@ -8,7 +8,7 @@ use crate::{
     index::{
         GameRecords,
         layout::game_id,
-        store::{ListKey, game_details::DETAILED, game_rows::ROWS, rows_key},
+        store::{ListKey, game_details::GAMES_PER_ENTRY, game_rows::ROWS_PER_ENTRY, rows_key},
         store::{ListRecord, StoredGames},
     },
     storage::sort::{ByteRun, Memory, Record, SHARDS, Sealed, Shards},
@@ -21,10 +21,10 @@ const START: &[u8] = b"game_";
 const END: &[u8] = b"game`";
 
 /// The greatest number of decimal digits of a 32-bit game id.
-const MOST_DIGITS: usize = 10;
+const MAX_ID_DIGITS: usize = 10;
 
 /// The number of list records of player and event names that are collected in memory before they are sorted.
-const NAMES: usize = 1 << 16;
+const NAME_RECORDS_PER_SORT: usize = 1 << 16;
 
 /// Reads the game records of all indexes in `plan`, and returns them in the order of their ids in the merged
 /// index.
@@ -42,9 +42,9 @@ pub(super) fn merged_records(
     for part in &plan.inputs {
         // Keys of ids with equal numbers of digits are in numeric order, so one run for each number of digits suffices
         // to restore the order of the ids.
-        let share = memory.bytes / 4 / MOST_DIGITS;
+        let share = memory.bytes / 4 / MAX_ID_DIGITS;
         let run = || (ByteRun::new(share, memory.temp_dir.clone()), 0);
-        let mut by_digits: Vec<(ByteRun, u64)> = (0..MOST_DIGITS).map(|_| run()).collect();
+        let mut by_digits: Vec<(ByteRun, u64)> = (0..MAX_ID_DIGITS).map(|_| run()).collect();
         let mut entries = part.cursor(START, END, usize::MAX)?;
         while let Some(key) = entries.key_before(END) {
             let id = game_id(key).ok_or_else(|| part.index.malformed(key))?;
@@ -94,13 +94,13 @@ impl MergedGames {
         let shards = Shards::new(memory.share(8));
         let mut lists = Vec::new();
         for (number, part) in plan.inputs.iter().enumerate() {
-            for entry in 0..part.index.game_count().div_ceil(ROWS) {
+            for entry in 0..part.index.game_count().div_ceil(ROWS_PER_ENTRY) {
                 if stop.load(Ordering::Relaxed) {
                     return Err(Error::Interrupted);
                 }
                 let mut rows = part.index.row_entry(entry)?.into_iter();
-                let first = entry * ROWS / DETAILED;
-                let of_rows = (rows.len() as u64).div_ceil(DETAILED);
+                let first = entry * ROWS_PER_ENTRY / GAMES_PER_ENTRY;
+                let of_rows = (rows.len() as u64).div_ceil(GAMES_PER_ENTRY);
                 for details in first..first + of_rows {
                     part.index.for_each_details(details, |details, _| {
                         let row = rows.next().expect("the entries have as many games");
@@ -118,7 +118,7 @@ impl MergedGames {
                     // The names of the base input keep their numbers, so its lists of names need no new records.
                     lists.clear();
                 }
-                if lists.len() > NAMES {
+                if lists.len() > NAME_RECORDS_PER_SORT {
                     shards.append(&lists)?;
                     lists.clear();
                 }

@@ -8,7 +8,7 @@ use std::{collections::VecDeque, mem, ops::Range};
 
 use super::{
     games::MergedGames,
-    plan::{KeyRange, LONGEST_HELD, MergeInput, MergePlan},
+    plan::{KeyRange, MAX_BLOCK_IN_MEMORY, MergeInput, MergePlan},
 };
 use crate::{
     error::Result,
@@ -264,7 +264,11 @@ impl<'p> ListStream<'p> {
     ) -> Result<ListStream<'p>> {
         Ok(ListStream {
             index: input.index,
-            entries: input.cursor(&subject_start(paging.first_of(from)), END, LONGEST_HELD)?,
+            entries: input.cursor(
+                &subject_start(paging.first_of(from)),
+                END,
+                MAX_BLOCK_IN_MEMORY,
+            )?,
             paging,
             first_id: input.first_id,
             keeps_names: has_first_games,

@@ -148,7 +148,7 @@ impl MergeIndexes {
             let groups = self
                 .joined(plan, positions, |range| plan.positions_in(range))
                 .chain(filled_batches(move |entries| {
-                    records.fill(entries, BYTES_AT_ONCE)
+                    records.fill(entries, BYTES_PER_WRITE)
                 }))
                 .chain(files);
             return writer.write_batches(groups, |_| None, plan.games, &self.stop, &self.meter);
@@ -157,7 +157,7 @@ impl MergeIndexes {
         let merged = merged_contents(contents, &merge);
         let lists = ListMerge::new(plan, contents, &merge, merged.items);
         let mut games = merge.games.entries();
-        let games = filled_batches(move |entries| games.fill(entries, BYTES_AT_ONCE));
+        let games = filled_batches(move |entries| games.fill(entries, BYTES_PER_WRITE));
         let lists = self.joined(plan, lists.ranges(), |range| lists.lists_in(range));
         let groups = files.chain(games).chain(lists);
         let last = |made: &MergedIndex| Some(last_entry(merged, made.positions));
@@ -181,7 +181,7 @@ impl MergeIndexes {
 
 /// The number of bytes of entries with game records, game rows or names that are written to the merged index at a
 /// time.
-const BYTES_AT_ONCE: usize = 4 << 20;
+const BYTES_PER_WRITE: usize = 4 << 20;
 
 /// Creates the description of the merged index. The number of positions is 0 until it is known. `contents` are
 /// the descriptions of the inputs, and `merge` contains the merged names.

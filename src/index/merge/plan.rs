@@ -11,14 +11,14 @@ use crate::{
 
 /// The greatest size in bytes of a LevelDB block that is held in memory as a whole. If a block is larger, its
 /// last value is streamed.
-pub(super) const LONGEST_HELD: usize = 256 << 10;
+pub(super) const MAX_BLOCK_IN_MEMORY: usize = 256 << 10;
 
 /// The minimum number of LevelDB tables that begin in one key range. A merge is divided into key ranges, each of
 /// which is processed by one thread.
-const FEWEST_TABLES: usize = 2;
+const MIN_TABLES_PER_RANGE: usize = 2;
 /// The maximum number of LevelDB tables that begin in one key range. A merge of `n` indexes is divided into key
-/// ranges in which about `n` tables begin, but at least [`FEWEST_TABLES`] and at most this number.
-const MOST_TABLES: usize = 8;
+/// ranges in which about `n` tables begin, but at least [`MIN_TABLES_PER_RANGE`] and at most this number.
+const MAX_TABLES_PER_RANGE: usize = 8;
 
 /// The plan of a merge: the indexes to be merged, and the properties that they share.
 pub(super) struct MergePlan<'a> {
@@ -69,7 +69,7 @@ impl<'a> MergeInput<'a> {
         let tables = tables.collect();
         let database = self.index.database();
         let mut cursor = database.tables_cursor(tables, start, longest)?;
-        cursor.pass_without_value()?;
+        cursor.skip_hidden()?;
         while cursor.key_before(start).is_some() {
             cursor.advance()?;
         }
@@ -212,8 +212,10 @@ impl<'a> MergePlan<'a> {
     }
 
     /// Returns the number of input tables after which the plan begins a new key range. The number equals the
-    /// number of inputs, but is at least [`FEWEST_TABLES`] and at most [`MOST_TABLES`].
+    /// number of inputs, but is at least [`MIN_TABLES_PER_RANGE`] and at most [`MAX_TABLES_PER_RANGE`].
     fn tables_in_range(&self) -> usize {
-        self.inputs.len().clamp(FEWEST_TABLES, MOST_TABLES)
+        self.inputs
+            .len()
+            .clamp(MIN_TABLES_PER_RANGE, MAX_TABLES_PER_RANGE)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{iter, path::Path};
 
-use super::plan::{KeyRange, LONGEST_HELD, MergeInput, MergePlan};
+use super::plan::{KeyRange, MAX_BLOCK_IN_MEMORY, MergeInput, MergePlan};
 use crate::{
     error::Result,
     index::{
@@ -98,7 +98,8 @@ impl MergePlan<'_> {
     pub(super) fn positions_in(&self, range: &KeyRange) -> Result<EntryBatch> {
         task::fault("join positions");
         let inputs = self.inputs.iter();
-        let inputs = inputs.map(|input| input.cursor(&range.start, &range.end, LONGEST_HELD));
+        let inputs =
+            inputs.map(|input| input.cursor(&range.start, &range.end, MAX_BLOCK_IN_MEMORY));
         let mut inputs = inputs.collect::<Result<Vec<_>>>()?;
         let mut made = EntryBatch {
             steps: range.size,
@@ -169,7 +170,7 @@ impl MergePlan<'_> {
         for (input, value) in values {
             input.add_ids(key, value, self.temp_dir, made)?;
         }
-        made.entries.end_long(key.len(), self.temp_dir)
+        made.entries.end_spilled(key.len(), self.temp_dir)
     }
 }
 

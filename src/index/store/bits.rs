@@ -1,7 +1,7 @@
 //! Reading and writing integers of any number of bits, most significant bits first.
 
 /// The greatest number of bits that [`BitWriter`] writes in one step.
-const AT_ONCE: u32 = 32;
+const MAX_BITS_PER_WRITE: u32 = 32;
 
 /// The number of bits that [`BitReader`] can read in one step: 64 bits, minus up to 7 bits of the first byte that
 /// may have been read before.
@@ -24,9 +24,9 @@ impl BitWriter {
     /// Appends the lowest `width` bits of `number`. All higher bits must be 0.
     pub(super) fn put(&mut self, number: u64, width: u32) {
         debug_assert!(width == u64::BITS || number >> width == 0);
-        if width > AT_ONCE {
-            self.put(number >> AT_ONCE, width - AT_ONCE);
-            return self.put(number & u64::from(u32::MAX), AT_ONCE);
+        if width > MAX_BITS_PER_WRITE {
+            self.put(number >> MAX_BITS_PER_WRITE, width - MAX_BITS_PER_WRITE);
+            return self.put(number & u64::from(u32::MAX), MAX_BITS_PER_WRITE);
         }
         self.open = self.open << width | number;
         self.len += width;
@@ -101,8 +101,8 @@ impl<'a> BitReader<'a> {
 
     /// Reads a number of `width` bits in two steps, because one step can read at most 57 bits.
     fn take_wide(&mut self, width: u32) -> Option<u64> {
-        let high = self.take(width - AT_ONCE)?;
-        Some(high << AT_ONCE | self.take(AT_ONCE)?)
+        let high = self.take(width - MAX_BITS_PER_WRITE)?;
+        Some(high << MAX_BITS_PER_WRITE | self.take(MAX_BITS_PER_WRITE)?)
     }
 
     /// Reads an exponential Golomb code of order `k`, as written by [`put_golomb`](BitWriter::put_golomb). Returns

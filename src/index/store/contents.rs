@@ -94,15 +94,15 @@ impl Contents {
 const COUNTED_VERSION: u32 = 2;
 
 /// The greatest length in bytes of the encoded description of an index of counts.
-const LONGEST: usize = 4 << 20;
+const MAX_DESCRIPTION_BYTES: usize = 4 << 20;
 
 /// The limits of the list of input names in a description of counts: the greatest number of names, and the
 /// greatest total length of the names in bytes. The length is limited because JSON may encode one byte as six.
-const MOST_NAMES: (usize, usize) = (1000, 256 << 10);
+const MAX_INPUT_NAMES: (usize, usize) = (1000, 256 << 10);
 
 /// The greatest number of games, positions or rows that the description of an index of counts may state. The limit
 /// ensures that sums over several indexes cannot overflow.
-const MOST: u64 = 1 << 50;
+const MAX_TOTAL: u64 = 1 << 50;
 
 /// The description of an index of counts, which contains the results of moves but no games. It is encoded as
 /// JSON.
@@ -134,7 +134,7 @@ pub struct CountedContents {
 /// The origin of counts: the names of the inputs, the number of games, and the limits that were applied when the
 /// games were counted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct AboutCounts {
+pub struct CountsSources {
     /// The number of counted games, or `None` if the counts do not state it.
     pub games: Option<u64>,
     /// The minimum number of moves that were counted in a position. Positions with fewer moves were pruned.
@@ -149,12 +149,12 @@ impl CountedContents {
     /// Creates the description of an index of counts. `paging` assigns positions to pages (entries with several
     /// positions), and `about` describes the origin of the counts. The numbers of positions and rows are 0 until they
     /// are known.
-    pub fn new(paging: Paging, about: AboutCounts) -> CountedContents {
+    pub fn new(paging: Paging, about: CountsSources) -> CountedContents {
         let mut inputs = about.inputs;
         let mut bytes = 0;
-        let fit = inputs.iter().take(MOST_NAMES.0).take_while(|name| {
+        let fit = inputs.iter().take(MAX_INPUT_NAMES.0).take_while(|name| {
             bytes += name.len();
-            bytes <= MOST_NAMES.1
+            bytes <= MAX_INPUT_NAMES.1
         });
         let fit = fit.count();
         if fit < inputs.len() {
@@ -168,7 +168,7 @@ impl CountedContents {
             rows: 0,
             years: None,
             has_ends: false,
-            games: about.games.filter(|games| *games <= MOST),
+            games: about.games.filter(|games| *games <= MAX_TOTAL),
             min_game: about.min_game,
             max_ply: about.max_ply,
             inputs,
@@ -184,7 +184,7 @@ impl CountedContents {
     /// Decodes the description of an index of counts. Returns `None` if it is malformed or belongs to another version
     /// of the layout.
     pub fn parse(value: &[u8]) -> Option<CountedContents> {
-        if value.len() > LONGEST {
+        if value.len() > MAX_DESCRIPTION_BYTES {
             return None;
         }
         let contents: CountedContents = serde_json::from_slice(value).ok()?;
@@ -195,7 +195,7 @@ impl CountedContents {
         ];
         let are_years = |[first, last]: [u16; 2]| 1 <= first && first <= last && last <= 9999;
         let is_readable = contents.version == COUNTED_VERSION
-            && numbers.iter().all(|number| *number <= MOST)
+            && numbers.iter().all(|number| *number <= MAX_TOTAL)
             && contents.years.is_none_or(are_years);
         (is_readable && Paging::of_bits(contents.bits).is_some()).then_some(contents)
     }
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn counted_contents_come_back() {
-        let about = AboutCounts {
+        let about = CountsSources {
             games: Some(7),
             min_game: 5,
             max_ply: Some(30),
@@ -242,11 +242,11 @@ mod tests {
             |other| other.version = 1,
             |other| other.bits = 99,
             |other| other.positions = u64::MAX,
-            |other| other.rows = MOST + 1,
+            |other| other.rows = MAX_TOTAL + 1,
             |other| other.games = Some(u64::MAX),
             |other| other.years = Some([9999, 0]),
             |other| other.years = Some([2000, 10_000]),
-            |other| other.inputs = vec!["a".repeat(LONGEST)],
+            |other| other.inputs = vec!["a".repeat(MAX_DESCRIPTION_BYTES)],
         ];
         for change in changes {
             assert_eq!(of(change), None);
@@ -257,10 +257,10 @@ mod tests {
     #[test]
     fn many_names_of_inputs_are_shortened() {
         let inputs_of = |inputs: Vec<String>| {
-            let about = AboutCounts {
+            let about = CountsSources {
                 games: Some(u64::MAX),
                 inputs,
-                ..AboutCounts::default()
+                ..CountsSources::default()
             };
             let contents = CountedContents::new(Paging::for_items(1), about);
             let read = CountedContents::parse(&contents.write()).unwrap();

@@ -2,13 +2,13 @@
 //! results and the ratings of the players who moved.
 //!
 //! Positions with the same first bits are stored in *pages*, as lists of games are. A position with more than
-//! [`INLINE`] rows has an entry for each [`Period`](super::results::Period) instead. Pages and periods are bit strings.
-//! `g(k)` is an exponential Golomb code of order k.
+//! [`MAX_INLINE_ROWS`] rows has an entry for each [`Period`](super::results::Period) instead. Pages and periods are bit
+//! strings. `g(k)` is an exponential Golomb code of order k.
 //!
 //! | part | encoding |
 //! |---|---|
 //! | a page | g(6) the number of positions minus 1; 17 bits: the first month; g(6) the number of months minus 1; the positions, ascending |
-//! | a position | g(d) its number minus the previous number minus 1 (for the first position, its last bits); g(0) the number of moves minus 1, or [`INLINE`] for a position with separate periods; the moves, or g(10) the number of games of a position with separate periods |
+//! | a position | g(d) its number minus the previous number minus 1 (for the first position, its last bits); g(0) the number of moves minus 1, or [`MAX_INLINE_ROWS`] for a position with separate periods; the moves, or g(10) the number of games of a position with separate periods |
 //! | a [period](super::periods) | g(0) the number of moves minus 1; the moves, with a single month |
 //!
 //! d is the number of bits in which the keys of a page differ, minus the base-2 logarithm of the number of
@@ -22,7 +22,7 @@ use super::{
     page_key,
     periods::push_periods,
     results::{
-        MONTH_BITS, MOST_GAMES, MOST_ROWS, Months, ResultRow, games_of, put_moves, take_moves,
+        MAX_GAMES, MAX_ROWS, MONTH_BITS, Months, ResultRow, games_of, put_moves, take_moves,
     },
 };
 use crate::{error::Result, index::entry_batches::EntryBatch, position::BookMove};
@@ -30,11 +30,11 @@ use crate::{error::Result, index::entry_batches::EntryBatch, position::BookMove}
 /// The greatest number of rows of a position that is stored in a page, an entry that contains several positions.
 /// A row contains the results of one move in one class (speed and rating group) and month. A position with more
 /// rows is stored in separate entries, one for each period.
-pub const INLINE: usize = if cfg!(test) { 32 } else { 1 << 10 };
+pub const MAX_INLINE_ROWS: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
 /// A special value that a page (an entry with several positions) stores in place of the number of moves of a
 /// position. It indicates that the results of this position are stored in separate entries.
-const SEPARATE: u64 = INLINE as u64 + 1;
+const SEPARATE_MARK: u64 = MAX_INLINE_ROWS as u64 + 1;
 
 /// Returns the order of the exponential Golomb codes that store the keys of positions in a page, an entry with
 /// several positions. Each code contains the difference between two consecutive keys. `count` is the number of
@@ -102,7 +102,7 @@ impl CountedPage {
             next = subject.0.wrapping_add(1);
             match separate {
                 Some(games) => {
-                    out.put_golomb(SEPARATE - 1, 0);
+                    out.put_golomb(SEPARATE_MARK - 1, 0);
                     out.put_golomb(games, 10);
                 }
                 None => put_moves(&self.rows[start..end], months, false, &mut out),
@@ -133,12 +133,12 @@ pub fn find_counts(paging: Paging, page: &[u8], subject: ListKey) -> Option<Opti
 /// Calls `f` for each position in `page`, an encoded page of several positions. `f` receives the key of the
 /// position, its rows, and, only if the rows are stored in separate entries, the number of its games.
 ///
-/// `paging` assigns positions to pages. `any` is any key that belongs to the page, even if the page does not
+/// `paging` assigns positions to pages. `page_member` is any key that belongs to the page, even if the page does not
 /// contain this position. Returns `None` if the page is malformed.
 pub fn for_each_counted(
     paging: Paging,
     page: &[u8],
-    any: ListKey,
+    page_member: ListKey,
     mut f: impl FnMut(ListKey, &mut Vec<ResultRow>, Option<u64>),
 ) -> Option<()> {
     let mut bits = BitReader::new(page);
@@ -151,7 +151,10 @@ pub fn for_each_counted(
         return None;
     }
     let order = order_of_gaps(paging, count);
-    let (mut next, last) = (Some(paging.first_of(any).0), paging.last_of(any).0);
+    let (mut next, last) = (
+        Some(paging.first_of(page_member).0),
+        paging.last_of(page_member).0,
+    );
     let mut rows = Vec::new();
     for _ in 0..count {
         let subject = next?.checked_add(bits.take_golomb(order)?)?;
@@ -162,9 +165,9 @@ pub fn for_each_counted(
         rows.clear();
         let moves = bits.take_golomb(0)?.checked_add(1)?;
         let separate = match moves {
-            SEPARATE => Some(bits.take_golomb(10).filter(|games| *games <= MOST_GAMES)?),
-            1..SEPARATE => {
-                take_moves(&mut bits, moves, months, false, INLINE, &mut rows)?;
+            SEPARATE_MARK => Some(bits.take_golomb(10).filter(|games| *games <= MAX_GAMES)?),
+            1..SEPARATE_MARK => {
+                take_moves(&mut bits, moves, months, false, MAX_INLINE_ROWS, &mut rows)?;
                 None
             }
             _ => return None,
@@ -176,7 +179,7 @@ pub fn for_each_counted(
 
 /// A builder that turns sorted rows of counts into the entries of an index. A row contains the results of one
 /// move. Most entries are pages, which contain the rows of several positions. A position with more than
-/// [`INLINE`] rows gets separate entries instead, one for each period.
+/// [`MAX_INLINE_ROWS`] rows gets separate entries instead, one for each period.
 #[derive(Debug)]
 pub(in crate::index) struct CountPageBuilder {
     paging: Paging,
@@ -186,12 +189,12 @@ pub(in crate::index) struct CountPageBuilder {
     subject: ListKey,
     /// The rows of the current position.
     rows: Vec<ResultRow>,
-    about: AboutRows,
+    about: RowsSummary,
 }
 
 /// The years of all rows that were added to a [`CountPageBuilder`], and whether some of the rows have no move.
 #[derive(Copy, Clone, Default, Debug)]
-pub(in crate::index) struct AboutRows {
+pub(in crate::index) struct RowsSummary {
     /// The first and the last known year.
     pub years: Option<[u16; 2]>,
     /// Whether there are rows without a move, for games that end in a position.
@@ -199,7 +202,7 @@ pub(in crate::index) struct AboutRows {
 }
 
 /// The error message for counts in which a position or a page (an entry with several positions) would have more than
-/// [`MOST_ROWS`] rows.
+/// [`MAX_ROWS`] rows.
 const TOO_MANY: &str = "one position, or several with nearly equal keys, have more than half a million rows: make the \
                         counts with fewer of speed, rating and month";
 const TOO_LARGE: &str = "the counts have impossibly many games of a move, or impossibly high ratings: make the counts again";
@@ -214,7 +217,7 @@ impl CountPageBuilder {
             page: CountedPage::default(),
             subject: ListKey(0),
             rows: Vec::new(),
-            about: AboutRows::default(),
+            about: RowsSummary::default(),
         }
     }
 
@@ -241,7 +244,7 @@ impl CountPageBuilder {
                 }
                 self.subject = subject;
             }
-            if self.rows.len() + self.page.row_count() >= MOST_ROWS {
+            if self.rows.len() + self.page.row_count() >= MAX_ROWS {
                 return Err(TOO_MANY);
             }
             self.rows.push(row);
@@ -283,11 +286,11 @@ impl CountPageBuilder {
             let [first, last] = self.about.years.unwrap_or([year; 2]);
             self.about.years = Some([first.min(year), last.max(year)]);
         }
-        if rows.len() <= INLINE {
+        if rows.len() <= MAX_INLINE_ROWS {
             self.page.push(self.subject, rows);
         } else {
             let games = games_of(rows);
-            if games > MOST_GAMES {
+            if games > MAX_GAMES {
                 return Err(TOO_LARGE);
             }
             self.page.push_with_periods(self.subject, games);
@@ -312,7 +315,7 @@ impl CountPageBuilder {
     /// # Errors
     ///
     /// Returns a description of the problem if a sum is too large.
-    pub(in crate::index) fn finish(mut self) -> Result<(EntryBatch, AboutRows), &'static str> {
+    pub(in crate::index) fn finish(mut self) -> Result<(EntryBatch, RowsSummary), &'static str> {
         self.end_position()?;
         self.end_page();
         Ok((self.batch, self.about))
@@ -326,7 +329,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        super::results::{Class, Month, strategies::results, usual_rating},
+        super::results::{Class, Month, expected_rating, strategies::results},
         *,
     };
     use crate::pgn::Speed;
@@ -334,12 +337,12 @@ mod tests {
     proptest! {
         #[test]
         fn pages_come_back(
-            positions in proptest::collection::btree_map(any::<u64>(), (results(), proptest::option::of(0..MOST_GAMES)), 1..30),
+            positions in proptest::collection::btree_map(any::<u64>(), (results(), proptest::option::of(0..MAX_GAMES)), 1..30),
             bits in 8..=40u32,
         ) {
             let paging = Paging::of_bits(bits).unwrap();
-            let any = ListKey(0x1234_5678_9abc_def0);
-            let in_page = |low: u64| ListKey(paging.first_of(any).0 | (low & (u64::MAX >> bits)));
+            let page_member = ListKey(0x1234_5678_9abc_def0);
+            let in_page = |low: u64| ListKey(paging.first_of(page_member).0 | (low & (u64::MAX >> bits)));
             let positions: BTreeMap<ListKey, _> = positions.into_iter().map(|(low, rows)| (in_page(low), rows)).collect();
             let mut page = CountedPage::default();
             for (subject, (rows, separate)) in &positions {
@@ -349,7 +352,7 @@ mod tests {
                 }
             }
             let (last, bytes) = page.take(paging).unwrap();
-            prop_assert_eq!(last, paging.last_of(any));
+            prop_assert_eq!(last, paging.last_of(page_member));
             prop_assert!(page.take(paging).is_none());
             for (subject, (rows, separate)) in &positions {
                 let expected = separate.map_or(CountedList::Rows(rows.clone()), CountedList::Periods);
@@ -358,8 +361,8 @@ mod tests {
                 prop_assert_eq!(find_counts(paging, &bytes, other).unwrap().is_some(), positions.contains_key(&other));
             }
             let cut = &bytes[..bytes.len() - 1];
-            prop_assert_eq!(find_counts(paging, cut, any), None);
-            prop_assert_eq!(find_counts(paging, &[&bytes[..], &[0]].concat(), any), None);
+            prop_assert_eq!(find_counts(paging, cut, page_member), None);
+            prop_assert_eq!(find_counts(paging, &[&bytes[..], &[0]].concat(), page_member), None);
         }
 
         #[test]
@@ -383,7 +386,7 @@ mod tests {
             game: None,
         };
         let paging = Paging::of_bits(13).unwrap();
-        for (rows, is_read) in [(INLINE, true), (INLINE + 1, false)] {
+        for (rows, is_read) in [(MAX_INLINE_ROWS, true), (MAX_INLINE_ROWS + 1, false)] {
             let mut page = CountedPage::default();
             let rows: Vec<ResultRow> = (0..rows).map(row).collect();
             page.push(ListKey(7), &rows);
@@ -404,7 +407,7 @@ mod tests {
                 month: Month::new(2013 + (number % 12) as u16, 1 + (number % 7) as u8).unwrap(),
                 games: [u64::from(number % 9 == 0), u64::from(number % 9 > 0), 0, 0],
                 rated: 1,
-                ratings: usual_rating(class) + number,
+                ratings: expected_rating(class) + number,
                 game: None,
             };
             page.push(ListKey(number * 0x5f_ffff_ffff), &[row]);
@@ -440,7 +443,7 @@ mod tests {
 
     #[test]
     fn sums_have_a_limit() {
-        let half = MOST_GAMES / 2;
+        let half = MAX_GAMES / 2;
         assert_eq!(
             ends(vec![(ListKey(1), row(1, half)), (ListKey(1), row(1, half))]),
             Ok(())

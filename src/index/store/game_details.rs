@@ -9,7 +9,7 @@
 //!
 //! The names, the ratings, the result, the ECO code, the date, and the address of a game at Lichess are derived
 //! from the row. Other fields are stored unless their tag is missing. An entry contains the details of
-//! [`DETAILED`] games; the last entry may contain fewer.
+//! [`GAMES_PER_ENTRY`] games; the last entry may contain fewer.
 
 use std::io::Write;
 
@@ -22,7 +22,7 @@ use crate::{
 
 /// The number of games whose details are stored in one entry of the index. The details are the offset of a game
 /// in its PGN file and some of its header fields.
-pub const DETAILED: u64 = 64;
+pub const GAMES_PER_ENTRY: u64 = 64;
 
 /// The beginning of the web address of a game on Lichess, before the id of the game.
 const LICHESS: &[u8] = b"https://lichess.org/";

@@ -11,9 +11,9 @@
 //! | 21 | bits 0-7 of the number of the opening |
 //! | 22-23 | bits 0-8 the ECO code of the game's tag: 1 for A00 to 500 for E99, 0 for none; bits 9-11 0; bits 12-15 bits 8-11 of the [number of the opening](OpeningNumber) |
 //! | 24-25 | the number of half-moves, 65535 for more |
-//! | 26-31 | the game's id at Lichess in base 62; for a game without one, [`SiteId::MOST`] plus a fingerprint of the last position, or 0 if that is unknown |
+//! | 26-31 | the game's id at Lichess in base 62; for a game without one, [`SiteId::MAX_NUMBER`] plus a fingerprint of the last position, or 0 if that is unknown |
 //!
-//! Numbers are little-endian. An entry contains the rows of [`ROWS`] games; the last entry may contain fewer.
+//! Numbers are little-endian. An entry contains the rows of [`ROWS_PER_ENTRY`] games; the last entry may contain fewer.
 
 use crate::{
     openings::OpeningNumber,
@@ -22,10 +22,10 @@ use crate::{
 };
 
 /// The size in bytes of a [`GameRow`] in the index.
-pub const ROW: usize = 32;
+pub const ROW_SIZE: usize = 32;
 
 /// The number of games whose rows are stored in one entry of the index.
-pub const ROWS: u64 = 4096;
+pub const ROWS_PER_ENTRY: u64 = 4096;
 
 /// The data about one game that the explorer's filters and answers use. An explorer's index stores one row for
 /// each game.
@@ -69,9 +69,9 @@ pub struct GameRow {
 }
 
 /// The greatest fingerprint of a game's last position; the smallest is 1. A row stores either a Lichess id or a
-/// fingerprint in six bytes. A number up to [`SiteId::MOST`] is a Lichess id, and a greater number is a
-/// fingerprint plus [`SiteId::MOST`].
-pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MOST;
+/// fingerprint in six bytes. A number up to [`SiteId::MAX_NUMBER`] is a Lichess id, and a greater number is a
+/// fingerprint plus [`SiteId::MAX_NUMBER`].
+pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MAX_NUMBER;
 
 impl GameRow {
     /// Returns twice the mean of the players' known ratings, or 0 if both ratings are unknown.
@@ -89,17 +89,17 @@ impl GameRow {
 
     /// Returns the number in bytes 26 to 31 of the row: the Lichess id of the game, or for a game without one, a
     /// value derived from the fingerprint of its last position. Returns 0 if neither is known.
-    pub fn own_number(&self) -> u64 {
+    pub fn id_or_fingerprint(&self) -> u64 {
         match (self.site_id, self.ending) {
             (Some(id), _) => id.0,
             (None, 0) => 0,
-            (None, ending) => SiteId::MOST + ending,
+            (None, ending) => SiteId::MAX_NUMBER + ending,
         }
     }
 
     /// Encodes the row as the index stores it.
-    pub fn to_bytes(&self) -> [u8; ROW] {
-        let mut bytes = [0; ROW];
+    pub fn to_bytes(&self) -> [u8; ROW_SIZE] {
+        let mut bytes = [0; ROW_SIZE];
         bytes[0..4].copy_from_slice(&self.white.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.black.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.event.to_le_bytes());
@@ -118,12 +118,12 @@ impl GameRow {
         let eco = self.eco.0 | opening >> 8 << 12;
         bytes[22..24].copy_from_slice(&eco.to_le_bytes());
         bytes[24..26].copy_from_slice(&self.plies.to_le_bytes());
-        bytes[26..32].copy_from_slice(&self.own_number().to_le_bytes()[..6]);
+        bytes[26..32].copy_from_slice(&self.id_or_fingerprint().to_le_bytes()[..6]);
         bytes
     }
 
     /// Decodes a row. Returns `None` if it is malformed.
-    pub fn parse(bytes: &[u8; ROW]) -> Option<GameRow> {
+    pub fn parse(bytes: &[u8; ROW_SIZE]) -> Option<GameRow> {
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let u32_at = |at: usize| u32::from(u16_at(at)) | u32::from(u16_at(at + 2)) << 16;
         let traits = bytes[20];
@@ -155,7 +155,7 @@ impl GameRow {
             opening: OpeningNumber::new(opening)?,
             plies: u16_at(24),
             site_id: SiteId::of_number(own),
-            ending: own.saturating_sub(SiteId::MOST),
+            ending: own.saturating_sub(SiteId::MAX_NUMBER),
         })
     }
 }
@@ -229,7 +229,7 @@ pub struct SiteId(u64);
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// The number of characters of a Lichess id.
-const ID: usize = 8;
+const ID_LENGTH: usize = 8;
 
 /// Names of pages on Lichess that consist of eight letters and therefore look like game ids.
 pub const PAGES: [&str; 7] = [
@@ -239,16 +239,16 @@ pub const PAGES: [&str; 7] = [
 impl SiteId {
     /// The greatest number that a Lichess id can have. An id has eight digits in base 62, and its number is its value
     /// plus 1.
-    pub const MOST: u64 = 62_u64.pow(ID as u32);
+    pub const MAX_NUMBER: u64 = 62_u64.pow(ID_LENGTH as u32);
 
-    /// Returns the id with this number, or `None` if the number is not from 1 to [`MOST`](SiteId::MOST).
+    /// Returns the id with this number, or `None` if the number is not from 1 to [`MAX_NUMBER`](SiteId::MAX_NUMBER).
     pub fn of_number(number: u64) -> Option<SiteId> {
-        matches!(number, 1..=SiteId::MOST).then_some(SiteId(number))
+        matches!(number, 1..=SiteId::MAX_NUMBER).then_some(SiteId(number))
     }
 
     /// Parses a Lichess id. Returns `None` if `text` does not consist of eight letters and digits.
     pub fn parse(text: &str) -> Option<SiteId> {
-        if text.len() != ID {
+        if text.len() != ID_LENGTH {
             return None;
         }
         let mut number = 0;
@@ -279,7 +279,7 @@ impl SiteId {
         let path = path.split(['?', '#']).next()?;
         let (word, color) = path.split_once('/').unwrap_or((path, ""));
         let id = match word.len() {
-            ID | 12 => word.get(..ID)?,
+            ID_LENGTH | 12 => word.get(..ID_LENGTH)?,
             _ => return None,
         };
         let is_word = word.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -292,7 +292,7 @@ impl SiteId {
         is_game.then(|| SiteId::parse(id)).flatten()
     }
 
-    /// Returns the number of the id, from 1 to [`MOST`](SiteId::MOST).
+    /// Returns the number of the id, from 1 to [`MAX_NUMBER`](SiteId::MAX_NUMBER).
     pub fn number(self) -> u64 {
         self.0
     }
@@ -300,7 +300,7 @@ impl SiteId {
     /// Returns the id as text of eight letters and digits.
     pub fn text(self) -> String {
         let mut rest = self.0 - 1;
-        let mut text = [0; ID];
+        let mut text = [0; ID_LENGTH];
         for place in text.iter_mut().rev() {
             *place = DIGITS[(rest % 62) as usize];
             rest /= 62;

@@ -13,7 +13,7 @@ use crate::{
         layout::{self, GameOffset},
         store::{
             self, EcoNumber, GameRow, ListKey, SiteId,
-            game_details::{DETAILED, write_details},
+            game_details::{GAMES_PER_ENTRY, write_details},
             game_rows, names,
         },
     },
@@ -292,8 +292,9 @@ impl RowReader<'_> {
     /// Returns the row of game `id`, which must be greater than all ids looked up before.
     pub(super) fn row(&mut self, id: u32) -> Result<GameRow> {
         let passed = id.saturating_sub(self.next);
-        self.rows.skip(u64::from(passed) * game_rows::ROW as u64);
-        let mut row = [0; game_rows::ROW];
+        self.rows
+            .skip(u64::from(passed) * game_rows::ROW_SIZE as u64);
+        let mut row = [0; game_rows::ROW_SIZE];
         self.rows.read_exact(&mut row)?;
         self.next = id.wrapping_add(1);
         Ok(GameRow::parse(&row).expect("rows are kept as they are stored"))
@@ -316,21 +317,21 @@ impl GameEntries<'_> {
     /// Appends LevelDB entries with the rows, details or names of games to `entries`. Stops when `entries` holds at
     /// least `size` bytes or when no entry is left.
     pub(in crate::index) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
-        while entries.held() < size && self.next_row < self.games.games {
-            let some = (self.games.games - self.next_row).min(game_rows::ROWS);
-            self.value.resize(some as usize * game_rows::ROW, 0);
+        while entries.bytes_in_memory() < size && self.next_row < self.games.games {
+            let some = (self.games.games - self.next_row).min(game_rows::ROWS_PER_ENTRY);
+            self.value.resize(some as usize * game_rows::ROW_SIZE, 0);
             self.rows.read_exact(&mut self.value)?;
-            let number = (self.next_row / game_rows::ROWS) as u32;
+            let number = (self.next_row / game_rows::ROWS_PER_ENTRY) as u32;
             entries.push(&store::rows_key(number), &self.value);
             self.next_row += some;
         }
-        while entries.held() < size
+        while entries.bytes_in_memory() < size
             && self.next_row == self.games.games
             && self.next_details < self.games.games
         {
             self.value.clear();
-            let number = (self.next_details / DETAILED) as u32;
-            let some = (self.games.games - self.next_details).min(DETAILED);
+            let number = (self.next_details / GAMES_PER_ENTRY) as u32;
+            let some = (self.games.games - self.next_details).min(GAMES_PER_ENTRY);
             for _ in 0..some {
                 let details = self.details.read_text()?.unwrap_or_default();
                 self.value.extend_from_slice(&details);
@@ -338,14 +339,14 @@ impl GameEntries<'_> {
             entries.push(&store::details_key(number), &self.value);
             self.next_details += some;
         }
-        while entries.held() < size
+        while entries.bytes_in_memory() < size
             && self.next_details == self.games.games
             && self.next_name < self.games.name_count()
         {
             self.value.clear();
-            let number = self.next_name / names::NAMES;
+            let number = self.next_name / names::NAMES_PER_ENTRY;
             let left = self.games.name_count() - self.next_name;
-            for _ in 0..left.min(names::NAMES) {
+            for _ in 0..left.min(names::NAMES_PER_ENTRY) {
                 let name = self.names.read_text()?.unwrap_or_default();
                 let name = str::from_utf8(&name).expect("names are kept as text");
                 names::write_name(&mut self.value, name);
@@ -359,10 +360,10 @@ impl GameEntries<'_> {
 
 /// The greatest number of player and event names that a [`Namer`] remembers, to limit its memory. At this limit,
 /// the `Namer` forgets all names and gives them new numbers when they occur again.
-const MOST_NAMES: usize = 1 << 17;
+const MAX_REMEMBERED_NAMES: usize = 1 << 17;
 /// The greatest total size in bytes of the player and event names that a [`Namer`] remembers. Above this limit,
 /// the `Namer` forgets all names and gives them new numbers when they occur again.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_REMEMBERED_BYTES: usize = 4 << 20;
 
 /// A table that numbers player and event names in the order in which the names first occur.
 ///
@@ -381,7 +382,7 @@ impl Namer {
         if let Some(number) = self.known.get(name) {
             return (*number, false);
         }
-        if self.known.len() == MOST_NAMES || self.bytes > MOST_BYTES {
+        if self.known.len() == MAX_REMEMBERED_NAMES || self.bytes > MAX_REMEMBERED_BYTES {
             self.known.clear();
             self.bytes = 0;
         }
@@ -434,9 +435,9 @@ mod tests {
     #[test]
     fn memory_is_bounded() {
         let mut namer = Namer::default();
-        for i in 0..2 * MOST_NAMES {
-            namer.number(&format!("{}", i % (3 * MOST_NAMES / 2)));
-            assert!(namer.known.len() <= MOST_NAMES);
+        for i in 0..2 * MAX_REMEMBERED_NAMES {
+            namer.number(&format!("{}", i % (3 * MAX_REMEMBERED_NAMES / 2)));
+            assert!(namer.known.len() <= MAX_REMEMBERED_NAMES);
         }
     }
 }

@@ -94,27 +94,27 @@ pub struct Paging {
 
 /// The least number of leading bits that the keys in a page may have in common. With fewer bits, a page would contain
 /// records from several shards, which are processed separately.
-const FEWEST_BITS: u32 = 8;
+const MIN_PAGE_BITS: u32 = 8;
 /// The greatest number of leading bits that the keys of the lists in a page may have in common.
-const MOST_BITS: u32 = 40;
+const MAX_PAGE_BITS: u32 = 40;
 
 /// The target number of items (game ids with moves) in a page, which is an entry that contains several lists.
-const PAGE: u64 = 64;
+const ITEMS_PER_PAGE: u64 = 64;
 
 impl Paging {
     /// Creates the rule that assigns lists to pages in an index whose lists contain `items` items in total. A page
     /// (an entry with several lists) then contains about 64 items.
     pub fn for_items(items: u64) -> Paging {
-        let bits = (items / PAGE).max(1).ilog2();
+        let bits = (items / ITEMS_PER_PAGE).max(1).ilog2();
         Paging {
-            bits: bits.clamp(FEWEST_BITS, MOST_BITS),
+            bits: bits.clamp(MIN_PAGE_BITS, MAX_PAGE_BITS),
         }
     }
 
     /// Creates the rule that puts the lists whose keys begin with the same `bits` bits into one page. Returns `None` if
     /// `bits` is not in `8..=40`.
     pub fn of_bits(bits: u32) -> Option<Paging> {
-        (FEWEST_BITS..=MOST_BITS)
+        (MIN_PAGE_BITS..=MAX_PAGE_BITS)
             .contains(&bits)
             .then_some(Paging { bits })
     }

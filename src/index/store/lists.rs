@@ -1,9 +1,9 @@
 //! The explorer's lists: for each position, the games that reached it, each with the move that was played there.
 //!
-//! A list belongs to a [`ListKey`], which is called its subject: a position, a player with a color, a name, or an
-//! id of another site. Subjects are 64-bit numbers, and lists are sorted by subject. Lists of up to [`INLINE`]
-//! items are stored in *pages*. A page contains the lists of all subjects with the same first bits. Longer lists
-//! are stored in *chunks* of [`CHUNK`] items each; the last chunk contains the rest.
+//! A list belongs to a [`ListKey`], which is called its subject: a position, a player with a color, a name, or an id of
+//! another site. Subjects are 64-bit numbers, and lists are sorted by subject. Lists of up to [`MAX_INLINE_ITEMS`]
+//! items are stored in *pages*. A page contains the lists of all subjects with the same first bits. Longer lists are
+//! stored in *chunks* of [`ITEMS_PER_CHUNK`] items each; the last chunk contains the rest.
 //!
 //! | part | encoding |
 //! |---|---|
@@ -46,11 +46,11 @@ use crate::{
 
 /// The greatest number of items of a list that is stored in a page, an entry that contains several lists. A
 /// longer list is divided into chunks, each of which is an entry.
-pub const INLINE: usize = 256;
+pub const MAX_INLINE_ITEMS: usize = 256;
 
 /// The number of items in a chunk of a long list. An item is a game id with a move. The last chunk may contain
 /// fewer items.
-pub const CHUNK: usize = 1 << 14;
+pub const ITEMS_PER_CHUNK: usize = 1 << 14;
 
 /// Encodes a list of games and appends it to `out`. `items`, pairs of a game id and a move, must be sorted by
 /// game id and not be empty. `white_to_move` says who is to move in the position of the list.
@@ -109,7 +109,7 @@ impl ChunkedList {
     /// Returns the number of chunks into which the list is divided. A chunk is an entry that contains a part of a
     /// long list.
     pub fn chunks(self) -> u64 {
-        self.items.div_ceil(CHUNK as u64)
+        self.items.div_ceil(ITEMS_PER_CHUNK as u64)
     }
 
     /// Decodes the description of a long list at the front of `rest`, and removes it from `rest`. Returns `None` if
@@ -117,7 +117,7 @@ impl ChunkedList {
     fn take(rest: &mut &[u8]) -> Option<ChunkedList> {
         let number = take_varint(rest)?;
         let items = number >> 2;
-        (items > INLINE as u64).then_some(ChunkedList {
+        (items > MAX_INLINE_ITEMS as u64).then_some(ChunkedList {
             items,
             is_of_position: number >> 1 & 1 == 1,
             has_periods: number & 1 == 1,
@@ -255,15 +255,15 @@ pub fn find_list(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option
 /// Calls `f` for each list in `page`, an encoded page of several lists. `f` receives the key of a list, the list,
 /// and its byte range in the page.
 ///
-/// `paging` assigns lists to pages. `any` is the key of any list in the page; it supplies the first bits of all
+/// `paging` assigns lists to pages. `page_member` is the key of any list in the page; it supplies the first bits of all
 /// keys, which the page does not store. Returns `None` if the page is malformed, or if `f` returns `None`.
 pub fn for_each_list<'a>(
     paging: Paging,
     page: &'a [u8],
-    any: ListKey,
+    page_member: ListKey,
     mut f: impl FnMut(ListKey, List<'a>, Range<usize>) -> Option<()>,
 ) -> Option<()> {
-    let first = paging.first_of(any).0;
+    let first = paging.first_of(page_member).0;
     let mut rest = page;
     let mut last = None;
     while !rest.is_empty() {
@@ -285,7 +285,7 @@ pub fn for_each_list<'a>(
 /// The total size in bytes of the chunks that are held in memory for one page. A page is an entry that contains
 /// several lists, and follows the chunks of its long lists. Further chunks are spilled to a temporary file if
 /// they are longer than [`BLOCK_SIZE`].
-const MOST_HELD: usize = 256 << 10;
+const MAX_CHUNK_BYTES_IN_MEMORY: usize = 256 << 10;
 
 /// Creates the index entries of the lists in `range`, a range of `records`. A list belongs to the range if the
 /// first record of its page does.
@@ -368,7 +368,7 @@ impl<'a> ListBuilder<'a> {
         let subject = record.subject();
         if self.page.is_none() || subject != self.subject {
             self.begin(subject, record.white_to_move())?;
-        } else if self.list.len() == CHUNK {
+        } else if self.list.len() == ITEMS_PER_CHUNK {
             self.end_chunk(true)?;
         }
         self.list.push((record.id(), record.book_move()));
@@ -385,12 +385,16 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Counts the positions in encoded lists and the games of these positions, and adds the numbers to the totals.
-    /// All lists must belong to one page, and `any` is the key of any list in this page. Returns `None` if the lists
-    /// are malformed.
-    pub(in crate::index) fn count_lists(&mut self, any: ListKey, lists: &[u8]) -> Option<()> {
+    /// Counts the positions in encoded lists and the games of these positions, and adds the numbers to the totals. All
+    /// lists must belong to one page, and `page_member` is the key of any list in this page. Returns `None` if the
+    /// lists are malformed.
+    pub(in crate::index) fn count_lists(
+        &mut self,
+        page_member: ListKey,
+        lists: &[u8],
+    ) -> Option<()> {
         let batch = &mut self.batch;
-        for_each_list(self.paging, lists, any, |_, list, _| {
+        for_each_list(self.paging, lists, page_member, |_, list, _| {
             let games = list.games_of_position();
             batch.positions += u64::from(games.is_some());
             batch.postings += games.unwrap_or(0);
@@ -422,12 +426,12 @@ impl<'a> ListBuilder<'a> {
         self.paging.put_subject(self.subject, &mut self.lists);
         self.is_position |= self.list.iter().any(|(_, mv)| is_of_position(*mv));
         let is_position = std::mem::take(&mut self.is_position);
-        let items = u64::from(self.chunks) * CHUNK as u64 + self.list.len() as u64;
+        let items = u64::from(self.chunks) * ITEMS_PER_CHUNK as u64 + self.list.len() as u64;
         if is_position {
             self.batch.positions += 1;
             self.batch.postings += items;
         }
-        if self.chunks == 0 && self.list.len() <= INLINE {
+        if self.chunks == 0 && self.list.len() <= MAX_INLINE_ITEMS {
             write_list(&self.list, self.white_to_move, &mut self.lists);
             self.list.clear();
             return Ok(());
@@ -463,7 +467,7 @@ impl<'a> ListBuilder<'a> {
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.bytes_before += value.len();
         let entries = &mut self.batch.entries;
-        if self.bytes_before > MOST_HELD && value.len() > BLOCK_SIZE {
+        if self.bytes_before > MAX_CHUNK_BYTES_IN_MEMORY && value.len() > BLOCK_SIZE {
             return entries.push_spilled(key, value, self.games.temp_dir());
         }
         entries.push(key, value);
@@ -637,7 +641,7 @@ mod tests {
         let paging = Paging::for_items(u64::from(GAMES));
         let batch = list_entries(&range, &records, &games, paging).unwrap();
         assert_eq!(batch.steps, u64::from(GAMES));
-        let held = batch.entries.held();
+        let held = batch.entries.bytes_in_memory();
         assert!(held < 512 << 10, "{held}");
 
         // Copied entries are spilled too.
@@ -659,7 +663,7 @@ mod tests {
             maker.copy_entry(batch.entries.key(number), &value).unwrap();
         }
         let passed = maker.finish().unwrap().entries;
-        assert_eq!(passed.held(), held);
+        assert_eq!(passed.bytes_in_memory(), held);
         for number in 0..batch.entries.len() {
             assert_eq!(passed.key(number), batch.entries.key(number));
             assert_eq!(value_in(&passed, number), value_in(&batch.entries, number));

@@ -56,7 +56,7 @@ pub(crate) use self::{
     read::{ListLocation, StoredPart},
 };
 pub use self::{
-    contents::{AboutCounts, Contents, CountedContents},
+    contents::{Contents, CountedContents, CountsSources},
     game_rows::{EcoNumber, GameRow, SiteId},
     list_key::{ListKey, Paging},
 };
@@ -96,10 +96,10 @@ pub const LISTS: &[u8; 2] = b"xp";
 /// The prefix of the LevelDB keys of counts, and of the counts by period of large positions.
 pub const COUNTS: &[u8; 2] = b"xq";
 
-/// Returns the LevelDB key of a page, an entry that contains several lists or positions. `of` is the prefix:
+/// Returns the LevelDB key of a page, an entry that contains several lists or positions. `prefix` is the prefix:
 /// [`LISTS`] or [`COUNTS`]. `last` is the greatest list key that belongs to the page.
-pub fn page_key(of: &[u8; 2], last: ListKey) -> Vec<u8> {
-    [&of[..], &last.0.to_be_bytes(), &[0xff]].concat()
+pub fn page_key(prefix: &[u8; 2], last: ListKey) -> Vec<u8> {
+    [&prefix[..], &last.0.to_be_bytes(), &[0xff]].concat()
 }
 
 /// Returns the LevelDB key of a chunk, a part of a long list. `subject` is the key of the list, and `number` is
@@ -110,9 +110,9 @@ pub fn chunk_key(subject: ListKey, number: u32) -> Vec<u8> {
 
 /// Returns the LevelDB key of the results of a position in a period (all time, a year or a month). `of` is the
 /// prefix: [`LISTS`] or [`COUNTS`]. `subject` is the list key of the position.
-pub fn period_key(of: &[u8; 2], subject: ListKey, period: Period) -> Vec<u8> {
+pub fn period_key(prefix: &[u8; 2], subject: ListKey, period: Period) -> Vec<u8> {
     let subject = subject.0.to_be_bytes();
-    [&of[..], &subject, &[1], &period.key_bytes()].concat()
+    [&prefix[..], &subject, &[1], &period.key_bytes()].concat()
 }
 
 /// The kind of an entry of the explorer's lists or counts, as its LevelDB key states it.
@@ -126,10 +126,10 @@ pub(super) enum ListEntry {
     Period,
 }
 
-/// Parses the LevelDB key of a page, a chunk of a list, or the results of a period. `of` is the prefix of the
+/// Parses the LevelDB key of a page, a chunk of a list, or the results of a period. `prefix` is the prefix of the
 /// key: [`LISTS`] or [`COUNTS`]. Returns `None` for any other key.
-pub(super) fn list_entry(of: &[u8; 2], key: &[u8]) -> Option<ListEntry> {
-    let (subject, rest) = key.strip_prefix(of)?.split_first_chunk()?;
+pub(super) fn list_entry(prefix: &[u8; 2], key: &[u8]) -> Option<ListEntry> {
+    let (subject, rest) = key.strip_prefix(prefix)?.split_first_chunk()?;
     let subject = ListKey(u64::from_be_bytes(*subject));
     match rest {
         [0xff] => Some(ListEntry::Page(subject)),

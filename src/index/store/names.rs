@@ -1,7 +1,7 @@
 //! The table of player and event names: its entries, and a reader with a cache.
 //!
 //! Rows of games refer to names by numbers, which are assigned in the order in which names first occur. A name
-//! may be repeated under a later number. An entry contains [`NAMES`] names; the last entry may contain fewer.
+//! may be repeated under a later number. An entry contains [`NAMES_PER_ENTRY`] names; the last entry may contain fewer.
 //! Each name is stored as the varint of its length in bytes and its UTF-8 text.
 
 use std::{
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The number of player and event names that are stored in one entry of the index.
-pub const NAMES: u32 = 64;
+pub const NAMES_PER_ENTRY: u32 = 64;
 
 /// The greatest length in bytes of a stored player or event name. Longer names are truncated.
 pub const LONGEST_NAME: usize = 1024;
@@ -73,7 +73,10 @@ impl NameReader {
         number: u32,
         read: impl FnOnce(u32, u32) -> Result<Vec<Box<str>>>,
     ) -> Result<Option<Box<str>>> {
-        let (entry, rank) = (number / NAMES, (number % NAMES) as usize);
+        let (entry, rank) = (
+            number / NAMES_PER_ENTRY,
+            (number % NAMES_PER_ENTRY) as usize,
+        );
         let cached = task::try_lock(&self.entries);
         let cached = cached.and_then(|entries| entries.get(&entry).cloned());
         let names = match cached {
@@ -99,9 +102,9 @@ impl NameReader {
         read: impl Fn(u32, u32) -> Result<Vec<Box<str>>>,
         mut f: impl FnMut(u32, &str),
     ) -> Result<()> {
-        for entry in 0..self.names.div_ceil(NAMES) {
+        for entry in 0..self.names.div_ceil(NAMES_PER_ENTRY) {
             let names = read(entry, self.names)?;
-            for (number, name) in (entry * NAMES..).zip(&names) {
+            for (number, name) in (entry * NAMES_PER_ENTRY..).zip(&names) {
                 f(number, name);
             }
         }

@@ -2,8 +2,8 @@
 //! whose filters select whole [periods](Period) and [classes](super::results::Class) is answered from these entries,
 //! without reading the games.
 //!
-//! In an index of games, a position with more than [`SUMMED`] games has an entry for each period with games. In an
-//! index of counts, a position that has too many rows for its page has them.
+//! In an index of games, a position with more than [`MIN_SUMMED_GAMES`] games has an entry for each period with games.
+//! In an index of counts, a position that has too many rows for its page has them.
 //!
 //! | part | encoding |
 //! |---|---|
@@ -14,8 +14,8 @@
 //!
 //! The number of a class is six times the number of its rating group, plus the number of its speed. The group after the
 //! last one contains the games without a known rating. Move 0 stands for games that end in the position. The listed
-//! games of a class include its [`TOP`] games with the highest ratings and its [`RECENT`] newest games, except games
-//! that end in the position. Numbers of two bytes are little-endian.
+//! games of a class include its [`TOP_GAMES`] games with the highest ratings and its [`RECENT_GAMES`] newest games,
+//! except games that end in the position. Numbers of two bytes are little-endian.
 //!
 //! `ListResults` adds up the games of a list, and `push_periods` writes the entries.
 
@@ -32,7 +32,7 @@ use super::{
     list_record::{ListItem, is_of_position},
     period_key,
     results::{
-        Class, MOST_ROWS, Month, Months, Period, ResultRow, YearMonths, put_moves, take_moves,
+        Class, MAX_ROWS, Month, Months, Period, ResultRow, YearMonths, put_moves, take_moves,
     },
 };
 use crate::{
@@ -44,14 +44,14 @@ use crate::{
 
 /// The number of games above which the index stores the results of a position by period. For a position with
 /// fewer games, a query adds up the results itself.
-pub const SUMMED: usize = 1 << 15;
+pub const MIN_SUMMED_GAMES: usize = 1 << 15;
 
 /// The number of highest-rated games that are stored for each class (speed and rating group) of a period.
-pub const TOP: usize = 15;
+pub const TOP_GAMES: usize = 15;
 
 /// The number of newest games that are stored for each class (speed and rating group) of a period. An answer shows up
 /// to 8 recent games and 4 top games, and never one game twice, so 12 games are needed.
-pub const RECENT: usize = 12;
+pub const RECENT_GAMES: usize = 12;
 
 /// A candidate for the top games or recent games that the explorer shows in an answer.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -118,7 +118,7 @@ impl PeriodResults {
         let mut bits = BitReader::new(rows);
         let count = bits.take_golomb(0)?.checked_add(1)?;
         let rows = &mut results.rows;
-        take_moves(&mut bits, count, Months::NONE, of_games, MOST_ROWS, rows)?;
+        take_moves(&mut bits, count, Months::NONE, of_games, MAX_ROWS, rows)?;
         if !bits.is_at_end() {
             return None;
         }
@@ -197,7 +197,7 @@ pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<Yea
             });
             periods.push((period, summed.collect()));
             if let Period::Month(month) = period {
-                YearMonths::note(&mut years, month);
+                YearMonths::add_month(&mut years, month);
             }
         }
     }
@@ -206,10 +206,10 @@ pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<Yea
 
 /// A limit that bounds memory: the greatest number of sums for one position, which needs one sum for each move,
 /// month and class (speed and rating group). No results by period are stored for a position that needs more.
-const MOST_MOVE_SUMS: usize = 7 << 15;
+const MAX_MOVE_SUMS: usize = 7 << 15;
 /// A limit that bounds memory: the greatest number of pairs of a month and a class (speed and rating group) for
 /// one position. No results by period are stored for a position with more pairs.
-const MOST_CLASSES: usize = 1 << 15;
+const MAX_MONTH_CLASSES: usize = 1 << 15;
 
 /// The results of the games in a list by period (all time, years and months), while they are being added up. The
 /// results of a short list are not added up.
@@ -243,7 +243,7 @@ impl<'a> ListResults<'a> {
     ) -> Result<()> {
         if let ListResults::Few(few) = self {
             few.extend_from_slice(items);
-            if few.len() <= SUMMED {
+            if few.len() <= MIN_SUMMED_GAMES {
                 return Ok(());
             }
             let few = std::mem::take(few);
@@ -313,8 +313,8 @@ struct BestGames {
 impl BestGames {
     fn new() -> BestGames {
         BestGames {
-            top: Best::new(TOP),
-            recent: Best::new(RECENT),
+            top: Best::new(TOP_GAMES),
+            recent: Best::new(RECENT_GAMES),
         }
     }
 
@@ -409,10 +409,10 @@ impl<'a> ResultAdder<'a> {
     }
 
     /// Returns `true` if the results by period of the position are too large to be stored: if there are more than
-    /// [`MOST_MOVE_SUMS`] combinations of a month, class (speed and rating group) and move, or more than
-    /// [`MOST_CLASSES`] pairs of a month and class.
+    /// [`MAX_MOVE_SUMS`] combinations of a month, class (speed and rating group) and move, or more than
+    /// [`MAX_MONTH_CLASSES`] pairs of a month and class.
     fn is_too_large(&self) -> bool {
-        self.rows_of_months > MOST_MOVE_SUMS || self.classes > MOST_CLASSES
+        self.rows_of_months > MAX_MOVE_SUMS || self.classes > MAX_MONTH_CLASSES
     }
 
     /// Appends entries with the results of all periods (all time, years and months). `subject` is the list key of the
@@ -458,10 +458,10 @@ fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
 /// Appends entries with the results by period of the position whose list key is `subject`. `rows` are its results
 /// by month, sorted by move, class (speed and rating group) and month.
 ///
-/// `of` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
+/// `prefix` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
 /// `candidates` returns the games of a period that an answer may show.
 pub(super) fn push_periods(
-    of: &[u8; 2],
+    prefix: &[u8; 2],
     subject: ListKey,
     rows: &[ResultRow],
     candidates: impl Fn(Period) -> Vec<CandidateGame>,
@@ -469,7 +469,7 @@ pub(super) fn push_periods(
 ) {
     let (periods, years) = periods_of(rows);
     for (period, rows) in periods {
-        let key = period_key(of, subject, period);
+        let key = period_key(prefix, subject, period);
         let value = entries.begin(&key);
         if period == Period::All {
             write_years(&years, value);
@@ -478,7 +478,7 @@ pub(super) fn push_periods(
             rows,
             candidates: candidates(period),
         };
-        results.write(of != COUNTS, value);
+        results.write(prefix != COUNTS, value);
         entries.end(key.len());
     }
 }
@@ -612,7 +612,7 @@ mod tests {
             let candidates = Vec::new();
             written(&PeriodResults { rows, candidates }, false)
         };
-        let most = MOST_ROWS / Class::COUNT;
+        let most = MAX_ROWS / Class::COUNT;
         assert!(PeriodResults::parse(&of_moves(most), false).is_some());
         assert!(PeriodResults::parse(&of_moves(most + 1), false).is_none());
     }
@@ -729,7 +729,7 @@ mod tests {
     fn lists_without_moves_have_no_sums() {
         let games = StoredGames::new(1 << 20, std::env::temp_dir());
         for mv in [BookMove::NONE, LISTED, NAMED] {
-            let items: Vec<ListItem> = (0..=SUMMED as u32).map(|id| (id, mv)).collect();
+            let items: Vec<ListItem> = (0..=MIN_SUMMED_GAMES as u32).map(|id| (id, mv)).collect();
             let mut sums = ListResults::default();
             sums.add(&items, false, &games).unwrap();
             assert!(!sums.write(SUBJECT, &mut Entries::default()));

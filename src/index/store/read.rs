@@ -8,10 +8,10 @@ use crate::{
         store::{
             self, COUNTED, COUNTS, CountedContents, GameRow, LISTS, ListKey, Paging, chunk_key,
             count_pages::{CountedList, find_counts},
-            game_details::{DETAILED, GameDetails},
-            game_rows::{ROW, ROWS},
-            lists::{CHUNK, ChunkedList, List, find_list, for_each_list},
-            names::{NAMES, parse_names},
+            game_details::{GAMES_PER_ENTRY, GameDetails},
+            game_rows::{ROW_SIZE, ROWS_PER_ENTRY},
+            lists::{ChunkedList, ITEMS_PER_CHUNK, List, find_list, for_each_list},
+            names::{NAMES_PER_ENTRY, parse_names},
             names_key, page_key, period_key,
             periods::{PeriodResults, take_years},
             results::{Period, YearMonths},
@@ -26,19 +26,19 @@ impl Index {
     pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
         let key = names_key(number);
         let expected = names
-            .saturating_sub(number.saturating_mul(NAMES))
-            .min(NAMES);
+            .saturating_sub(number.saturating_mul(NAMES_PER_ENTRY))
+            .min(NAMES_PER_ENTRY);
         let value = self.value(&key)?.unwrap_or_default();
         parse_names(&value)
             .filter(|names| names.len() == expected as usize)
             .ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns the rows in entry `number` of the table of games. An entry contains [`ROWS`] games; the last entry may
-    /// contain fewer.
+    /// Returns the rows in entry `number` of the table of games. An entry contains [`ROWS_PER_ENTRY`] games; the last
+    /// entry may contain fewer.
     pub(crate) fn row_entry(&self, number: u64) -> Result<Vec<GameRow>> {
         let value = self.row_bytes(number)?;
-        let (rows, _) = value.as_chunks::<ROW>();
+        let (rows, _) = value.as_chunks::<ROW_SIZE>();
         rows.iter()
             .map(|row| self.parsed_row(number, row))
             .collect()
@@ -52,22 +52,25 @@ impl Index {
     fn row_bytes(&self, number: u64) -> Result<Vec<u8>> {
         let key = store::rows_key(number as u32);
         let value = self.value(&key)?.unwrap_or_default();
-        let games = (self.game_count() - number * ROWS).min(ROWS) as usize;
-        match value.len() == games * ROW {
+        let games = (self.game_count() - number * ROWS_PER_ENTRY).min(ROWS_PER_ENTRY) as usize;
+        match value.len() == games * ROW_SIZE {
             true => Ok(value),
             false => Err(self.malformed(&key)),
         }
     }
 
-    fn parsed_row(&self, entry: u64, row: &[u8; ROW]) -> Result<GameRow> {
+    fn parsed_row(&self, entry: u64, row: &[u8; ROW_SIZE]) -> Result<GameRow> {
         GameRow::parse(row).ok_or_else(|| self.malformed(&store::rows_key(entry as u32)))
     }
 
     /// Returns the row of game `id`, which contains the ratings, date and other properties of the game that filters
     /// use.
     fn row(&self, id: u32) -> Result<GameRow> {
-        let (entry, index) = (u64::from(id) / ROWS, (u64::from(id) % ROWS) as usize);
-        let row_in = |rows: &[u8]| self.parsed_row(entry, &rows.as_chunks::<ROW>().0[index]);
+        let (entry, index) = (
+            u64::from(id) / ROWS_PER_ENTRY,
+            (u64::from(id) % ROWS_PER_ENTRY) as usize,
+        );
+        let row_in = |rows: &[u8]| self.parsed_row(entry, &rows.as_chunks::<ROW_SIZE>().0[index]);
         if let Some(last) = task::try_lock(&self.last_rows)
             && let Some((number, rows)) = &*last
             && *number == entry
@@ -87,17 +90,20 @@ impl Index {
         let row = self.row(id)?;
         let name = |number| self.name(number);
         let [white, black, event] = [name(row.white)?, name(row.black)?, name(row.event)?];
-        self.details(id, |details| details.header(&row, [&white, &black, &event]))
+        self.with_details(id, |details| details.header(&row, [&white, &black, &event]))
     }
 
     /// Calls `f` with the details of game `id`, and returns the result of `f`. The details are the game's offset in
     /// its PGN file and those header fields that its row does not contain.
-    pub(in crate::index) fn details<T>(
+    pub(in crate::index) fn with_details<T>(
         &self,
         id: u32,
         f: impl FnOnce(GameDetails<'_>) -> T,
     ) -> Result<T> {
-        let (entry, before) = (u64::from(id) / DETAILED, u64::from(id) % DETAILED);
+        let (entry, before) = (
+            u64::from(id) / GAMES_PER_ENTRY,
+            u64::from(id) % GAMES_PER_ENTRY,
+        );
         let key = store::details_key(entry as u32);
         let value = self.value(&key)?.unwrap_or_default();
         let mut rest = &value[..];
@@ -120,7 +126,7 @@ impl Index {
         let key = store::details_key(entry as u32);
         let value = self.value(&key)?.unwrap_or_default();
         let mut rest = &value[..];
-        for _ in 0..(self.game_count() - entry * DETAILED).min(DETAILED) {
+        for _ in 0..(self.game_count() - entry * GAMES_PER_ENTRY).min(GAMES_PER_ENTRY) {
             let start = rest;
             let details = GameDetails::take(&mut rest).ok_or_else(|| self.malformed(&key))?;
             f(&start[..start.len() - rest.len()], details)?;
@@ -196,7 +202,7 @@ impl Index {
         chunked: ChunkedList,
     ) -> impl Iterator<Item = Result<StoredPart>> {
         (0..chunked.chunks()).map(move |number| {
-            let items = chunked.items - number * CHUNK as u64;
+            let items = chunked.items - number * ITEMS_PER_CHUNK as u64;
             self.chunk(subject, number as u32, items)
         })
     }
@@ -206,8 +212,8 @@ impl Index {
     fn chunk(&self, subject: ListKey, number: u32, items: u64) -> Result<StoredPart> {
         let key = chunk_key(subject, number);
         let chunk = self.value(&key)?.unwrap_or_default();
-        let another_follows = u8::from(items > CHUNK as u64);
-        let expected = items.min(CHUNK as u64) as usize;
+        let another_follows = u8::from(items > ITEMS_PER_CHUNK as u64);
+        let expected = items.min(ITEMS_PER_CHUNK as u64) as usize;
         match List::parse(chunk.get(1..).unwrap_or_default()) {
             Some(list) if list.len == expected && chunk[0] == another_follows => Ok(StoredPart {
                 key,
@@ -255,45 +261,45 @@ impl Index {
     }
 
     /// Reads the years in which a position has games, each with its months. `subject` is the key of the position, for
-    /// which the index must contain results by period. `of` is the prefix of the LevelDB key: [`LISTS`] for an index
-    /// of games, [`COUNTS`] for an index of counts.
+    /// which the index must contain results by period. `prefix` is the prefix of the LevelDB key: [`LISTS`] for an
+    /// index of games, [`COUNTS`] for an index of counts.
     ///
     /// # Errors
     ///
     /// Returns an error if the entry cannot be read or is malformed.
-    pub(crate) fn years(&self, of: &[u8; 2], subject: ListKey) -> Result<Vec<YearMonths>> {
-        let key = period_key(of, subject, Period::All);
+    pub(crate) fn years(&self, prefix: &[u8; 2], subject: ListKey) -> Result<Vec<YearMonths>> {
+        let key = period_key(prefix, subject, Period::All);
         let value = self.value(&key)?.unwrap_or_default();
         take_years(&mut &value[..]).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Reads the results of a position in a period: all time, a year or a month. `subject` is the key of the
-    /// position, for which the index must contain results by period. `of` is the prefix of the LevelDB key: [`LISTS`]
-    /// for an index of games, [`COUNTS`] for an index of counts.
+    /// Reads the results of a position in a period: all time, a year or a month. `subject` is the key of the position,
+    /// for which the index must contain results by period. `prefix` is the prefix of the LevelDB key: [`LISTS`] for an
+    /// index of games, [`COUNTS`] for an index of counts.
     ///
     /// # Errors
     ///
     /// Returns an error if the entry cannot be read, is missing or is malformed.
     pub(crate) fn results(
         &self,
-        of: &[u8; 2],
+        prefix: &[u8; 2],
         subject: ListKey,
         period: Period,
     ) -> Result<PeriodResults> {
-        let key = period_key(of, subject, period);
+        let key = period_key(prefix, subject, period);
         let value = self.value(&key)?.unwrap_or_default();
         let parse = |mut rest: &[u8]| {
             if period == Period::All {
                 take_years(&mut rest)?;
             }
-            PeriodResults::parse(rest, of != COUNTS)
+            PeriodResults::parse(rest, prefix != COUNTS)
         };
         parse(&value).ok_or_else(|| self.malformed(&key))
     }
 
     /// Returns the ids of all games in the list with the key `subject`, in ascending order. `paging` assigns lists to
     /// pages, which are entries that contain several lists.
-    pub(crate) fn listed(&self, paging: Paging, subject: ListKey) -> Result<Vec<u32>> {
+    pub(crate) fn list_ids(&self, paging: Paging, subject: ListKey) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         for part in self.list(subject, self.find_list(paging, subject)?)? {
             part.list(self)?

@@ -22,15 +22,15 @@ use crate::{
 };
 
 /// The greatest number of games in a row of results. A greater number shows that the data are damaged.
-pub const MOST_GAMES: u64 = 1 << 48;
+pub const MAX_GAMES: u64 = 1 << 48;
 
 /// The greatest number of rows of a position, and of all positions in one page. A row contains the results of one
 /// move in one class (speed and rating group) and month. The limit bounds the memory for creating and reading an
 /// index.
-pub const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
+pub const MAX_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 
 /// The highest rating that a player can have. A higher mean rating shows that the data are damaged.
-const HIGHEST: u64 = (1 << 12) - 1;
+const MAX_RATING: u64 = (1 << 12) - 1;
 
 /// A month of a year, a year whose month is unknown, or an unknown year. Values are ordered by time; an unknown month
 /// comes before the months of its year, and an unknown year before all years.
@@ -107,7 +107,7 @@ pub struct YearMonths {
 impl YearMonths {
     /// Adds `month` to a list of years with their months. `years` must be sorted, and the year of `month` must not be
     /// earlier than the last year in the list.
-    pub fn note(years: &mut Vec<YearMonths>, month: Month) {
+    pub fn add_month(years: &mut Vec<YearMonths>, month: Month) {
         let (year, months) = (month.year(), 1 << month.month());
         match years.last_mut() {
             Some(last) if last.year == year => last.months |= months,
@@ -231,9 +231,9 @@ impl ResultRow {
             .iter()
             .try_fold(0u64, |sum, games| sum.checked_add(*games));
         games.is_some_and(|games| {
-            (1..=MOST_GAMES).contains(&games)
+            (1..=MAX_GAMES).contains(&games)
                 && self.rated <= games
-                && (self.rated..=self.rated * HIGHEST).contains(&self.ratings)
+                && (self.rated..=self.rated * MAX_RATING).contains(&self.ratings)
         })
     }
 }
@@ -347,7 +347,7 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
         out.put(row.rated, bits_of(total));
     }
     if row.rated > 0 {
-        let usual = row.rated * usual_rating(row.class);
+        let usual = row.rated * expected_rating(row.class);
         let more = row.ratings.wrapping_sub(usual).cast_signed();
         out.put_golomb(
             (more << 1 ^ more >> 63).cast_unsigned(),
@@ -355,12 +355,12 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
         );
     }
     if of_games && total == 1 {
-        out.put_golomb(row.game.unwrap_or(0).into(), ORDER_OF_IDS);
+        out.put_golomb(row.game.unwrap_or(0).into(), ID_CODE_ORDER);
     }
 }
 
 /// The order of the exponential Golomb code that stores a game id.
-const ORDER_OF_IDS: u32 = 20;
+const ID_CODE_ORDER: u32 = 20;
 
 /// Returns the order of the exponential Golomb code that stores the sum of the ratings of `rated` players. The
 /// code contains the difference between the sum and an estimate. This difference grows with the square root of
@@ -413,7 +413,7 @@ pub(super) fn take_moves(
 /// games, and `false` for an index of counts. Returns `None` if the numbers are malformed or impossible.
 fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> Option<()> {
     let total = bits.take_golomb(0)?.checked_add(1)?;
-    if total > MOST_GAMES {
+    if total > MAX_GAMES {
         return None;
     }
     let white = bits.take(bits_of(total))?;
@@ -432,17 +432,17 @@ fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> 
     if row.rated > 0 {
         let doubled = bits.take_golomb(order_of_ratings(row.rated))?;
         let more = (doubled >> 1).cast_signed() ^ -((doubled & 1).cast_signed());
-        row.ratings = (row.rated * usual_rating(row.class)).checked_add_signed(more)?;
+        row.ratings = (row.rated * expected_rating(row.class)).checked_add_signed(more)?;
     }
     if of_games && total == 1 {
-        row.game = Some(u32::try_from(bits.take_golomb(ORDER_OF_IDS)?).ok()?);
+        row.game = Some(u32::try_from(bits.take_golomb(ID_CODE_ORDER)?).ok()?);
     }
     row.is_possible().then_some(())
 }
 
 /// Returns an estimate of the mean rating of the players in `class` (a speed and a rating group): 100 more than
 /// the lowest rating of the group. Returns 0 if the rating group is unknown.
-pub(super) fn usual_rating(class: Class) -> u64 {
+pub(super) fn expected_rating(class: Class) -> u64 {
     let group = RatingGroup::all().nth(class.group());
     group.map_or(0, |group| u64::from(group.floor()) + 100)
 }
@@ -452,12 +452,16 @@ pub(super) mod strategies {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::index::store::count_pages::INLINE;
+    use crate::index::store::count_pages::MAX_INLINE_ROWS;
 
     fn games() -> impl Strategy<Value = ([u64; 3], u64, u64)> {
-        let few = prop_oneof![Just(0u64), Just(1), 0..40u64, 0..MOST_GAMES / 4];
-        ([few.clone(), few.clone(), few], any::<u64>(), 1..=HIGHEST).prop_map(
-            |([draws, white, black], rated, rating)| {
+        let few = prop_oneof![Just(0u64), Just(1), 0..40u64, 0..MAX_GAMES / 4];
+        (
+            [few.clone(), few.clone(), few],
+            any::<u64>(),
+            1..=MAX_RATING,
+        )
+            .prop_map(|([draws, white, black], rated, rating)| {
                 let games = [draws + u64::from(white + black == 0), white, black];
                 let total: u64 = games.iter().sum();
                 let rated = if rated % 3 == 0 {
@@ -466,8 +470,7 @@ pub(super) mod strategies {
                     rated % (total + 1)
                 };
                 (games, rated, rated * rating)
-            },
-        )
+            })
     }
 
     /// Generates sorted rows of one position in an index of counts.
@@ -478,7 +481,7 @@ pub(super) mod strategies {
             (1..9999u16, 0..=12u8)
         ];
         let kind = (0..30u16, 0..Class::COUNT as u8, month);
-        proptest::collection::btree_map(kind, games(), 1..=INLINE).prop_map(|rows| {
+        proptest::collection::btree_map(kind, games(), 1..=MAX_INLINE_ROWS).prop_map(|rows| {
             let rows = rows.into_iter();
             rows.map(|(kind, ([draws, white, black], rated, ratings))| {
                 let (mv, class, (year, month)): (u16, _, _) = kind;

@@ -14,7 +14,7 @@ use crate::{
         budget::Needs,
         replay::Outcome,
         report::{Report, Totals},
-        run::{Batches, Run},
+        run::{BatchDispatcher, Run},
     },
     pgn::{Condition, Input},
     position::{Variant, VariantChoice},
@@ -24,7 +24,7 @@ use crate::{
 
 /// The memory, in bytes, that the metadata of one Parquet file of counts may take without being charged to the
 /// memory budget. The metadata of a usual file, with up to about sixty row groups, take less.
-const USUAL_METADATA: usize = 1 << 20;
+const FREE_METADATA_BYTES: usize = 1 << 20;
 
 /// A directory of counts that is an input of a run of `make-book`.
 pub(super) struct CountsInput {
@@ -34,7 +34,7 @@ pub(super) struct CountsInput {
     /// The provenance and the variant, if the directory has a sidecar.
     origin: Option<(Provenance, VariantChoice)>,
     by: Grouping,
-    /// The approximate number of bytes of memory that the metadata of a part takes beyond [`USUAL_METADATA`].
+    /// The approximate number of bytes of memory that the metadata of a part takes beyond [`FREE_METADATA_BYTES`].
     metadata: usize,
 }
 
@@ -52,7 +52,7 @@ impl CountsInput {
         }
         let directory = CountsDirectory::open(path)?;
         let metadata = directory.metadata_memory()? as usize;
-        let metadata = metadata.saturating_sub(USUAL_METADATA);
+        let metadata = metadata.saturating_sub(FREE_METADATA_BYTES);
         if metadata > most_metadata {
             let problem = format!(
                 "the metadata of these counts take about {} MiB of memory in each thread: write the Parquet files with \
@@ -84,7 +84,7 @@ impl CountsInput {
 
     /// Reads the positions in which the games of the counts directory started, and submits them to `batches`. Does
     /// nothing if no output needs starting positions.
-    fn read_starts(&self, batches: &mut Batches<'_, '_, '_>) -> Result<()> {
+    fn read_starts(&self, batches: &mut BatchDispatcher<'_, '_, '_>) -> Result<()> {
         let run = batches.run;
         let (Some(part), true) = (self.directory.starts(), run.needs.starts) else {
             return Ok(());
@@ -162,7 +162,7 @@ impl RunInput for CountsInput {
         parts.map(|parts| parts as &dyn OrderedInput)
     }
 
-    fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()> {
+    fn read<'scope>(&'scope self, batches: &mut BatchDispatcher<'_, 'scope, '_>) -> Result<()> {
         let run = batches.run;
         let found = match self.directory.about() {
             Some(about) => outcome(about, run.needs)
@@ -288,7 +288,7 @@ fn outcome<'a>(about: &CountsOrigin, needs: &Needs) -> Result<Outcome<'a>, Count
         unrated: about.unrated,
         ..Totals::default()
     };
-    if needs.left_out() {
+    if needs.counts_unbookable() {
         totals.ambiguous_castling = about.left_out;
     }
     for (name, games) in &about.filtered_by {
@@ -306,7 +306,7 @@ fn outcome<'a>(about: &CountsOrigin, needs: &Needs) -> Result<Outcome<'a>, Count
         rejected: about
             .rejected
             .iter()
-            .take(Report::DESCRIBED)
+            .take(Report::MAX_DESCRIBED_GAMES)
             .cloned()
             .collect(),
         ..Outcome::of_counts()

@@ -13,10 +13,10 @@ use std::{
 };
 
 use super::{
-    budget::{BYTES_OF_DIRECTORY, OrderedSize},
+    budget::{BYTES_PER_DIRECTORY, OrderedSize},
     options::MakeBook,
     replay::Outcome,
-    run::{Batches, Run},
+    run::{BatchDispatcher, Run},
 };
 use crate::{
     counts::{Grouping, OrderedCounts},
@@ -46,7 +46,7 @@ pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
 
 /// Returns the smallest value in `last_plies`, the values of `--max-ply` with which games were counted. Later
 /// half-moves were not counted in all games. Returns `None` if all values are the default value.
-pub(super) fn ended_at(last_plies: impl IntoIterator<Item = usize>) -> Option<usize> {
+pub(super) fn smallest_max_ply(last_plies: impl IntoIterator<Item = usize>) -> Option<usize> {
     let first = last_plies.into_iter().min();
     first.filter(|ply| *ply < MakeBook::DEFAULT_MAX_PLY)
 }
@@ -122,7 +122,7 @@ impl<'a> Inputs<'a> {
                 None => Ok(first),
             };
         };
-        match all.find(|counted| !counted.by.has(by)) {
+        match all.find(|counted| !counted.by.includes(by)) {
             Some(CountsDescription { path, by: has, .. }) => Err(Error::file(
                 path,
                 format!(
@@ -214,7 +214,10 @@ impl<'a> Inputs<'a> {
     }
 
     /// Reads all inputs, and passes their games and rows to the threads of the run. Stops early if the run fails.
-    pub(super) fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()> {
+    pub(super) fn read<'scope>(
+        &'scope self,
+        batches: &mut BatchDispatcher<'_, 'scope, '_>,
+    ) -> Result<()> {
         for (number, input) in self.all.iter().enumerate() {
             if batches.run.failure.is_set() {
                 break;
@@ -396,7 +399,7 @@ pub(super) trait RunInput: Send + Sync {
     ///
     /// Returns an error if the input cannot be read, and [`Error::Interrupted`](crate::Error::Interrupted) if the run
     /// is cancelled.
-    fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()>;
+    fn read<'scope>(&'scope self, batches: &mut BatchDispatcher<'_, 'scope, '_>) -> Result<()>;
 }
 
 /// Input counts that are already sorted by key. They are merged with the other inputs without being sorted again.
@@ -443,7 +446,7 @@ impl CountsDescription<'_> {
     /// Returns the approximate number of bytes of memory that a thread needs to read one Parquet file of the counts
     /// directory.
     pub(super) fn memory(&self) -> usize {
-        BYTES_OF_DIRECTORY + self.metadata
+        BYTES_PER_DIRECTORY + self.metadata
     }
 }
 
@@ -459,7 +462,7 @@ impl RunInput for GamesInput<'_> {
         self.0.size()
     }
 
-    fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()> {
+    fn read<'scope>(&'scope self, batches: &mut BatchDispatcher<'_, 'scope, '_>) -> Result<()> {
         let (input, run) = (self.0, batches.run);
         let options = StreamOptions {
             stop: Arc::clone(&run.options.stop),

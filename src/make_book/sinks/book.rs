@@ -77,13 +77,13 @@ impl BookSink<'_> {
                 Err(err) => Some(Err(err)),
             });
             let starts = once(Ok(variant.start())).chain(others);
-            book = Some(counted.weighed().backed_up(starts, &memory, self.path)?);
+            book = Some(counted.weighed().with_minimax(starts, &memory, self.path)?);
         }
         let Some(max_loss) = &self.options.max_loss else {
             return Ok(book);
         };
         let weighed = book.as_ref().unwrap_or_else(|| counted.weighed());
-        let book = weighed.leaving_out(max_loss, variant, &memory)?;
+        let book = weighed.without_losing_moves(max_loss, variant, &memory)?;
         if book.summary().entries == 0 && !self.options.allow_empty {
             let reason = format!("{max_loss} leaves no move in the book: allow a larger loss");
             return Err(Error::Empty { reason });

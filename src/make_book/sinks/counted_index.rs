@@ -9,14 +9,14 @@ use crate::{
     index::{
         CountedSource, IndexWriter,
         store::{
-            AboutCounts, ListKey,
+            CountsSources, ListKey,
             results::{Class, Month, ResultRow},
         },
     },
     make_book::{
         budget::Needs,
         counted::CollectedData,
-        inputs::{Inputs, ended_at, last_plies},
+        inputs::{Inputs, last_plies, smallest_max_ply},
         options::MakeBook,
         progress::Phase,
         report::IndexReport,
@@ -29,7 +29,7 @@ use crate::{
 
 /// The properties by which input counts must be grouped to make an explorer's index, because the explorer filters
 /// by all of them.
-const ALL: Grouping = Grouping {
+const EXPLORER_GROUPING: Grouping = Grouping {
     speed: true,
     rating: true,
     month: true,
@@ -42,7 +42,7 @@ struct CountedIndexSink<'a> {
     writer: IndexWriter,
 }
 
-const OF_VARIANTS: &str =
+const VARIANTS_UNSUPPORTED: &str =
     "an index can be made from counts only in standard chess: make the index from the games";
 
 /// Returns a plan for writing an explorer's index of counts, and adds the data that the index needs to `needs`.
@@ -59,15 +59,15 @@ pub(in crate::make_book::sinks) fn plan<'a>(
     needs.classes = true;
     Some(Plan::of_counts(path, move || {
         let classed = opened_classed(options, inputs)?;
-        if inputs.by != ALL {
+        if inputs.by != EXPLORER_GROUPING {
             let by = inputs.by;
             let problem = format!(
-                "an index needs counts by {ALL}, but these counts are by {by}: count the games with --by {ALL}"
+                "an index needs counts by {EXPLORER_GROUPING}, but these counts are by {by}: count the games with --by {EXPLORER_GROUPING}"
             );
             return Err(Error::file(path, problem));
         }
         if !options.variant.is_standard() {
-            return Err(Error::file(path, OF_VARIANTS));
+            return Err(Error::file(path, VARIANTS_UNSUPPORTED));
         }
         Ok(CountedIndexSink {
             options,
@@ -88,7 +88,7 @@ impl Sink for CountedIndexSink<'_> {
         let classed = &self.classed;
         classed.check_bytes()?;
         if classed.has_identities()? {
-            return Err(Error::file(self.path, OF_VARIANTS));
+            return Err(Error::file(self.path, VARIANTS_UNSUPPORTED));
         }
         let source = CountedSource {
             rows: Box::new(move |take| {
@@ -104,10 +104,10 @@ impl Sink for CountedIndexSink<'_> {
             }),
             total: classed.row_count(),
             variant: self.options.variant,
-            about: AboutCounts {
+            about: CountsSources {
                 games: counted.provenance.games.map(|games| games.counted),
                 min_game: counted.pruned.map_or(0, |pruned| pruned.min_game),
-                max_ply: ended_at(last_plies(counted.options)),
+                max_ply: smallest_max_ply(last_plies(counted.options)),
                 inputs: counted.provenance.inputs.clone(),
             },
         };

@@ -84,7 +84,7 @@ pub(super) fn plan<'a>(
     }
     Some(Plan {
         path,
-        of_games: None,
+        needs_games_reason: None,
         memory_shares: usize::from(has_classes) * (1 + usize::from(has_identities)),
         begin: Box::new(move |budget| {
             let begin = || {
@@ -383,7 +383,7 @@ impl BatchSink for ClassBatch<'_> {
         let date = Date::of_tags(tags);
         let month =
             u32::from(date.year().unwrap_or(0)) * 100 + u32::from(date.month().unwrap_or(0));
-        self.class = self.by.of(CountClass {
+        self.class = self.by.project(CountClass {
             speed: Speed::of_tag(tags.get(b"TimeControl")) as u8,
             group: RatingGroup::of_game(self.ratings).map_or(0, |group| group.number() as u8 + 1),
             month,

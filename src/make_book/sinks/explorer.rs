@@ -13,7 +13,7 @@ use crate::{
     make_book::{
         budget::{Budget, Needs},
         counted::CollectedData,
-        inputs::{Inputs, ended_at},
+        inputs::{Inputs, smallest_max_ply},
         options::MakeBook,
         progress::Phase,
         report::IndexReport,
@@ -54,7 +54,7 @@ pub(super) fn plan<'a>(
     needs.openings = true;
     Some(Plan {
         path,
-        of_games: Some("an index is made either from games alone or from counts alone"),
+        needs_games_reason: Some("an index is made either from games alone or from counts alone"),
         memory_shares: 1,
         begin: Box::new(move |budget| Ok(Box::new(ExplorerSink::begin(options, path, budget)?))),
     })
@@ -109,7 +109,7 @@ impl Sink for ExplorerSink<'_> {
             games: &task::unlocked(self.games),
             files: &files,
             variant: self.options.variant,
-            max_ply: ended_at([self.options.max_ply]),
+            max_ply: smallest_max_ply([self.options.max_ply]),
         };
         let stop = &self.options.stop;
         let (written, index) = self.writer.write_store(source, stop, meter)?;
@@ -184,7 +184,7 @@ impl BatchSink for ExplorerBatch<'_> {
         self.facts.leave_out(games);
     }
 
-    fn in_order(&mut self, input: &Path) -> Result<()> {
+    fn process_in_order(&mut self, input: &Path) -> Result<()> {
         let mut all = task::lock(&self.sink.games);
         let facts = mem::take(&mut self.facts);
         let first_id = all.len();

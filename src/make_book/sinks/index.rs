@@ -43,7 +43,7 @@ pub(super) fn plan<'a>(
     let path = options.leveldb.as_deref()?;
     Some(Plan {
         path,
-        of_games: Some(
+        needs_games_reason: Some(
             "an index for front-ends is made from games (--explorer makes an index from counts)",
         ),
         memory_shares: 1,
@@ -194,7 +194,7 @@ impl IndexedGames {
         let from_start = batch.starts.iter().filter(|(_, key)| *key == self.start);
         let lengths = from_start.map(|(id, _)| layout::id_len(first_id + id));
         self.start_len += lengths.sum::<u64>();
-        if self.start_len > layout::LONGEST {
+        if self.start_len > layout::MAX_LIST_BYTES {
             return Err(Error::too_large(input, layout::TOO_LONG));
         }
         Ok(first_id)
@@ -260,7 +260,7 @@ impl BatchSink for IndexBatch<'_> {
         self.games.starts.retain(|(id, _)| stays(*id));
     }
 
-    fn in_order(&mut self, input: &Path) -> Result<()> {
+    fn process_in_order(&mut self, input: &Path) -> Result<()> {
         let mut all = task::lock(&self.sink.games);
         self.first_id = all.add(&mut self.games, input)?;
         Ok(())
@@ -308,12 +308,12 @@ mod tests {
                 last_exact_identity: last_key,
                 last_in_book: true,
             });
-            batch.in_order("games.pgn".as_ref())
+            batch.process_in_order("games.pgn".as_ref())
         };
         let start = task::lock(&sink.games).start;
         assert_eq!(start, 0x463b_9618_1691_fc9c);
         in_order(start).unwrap();
-        task::lock(&sink.games).start_len = layout::LONGEST - 2;
+        task::lock(&sink.games).start_len = layout::MAX_LIST_BYTES - 2;
         // Other positions have lists of their own.
         in_order(1).unwrap();
         in_order(start).unwrap();

@@ -40,7 +40,7 @@ pub(super) fn plan<'a>(
     needs.game_starts |= output.suite.starts.is_empty();
     Some(Plan {
         path: &output.path,
-        of_games: Some("a suite is made from the lines of games"),
+        needs_games_reason: Some("a suite is made from the lines of games"),
         memory_shares: 1,
         begin: Box::new(move |budget| {
             refuse_long(options, output)?;

@@ -158,28 +158,28 @@ impl FromStr for TimeControlRange {
 
 /// The maximum length in bytes of a `TimeControl` tag that is parsed, which bounds the memory. Real values have at
 /// most about 40 bytes.
-const LONGEST_CONTROL: usize = 1024;
+const MAX_CONTROL_LENGTH: usize = 1024;
 
 /// The number of moves for which [`estimated_seconds`] adds up the time of a player. Lichess also classifies games
 /// by the time for 40 moves.
-const MOVES: u64 = 40;
+const ESTIMATED_MOVES: u64 = 40;
 
 /// Returns how many seconds a player has for 40 moves, according to the value of a `TimeControl` tag. Adds up the
 /// base times of all periods up to move 40, and an increment for each move. The last period is repeated. Times may
 /// have decimals, as in `8+0.08`; the sum is rounded down.
 ///
-/// Returns `None` for `-`, for `?`, for values longer than [`LONGEST_CONTROL`], and for values that do not follow
+/// Returns `None` for `-`, for `?`, for values longer than [`MAX_CONTROL_LENGTH`], and for values that do not follow
 /// the PGN standard, such as `G/60` and `1:30:00`.
 pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     let text = str::from_utf8(value)
         .ok()
-        .filter(|text| text.len() <= LONGEST_CONTROL)?;
+        .filter(|text| text.len() <= MAX_CONTROL_LENGTH)?;
     let periods = text
         .split(':')
         .map(|period| TimeControlPeriod::parse(period.trim()));
     let periods = periods.collect::<Option<Vec<TimeControlPeriod>>>()?;
     let (last, earlier) = periods.split_last()?;
-    let (mut millis, mut left) = (0_u64, MOVES);
+    let (mut millis, mut left) = (0_u64, ESTIMATED_MOVES);
     for period in earlier {
         let moves = period.moves?;
         if left > 0 {

@@ -258,7 +258,7 @@ impl Input {
 
 /// The number of bytes at the start of a file that are needed to recognize its compression and to determine the
 /// size of its zstd window.
-const START: usize = 18;
+const MAGIC_BYTES: usize = 18;
 
 /// Opens a file for reading. If `path` is a directory, returns an error that advises the user to name files.
 fn open(path: &Path) -> Result<File> {
@@ -272,23 +272,23 @@ fn open(path: &Path) -> Result<File> {
     File::open(path).at(path, "open")
 }
 
-/// Reads the first [`START`] bytes of a file, which are needed to recognize its compression.
+/// Reads the first [`MAGIC_BYTES`] bytes of a file, which are needed to recognize its compression.
 fn file_start(path: &Path) -> io::Result<Vec<u8>> {
     read_start(&mut File::open(path)?)
 }
 
-/// Reads the first [`START`] bytes of `source`, or all of its bytes if it has fewer.
+/// Reads the first [`MAGIC_BYTES`] bytes of `source`, or all of its bytes if it has fewer.
 fn read_start(source: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut start = Vec::with_capacity(START);
-    source.take(START as u64).read_to_end(&mut start)?;
+    let mut start = Vec::with_capacity(MAGIC_BYTES);
+    source.take(MAGIC_BYTES as u64).read_to_end(&mut start)?;
     Ok(start)
 }
 
 /// The size in bytes of the chunks of decompressed data that the reading thread sends to the consumer.
-const CHUNK: usize = 1 << 18;
+const CHUNK_SIZE: usize = 1 << 18;
 
 /// The maximum number of chunks of decompressed data in the queue between the reading thread and the consumer.
-const AHEAD: usize = 4;
+const MAX_QUEUED_CHUNKS: usize = 4;
 
 /// A reader of the decompressed bytes of an [`Input`].
 ///
@@ -328,7 +328,9 @@ impl Stream {
             left_out: Arc::clone(&left_out),
             memory: options.memory.max(SMALL_WINDOW),
         };
-        let (mut chunks, _) = task::start("unpack", AHEAD, move |chunks| source.send_all(chunks))?;
+        let (mut chunks, _) = task::start("unpack", MAX_QUEUED_CHUNKS, move |chunks| {
+            source.send_all(chunks)
+        })?;
         // The thread sends an empty first chunk as soon as the input is open.
         let start = chunks.next(&stop.each_ref().map(|flag| &**flag))?;
         Ok(Stream {
@@ -443,7 +445,7 @@ impl Sender {
         mut reader: impl Read,
         is_start: bool,
     ) -> Result<()> {
-        let mut size = if is_start { LOOKED_AT } else { CHUNK };
+        let mut size = if is_start { SNIFFED_BYTES } else { CHUNK_SIZE };
         let mut is_start = is_start;
         loop {
             let mut chunk = Vec::with_capacity(size);
@@ -461,7 +463,7 @@ impl Sender {
             }
             task::fault("unpack");
             chunks.send(chunk)?;
-            size = CHUNK;
+            size = CHUNK_SIZE;
         }
     }
 
@@ -506,12 +508,12 @@ impl<R: Read> Read for CountingReader<R> {
 }
 
 /// The maximum number of bytes at the start of a file that are examined to decide whether it is PGN.
-pub(super) const LOOKED_AT: usize = 1 << 16;
+pub(super) const SNIFFED_BYTES: usize = 1 << 16;
 
 /// Returns a description of the format of a file that is certainly not PGN, with advice for the user. Returns
 /// `None` if the file may be PGN. `text` is the start of the file at `path`.
 pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
-    let start = &text[..text.len().min(LOOKED_AT)];
+    let start = &text[..text.len().min(SNIFFED_BYTES)];
     let described = |name: &str, advice: &str| Some(format!("this is {name}: {advice}"));
     if let Some(format) = Format::of_start(start) {
         return match format.kind {
@@ -576,7 +578,7 @@ fn is_polyglot_book(start: &[u8]) -> bool {
         let mut records = start.as_chunks::<16>().0.iter();
         let is_move =
             |record: &[u8; 16]| BookMove(u16::from_be_bytes([record[8], record[9]])).is_possible();
-        start.len().is_multiple_of(16) && start.len() < LOOKED_AT && records.all(is_move)
+        start.len().is_multiple_of(16) && start.len() < SNIFFED_BYTES && records.all(is_move)
     };
     keys.is_sorted() && (keys.len() >= 8 && keys.first() < keys.last() || are_moves())
 }

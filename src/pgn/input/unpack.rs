@@ -133,9 +133,9 @@ type Opened<R> = (ZipArchive<R>, Vec<usize>, Vec<String>);
 /// several files in it have the same name.
 fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
     let listed = listed_members(&mut archive).at(path, "read")?;
-    if listed.iter().any(|listed| *listed > MOST_MEMBERS) {
+    if listed.iter().any(|listed| *listed > MAX_MEMBERS) {
         let problem = format!(
-            "this zip archive contains more than {MOST_MEMBERS} files: unpack the archive and name the files"
+            "this zip archive contains more than {MAX_MEMBERS} files: unpack the archive and name the files"
         );
         return Err(Error::too_large(path, problem));
     }
@@ -192,7 +192,7 @@ fn described(others: &[String]) -> Option<String> {
 }
 
 /// The maximum number of files in a zip archive. Its table of contents takes about 200 bytes of memory per file.
-const MOST_MEMBERS: u64 = 1 << 16;
+const MAX_MEMBERS: u64 = 1 << 16;
 
 /// Returns the number of files that a zip archive states in the last record of its table of contents (APPNOTE.TXT,
 /// 4.3.14 and 4.3.16). The comment of the archive may contain bytes that look like this record. Therefore the

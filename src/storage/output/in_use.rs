@@ -40,7 +40,7 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Returns an error that states the reason if another program seems to have the database open. Also returns an error
 /// if the database cannot be checked.
 pub(crate) fn check_not_in_use(target: &Path, name: &Path) -> Result<()> {
-    check(target, target).map_err(|err| Error::changed(name, err.to_string()))
+    check_unused(target, target).map_err(|err| Error::changed(name, err.to_string()))
 }
 
 /// Checks that no other program has an SQLite database open. This is the case if the database has no write-ahead log
@@ -52,7 +52,7 @@ pub(crate) fn check_not_in_use(target: &Path, name: &Path) -> Result<()> {
 ///
 /// Returns an error that states the reason if another program seems to have the database open. Also returns an error
 /// if the database cannot be checked.
-pub(super) fn check(target: &Path, old: &Path) -> io::Result<()> {
+pub(super) fn check_unused(target: &Path, old: &Path) -> io::Result<()> {
     for (ending, may_be_empty) in [("-wal", false), ("-shm", false), ("-journal", true)] {
         let side_file = side_file(target, ending);
         let is_in_use = match side_file.symlink_metadata() {
@@ -74,7 +74,7 @@ pub(super) fn check(target: &Path, old: &Path) -> io::Result<()> {
         if !is_locked(old)? {
             return Ok(());
         }
-        thread::sleep(BETWEEN_LOCK_CHECKS);
+        thread::sleep(LOCK_CHECK_INTERVAL);
     }
     let problem = "another program has this file open: close the file there, or name another file";
     Err(io::Error::other(problem))
@@ -85,7 +85,7 @@ pub(super) fn check(target: &Path, old: &Path) -> io::Result<()> {
 const LOCK_CHECKS: usize = 40;
 
 /// The time between two consecutive checks of a database's lock.
-const BETWEEN_LOCK_CHECKS: Duration = Duration::from_millis(50);
+const LOCK_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Returns the path of a file that SQLite keeps next to a database: the path of the database with `ending` appended,
 /// for example `-wal`.
@@ -95,12 +95,12 @@ pub(crate) fn side_file(database: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// The offset of the first of the [`LOCKED`] bytes that SQLite locks in a database file: PENDING, RESERVED and 510
-/// bytes for SHARED. See [SQLite's documentation](https://www.sqlite.org/fileformat.html#the_lock_byte_page).
+/// The offset of the first of the [`LOCKED_BYTES`] bytes that SQLite locks in a database file: PENDING, RESERVED and
+/// 510 bytes for SHARED. See [SQLite's documentation](https://www.sqlite.org/fileformat.html#the_lock_byte_page).
 #[cfg(unix)]
-const FIRST_LOCKED: u64 = 0x4000_0000;
+const FIRST_LOCKED_OFFSET: u64 = 0x4000_0000;
 #[cfg(unix)]
-const LOCKED: u64 = 512;
+const LOCKED_BYTES: u64 = 512;
 
 /// Returns `true` if another process holds one of SQLite's locks on the file at `path`. Returns `false` if the file
 /// does not exist, or if the file system does not support locks.
@@ -115,7 +115,7 @@ fn is_locked(path: &Path) -> io::Result<bool> {
         opened => opened?,
     };
     let mut lock = Flock::from(FlockType::WriteLock);
-    (lock.start, lock.length) = (FIRST_LOCKED, LOCKED);
+    (lock.start, lock.length) = (FIRST_LOCKED_OFFSET, LOCKED_BYTES);
     match fcntl_getlk(&file, &lock) {
         // Some network file systems have no locks.
         Err(Errno::NOLCK | Errno::INVAL | Errno::NOTSUP | Errno::NOSYS) => Ok(false),

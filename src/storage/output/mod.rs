@@ -129,7 +129,7 @@ impl AtomicFile {
         target.refresh_change_time()?;
         if let Some(attributes) = attributes_of(&target)? {
             let given = attributes.set_on(temporary.file());
-            given.at(&target.name, KEEP)?;
+            given.at(&target.name, COPYING_RIGHTS)?;
         }
         let is_database =
             target.exists() && in_use::is_database(&target.path).at(&target.name, "read")?;
@@ -160,7 +160,7 @@ impl AtomicFile {
     pub(crate) fn refuse_database_in_use(&mut self) -> Result<()> {
         if self.is_seekable() {
             check_not_in_use(self.resolved_target(), self.target())?;
-            self.target.set_guard(in_use::check);
+            self.target.set_guard(in_use::check_unused);
         }
         Ok(())
     }
@@ -337,12 +337,12 @@ impl Write for BufferedFile {
 
 /// The action that error messages name after "cannot" if access rights cannot be copied from a replaced output to the
 /// new one.
-const KEEP: &str = "keep the rights of";
+const COPYING_RIGHTS: &str = "keep the rights of";
 
 /// Returns the attributes (access rights, owner and extended attributes) of the file or directory that will be
 /// replaced. Returns `None` if nothing exists at the target.
 fn attributes_of(target: &Target) -> Result<Option<Attributes>> {
-    let of = |target: &Target| Attributes::of(&target.path).at(&target.name, KEEP);
+    let of = |target: &Target| Attributes::of(&target.path).at(&target.name, COPYING_RIGHTS);
     target.exists().then(|| of(target)).transpose()
 }
 
@@ -385,12 +385,12 @@ impl AtomicDir {
         let temporary = Temporary::next_to(&target, Some(is_own))?;
         if let Some(attributes) = attributes_of(&target)? {
             let given = attributes.set_on_directory(temporary.path());
-            given.at(&target.name, KEEP)?;
+            given.at(&target.name, COPYING_RIGHTS)?;
         }
         let first = target.files().next();
         let of_file = first.map(|first| Attributes::of(&target.path.join(first)));
         Ok(AtomicDir {
-            attributes: of_file.transpose().at(&target.name, KEEP)?,
+            attributes: of_file.transpose().at(&target.name, COPYING_RIGHTS)?,
             target,
             temporary,
         })
@@ -420,7 +420,7 @@ impl AtomicDir {
             let file = File::options().write(true).open(&path);
             let file = file.at(target, "write")?;
             if let Some(attributes) = &self.attributes {
-                attributes.set_on(&file).at(target, KEEP)?;
+                attributes.set_on(&file).at(target, COPYING_RIGHTS)?;
             }
             file.sync_data().at(target, "write")?;
         }

@@ -99,15 +99,15 @@ impl Finished {
             return Ok(None);
         };
         let claim = target.exists().then(|| claim_replaced(&target.path));
-        let (made, own) = temporary.keep();
-        match rename::to_target(&made, &target) {
+        let (temporary_path, own) = temporary.keep();
+        match rename::to_target(&temporary_path, &target) {
             Ok(replaced) => Ok(replaced.map(|path| Replaced {
                 target,
                 path,
                 _claim: claim.flatten(),
             })),
             Err(reason) => Err(CommitFailure {
-                kept: keep_new(&made, own.as_ref(), &target.path),
+                kept: keep_new(&temporary_path, own.as_ref(), &target.path),
                 target: target.name,
                 reason: with_advice(reason),
             }),
@@ -117,8 +117,8 @@ impl Finished {
     /// Renames the output to an unused name next to its target, and returns this name. Returns `None` if there is
     /// nothing to keep, because the output is a device or pipe or no longer exists.
     fn keep(self) -> Option<Kept> {
-        let (made, own) = self.temporary?.keep();
-        keep_new(&made, own.as_ref(), &self.target.path)
+        let (temporary_path, own) = self.temporary?.keep();
+        keep_new(&temporary_path, own.as_ref(), &self.target.path)
     }
 }
 
@@ -309,23 +309,23 @@ fn with_advice(err: io::Error) -> io::Error {
     err
 }
 
-/// Renames the finished output from its temporary path `made` to an unused name next to `target`. Returns the new
+/// Renames the finished output from `temporary_path` to an unused name next to `target`. Returns the new
 /// name, or `None` if the output no longer exists.
 ///
-/// `own` is an open handle to the output. If nothing exists at `made`, the parent directory may have been renamed. In
-/// that case, the current path is found with the handle, and the new name is in the renamed directory.
-fn keep_new(made: &Path, own: Option<&File>, target: &Path) -> Option<Kept> {
-    let moved = match FileState::of(made) {
+/// `own` is an open handle to the output. If nothing exists at `temporary_path`, the parent directory may have been
+/// renamed. In that case, the current path is found with the handle, and the new name is in the renamed directory.
+fn keep_new(temporary_path: &Path, own: Option<&File>, target: &Path) -> Option<Kept> {
+    let moved = match FileState::of(temporary_path) {
         Ok(None) => own.and_then(|own| path_of_open(own).ok()),
         _ => None,
     };
     match moved {
-        Some(made) => keep(
-            &made,
-            &made.with_file_name(target.file_name().unwrap_or_default()),
+        Some(temporary_path) => keep(
+            &temporary_path,
+            &temporary_path.with_file_name(target.file_name().unwrap_or_default()),
             ".new",
         ),
-        None => keep(made, target, ".new"),
+        None => keep(temporary_path, target, ".new"),
     }
 }
 
@@ -367,11 +367,11 @@ fn path_of_open(_file: &File) -> io::Result<PathBuf> {
     Err(ErrorKind::Unsupported.into())
 }
 
-/// Renames an output from its temporary path `made` to an unused name next to `target`, and returns this name. The
+/// Renames an output from `temporary_path` to an unused name next to `target`, and returns this name. The
 /// names tried are the target's name followed by `ending`, by `.1` and `ending`, and so on. If all of them exist, the
 /// output keeps its temporary name without the extension that marks it for removal. Returns `None` if nothing exists
-/// at `made`.
-fn keep(made: &Path, target: &Path, ending: &str) -> Option<Kept> {
+/// at `temporary_path`.
+fn keep(temporary_path: &Path, target: &Path, ending: &str) -> Option<Kept> {
     let numbered = (0..100).map(|number| {
         let mut name = target.file_name().unwrap_or_default().to_owned();
         name.push(match number {
@@ -380,15 +380,15 @@ fn keep(made: &Path, target: &Path, ending: &str) -> Option<Kept> {
         });
         target.with_file_name(name)
     });
-    let mut names = numbered.chain(once_with(|| made.with_extension("")));
-    match names.find(|name| rename::to_new(made, name).is_ok()) {
+    let mut names = numbered.chain(once_with(|| temporary_path.with_extension("")));
+    match names.find(|name| rename::to_new(temporary_path, name).is_ok()) {
         Some(path) => Some(Kept {
             path,
             is_renamed: true,
         }),
-        None if matches!(FileState::of(made), Ok(None)) => None,
+        None if matches!(FileState::of(temporary_path), Ok(None)) => None,
         None => Some(Kept {
-            path: made.to_owned(),
+            path: temporary_path.to_owned(),
             is_renamed: false,
         }),
     }
@@ -451,15 +451,15 @@ mod tests {
     fn an_output_that_cannot_be_renamed_is_kept_where_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        let (made, target) = (at(".book.bin.part"), at("missing/book.bin"));
-        assert!(keep(&made, &target, ".new").is_none());
-        fs::write(&made, "new").unwrap();
+        let (temporary_path, target) = (at(".book.bin.part"), at("missing/book.bin"));
+        assert!(keep(&temporary_path, &target, ".new").is_none());
+        fs::write(&temporary_path, "new").unwrap();
         fs::write(at(".book.bin"), "another's").unwrap();
-        let kept = keep(&made, &target, ".new").unwrap();
-        assert_eq!(kept.path, made);
+        let kept = keep(&temporary_path, &target, ".new").unwrap();
+        assert_eq!(kept.path, temporary_path);
         assert!(kept.to_string().contains("rename it"), "{kept}");
         fs::remove_file(at(".book.bin")).unwrap();
-        let kept = keep(&made, &target, ".new").unwrap();
+        let kept = keep(&temporary_path, &target, ".new").unwrap();
         assert_eq!(kept.to_string(), at(".book.bin").display().to_string());
         assert_eq!(fs::read(kept.path).unwrap(), b"new");
     }

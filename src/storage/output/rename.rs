@@ -13,7 +13,7 @@ pub(super) const ASIDE: &str = ".old";
 
 /// What a rename does if the new name is already taken: it fails, or it exchanges the two names.
 #[derive(Copy, Clone, Debug)]
-enum Taken {
+enum IfExists {
     Refuse,
     Exchange,
 }
@@ -24,7 +24,7 @@ enum Taken {
 ///
 /// Returns an error of kind `AlreadyExists` if something exists at `to`.
 pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
-    if let Some(renamed) = in_one_step(from, to, Taken::Refuse) {
+    if let Some(renamed) = rename_atomically(from, to, IfExists::Refuse) {
         return renamed;
     }
     if fs::symlink_metadata(from)?.is_file() {
@@ -46,63 +46,63 @@ pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Renames the finished output at the temporary path `made` to its target. If an old output existed, returns its
+/// Renames the finished output at `temporary_path` to its target. If an old output existed, returns its
 /// current temporary path. Returns `None` if there was no old output, or if it was overwritten.
 ///
 /// # Errors
 ///
 /// Returns an error if another program has changed or replaced the target since the output was created. The file or
 /// directory of the other program then keeps its name.
-pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
+pub(super) fn to_target(temporary_path: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     let path = &target.path;
     target.check()?;
     if FileState::of(path)?.is_none() {
-        return to_new(made, path).map(|()| None);
+        return to_new(temporary_path, path).map(|()| None);
     }
     #[cfg(test)]
     staged::act();
-    let exchange = || in_one_step(made, path, Taken::Exchange);
+    let exchange = || rename_atomically(temporary_path, path, IfExists::Exchange);
     if let Some(exchanged) = exchange() {
         exchanged?;
         // Check the old output under its temporary name, because no other program writes it there.
         let unsupported = || Err(io::ErrorKind::Unsupported.into());
         target
-            .check_renamed(made)
+            .check_renamed(temporary_path)
             .map_err(|reason| put_back(reason, || exchange().unwrap_or_else(unsupported)))?;
-        return Ok(Some(made.to_owned()));
+        return Ok(Some(temporary_path.to_owned()));
     }
-    if !fs::symlink_metadata(made)?.is_dir() {
-        return over_file(made, target);
+    if !fs::symlink_metadata(temporary_path)?.is_dir() {
+        return over_file(temporary_path, target);
     }
     // For a moment, neither the old nor the new output is at the target. If the run is killed then, the next run
     // restores the old output.
-    let aside = made.with_extension(&ASIDE[1..]);
+    let aside = temporary_path.with_extension(&ASIDE[1..]);
     to_new(path, &aside)?;
     target
         .check_renamed(&aside)
-        .and_then(|()| to_new(made, path))
+        .and_then(|()| to_new(temporary_path, path))
         .map_err(|reason| put_back(reason, || to_new(&aside, path)))?;
     Ok(Some(aside))
 }
 
-/// Replaces the target, an existing file, by the temporary file `made`. For systems that cannot exchange the names of
-/// two files.
+/// Replaces the target, an existing file, by the temporary file `temporary_path`. For systems that cannot exchange the
+/// names of two files.
 ///
 /// If the file system supports hard links, the old file first gets a second name, which is returned. If another
 /// program turns out to have changed the old file, the replacement is undone. Without hard links, the old file is
 /// overwritten, and the function returns `None`.
-fn over_file(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
+fn over_file(temporary_path: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     let path = &target.path;
-    let aside = made.with_extension(&ASIDE[1..]);
+    let aside = temporary_path.with_extension(&ASIDE[1..]);
     if let Err(err) = fs::hard_link(path, &aside) {
         if err.kind() == io::ErrorKind::AlreadyExists {
             return Err(err);
         }
-        return fs::rename(made, path).map(|()| None);
+        return fs::rename(temporary_path, path).map(|()| None);
     }
-    let renamed = fs::rename(made, path);
+    let renamed = fs::rename(temporary_path, path);
     let back = || {
-        fs::hard_link(path, made)?;
+        fs::hard_link(path, temporary_path)?;
         fs::rename(&aside, path)
     };
     match renamed.map(|()| target.check_renamed(&aside)) {
@@ -127,10 +127,10 @@ fn put_back(reason: io::Error, back: impl FnOnce() -> io::Result<()>) -> io::Err
     }
 }
 
-/// Renames the file or directory at `from` to `to` with a single atomic system call. `taken` determines what happens
-/// if `to` exists. Returns `None` if the operating system or the file system does not support this call.
+/// Renames the file or directory at `from` to `to` with a single atomic system call. `if_exists` determines what
+/// happens if `to` exists. Returns `None` if the operating system or the file system does not support this call.
 #[cfg(any(target_vendor = "apple", target_os = "linux", target_os = "android"))]
-fn in_one_step(from: &Path, to: &Path, taken: Taken) -> Option<io::Result<()>> {
+fn rename_atomically(from: &Path, to: &Path, if_exists: IfExists) -> Option<io::Result<()>> {
     use rustix::{
         fs::{CWD, RenameFlags, renameat_with},
         io::Errno,
@@ -139,9 +139,9 @@ fn in_one_step(from: &Path, to: &Path, taken: Taken) -> Option<io::Result<()>> {
     if staged::CANNOT_EXCHANGE.get() {
         return None;
     }
-    let flag = match taken {
-        Taken::Refuse => RenameFlags::NOREPLACE,
-        Taken::Exchange => RenameFlags::EXCHANGE,
+    let flag = match if_exists {
+        IfExists::Refuse => RenameFlags::NOREPLACE,
+        IfExists::Exchange => RenameFlags::EXCHANGE,
     };
     match renameat_with(CWD, from, CWD, to, flag) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => None,
@@ -150,7 +150,7 @@ fn in_one_step(from: &Path, to: &Path, taken: Taken) -> Option<io::Result<()>> {
 }
 
 #[cfg(not(any(target_vendor = "apple", target_os = "linux", target_os = "android")))]
-fn in_one_step(_from: &Path, _to: &Path, _taken: Taken) -> Option<io::Result<()>> {
+fn rename_atomically(_from: &Path, _to: &Path, _if_exists: IfExists) -> Option<io::Result<()>> {
     None
 }
 

@@ -19,11 +19,11 @@ use crate::{
 pub const UNSEALED: &str = "polybook checksum 0000000000000000";
 
 /// The number of hexadecimal digits of a seal, which is a checksum that polybook writes into a text file.
-const DIGITS: usize = 16;
+const SEAL_DIGITS: usize = 16;
 
 /// The number of bytes at the beginning of a file in which a seal is searched for. A seal is a checksum that polybook
 /// writes into a text file.
-const HEAD: u64 = 4096;
+const SEARCHED_BYTES: u64 = 4096;
 
 /// Creates an output file for a text at `path`. An existing file may be replaced only if `force` is `true`, if it is
 /// empty, or if polybook wrote it and it has not been changed since.
@@ -68,15 +68,15 @@ fn is_sealed(file: &File) -> io::Result<bool> {
     let Some(offset) = find_digits(file)? else {
         return Ok(false);
     };
-    let mut digits = [0; DIGITS];
+    let mut digits = [0; SEAL_DIGITS];
     read_exact_at(file, &mut digits, offset)?;
     Ok(digits == checksum(file, offset)?)
 }
 
-/// Returns the offset of the digits of the first checksum in a file. Returns `None` if the first [`HEAD`] bytes
-/// contain no checksum.
+/// Returns the offset of the digits of the first checksum in a file. Returns `None` if the first [`SEARCHED_BYTES`]
+/// bytes contain no checksum.
 fn find_digits(file: &File) -> io::Result<Option<u64>> {
-    let mut head = vec![0; file.metadata()?.len().min(HEAD) as usize];
+    let mut head = vec![0; file.metadata()?.len().min(SEARCHED_BYTES) as usize];
     read_exact_at(file, &mut head, 0)?;
     let mark = UNSEALED.trim_end_matches('0').as_bytes();
     let mut seals = head.windows(UNSEALED.len());
@@ -87,9 +87,9 @@ fn find_digits(file: &File) -> io::Result<Option<u64>> {
     Ok(at.map(|at| (at + mark.len()) as u64))
 }
 
-/// Computes the checksum of a file, as hexadecimal digits. The [`DIGITS`] bytes at `offset`, where the checksum
+/// Computes the checksum of a file, as hexadecimal digits. The [`SEAL_DIGITS`] bytes at `offset`, where the checksum
 /// itself is stored, are treated as zeros.
-fn checksum(file: &File, offset: u64) -> io::Result<[u8; DIGITS]> {
+fn checksum(file: &File, offset: u64) -> io::Result<[u8; SEAL_DIGITS]> {
     let mut hasher = SipHasher13::new();
     let mut at = 0;
     let mut buffer = vec![0; 1 << 16];
@@ -98,7 +98,7 @@ fn checksum(file: &File, offset: u64) -> io::Result<[u8; DIGITS]> {
         let part = &mut buffer[..(length - at).min(1 << 16) as usize];
         read_exact_at(file, part, at)?;
         for (byte, position) in part.iter_mut().zip(at..) {
-            if (offset..offset + DIGITS as u64).contains(&position) {
+            if (offset..offset + SEAL_DIGITS as u64).contains(&position) {
                 *byte = b'0';
             }
         }

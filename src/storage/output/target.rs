@@ -341,7 +341,7 @@ pub(crate) fn parent(path: &Path) -> &Path {
 }
 
 /// The maximum number of bytes of an existing file that are read to find its first line.
-const START: u64 = 256;
+const FIRST_LINE_BYTES: u64 = 256;
 
 /// Checks that a file may be replaced. It must be empty, or `is_own` must return `true` for its first line, which is
 /// passed without trailing whitespace. Only the first 256 bytes are read.
@@ -352,7 +352,7 @@ const START: u64 = 256;
 pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<()> {
     let mut start = Vec::new();
     File::open(path)
-        .and_then(|file| file.take(START).read_to_end(&mut start))
+        .and_then(|file| file.take(FIRST_LINE_BYTES).read_to_end(&mut start))
         .at(path, "read")?;
     let line = start.split(|byte| *byte == b'\n').next();
     if start.is_empty() || line.is_some_and(|line| is_own(line.trim_ascii_end())) {

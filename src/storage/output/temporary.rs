@@ -31,7 +31,7 @@ use super::{
 use crate::error::{At, Error, Result};
 
 /// The number of random characters in the name of a temporary file or directory.
-pub(super) const RANDOM: usize = 8;
+pub(super) const RANDOM_CHARACTERS: usize = 8;
 
 /// The extension of temporary names. A new output has a temporary name until it is renamed to its target, and an old
 /// output has one from then until it is removed.
@@ -167,7 +167,10 @@ impl Temporary {
         let is_directory = is_own.is_some();
         let prefix = prefix(&target.path);
         let mut builder = Builder::new();
-        builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
+        builder
+            .prefix(&prefix)
+            .suffix(SUFFIX)
+            .rand_bytes(RANDOM_CHARACTERS);
         let all = if is_directory { 0o777 } else { 0o666 };
         // If an old output is replaced, only the owner may read the new one until it has inherited the old access
         // rights.
@@ -190,7 +193,7 @@ impl Temporary {
             made.try_rename(&builder, target)?;
         }
         if cfg!(unix) && is_directory && target.exists() {
-            made.try_to_make_way(target)?;
+            made.test_renaming_target(target)?;
         }
         Ok(made)
     }
@@ -217,7 +220,7 @@ impl Temporary {
     /// # Errors
     ///
     /// Returns an error if the system does not permit this user to rename the directory.
-    fn try_to_make_way(&self, target: &Target) -> Result<()> {
+    fn test_renaming_target(&self, target: &Target) -> Result<()> {
         const DOING: &str = "write into a temporary directory next to";
         // If the test rename succeeds, the temporary directory briefly contains the old output. The lock keeps
         // `discard_all` from removing it.
@@ -335,9 +338,12 @@ pub(super) fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {
 fn prefix(target: &Path) -> OsString {
     /// The maximum length in bytes of a name before it is shortened. File names may have at most 255 bytes, and SQLite
     /// appends endings to the names of temporary files.
-    const LONGEST: usize = 200;
+    const MAX_NAME_LENGTH: usize = 200;
     let mut prefix = OsString::from(".");
-    prefix.push(shortened(target.file_name().unwrap_or_default(), LONGEST));
+    prefix.push(shortened(
+        target.file_name().unwrap_or_default(),
+        MAX_NAME_LENGTH,
+    ));
     prefix.push(".");
     prefix
 }
@@ -346,12 +352,12 @@ fn prefix(target: &Path) -> OsString {
 /// tilde and a hash of the whole name. `longest` must be at least 117, the length of a shortened name.
 pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
     /// The maximum number of bytes of a long name that are kept.
-    const BEGINNING: usize = 100;
+    const KEPT_BYTES: usize = 100;
     if name.len() <= longest {
         return Cow::Borrowed(name);
     }
     let text = name.to_string_lossy();
-    let beginning = &text[..text.floor_char_boundary(BEGINNING)];
+    let beginning = &text[..text.floor_char_boundary(KEPT_BYTES)];
     let hash = FxBuildHasher.hash_one(name);
     Cow::Owned(format!("{beginning}~{hash:016x}").into())
 }
@@ -528,7 +534,7 @@ pub(super) fn is_temporary(name: &[u8], prefix: &OsStr, ending: &str) -> bool {
     name.strip_prefix(prefix.as_encoded_bytes())
         .and_then(|rest| rest.strip_suffix(ending.as_bytes()))
         .is_some_and(|random| {
-            random.len() == RANDOM && random.iter().all(u8::is_ascii_alphanumeric)
+            random.len() == RANDOM_CHARACTERS && random.iter().all(u8::is_ascii_alphanumeric)
         })
 }
 
@@ -538,7 +544,7 @@ const DIRECTORY_SUFFIX: &str = ".tmp";
 
 /// The age from which an unclaimed temporary directory counts as abandoned. A process claims a directory shortly
 /// after creating it, so a younger directory may belong to a running process.
-const UNCLAIMED: Duration = Duration::from_secs(60);
+const ABANDONED_AGE: Duration = Duration::from_secs(60);
 
 /// The access rights (mode) of a temporary directory. Only the owner has access, because the directory may contain
 /// private games.
@@ -563,7 +569,7 @@ impl TemporaryDir {
         builder
             .prefix(DIRECTORY_PREFIX)
             .suffix(DIRECTORY_SUFFIX)
-            .rand_bytes(RANDOM);
+            .rand_bytes(RANDOM_CHARACTERS);
         with_mode(&mut builder, OWNER_ONLY);
         let made = Temporary::create(
             &builder,
@@ -620,11 +626,11 @@ fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
 
 /// Returns `true` if the process that created a temporary directory must have claimed it already. This is the case if
 /// the directory contains a file, because files are only created after claiming, or if it is older than
-/// [`UNCLAIMED`]. `found` is the metadata of the directory.
+/// [`ABANDONED_AGE`]. `found` is the metadata of the directory.
 fn was_claimed(path: &Path, found: &Metadata) -> bool {
     let age = found.modified().ok().and_then(|time| time.elapsed().ok());
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
-        || age.is_some_and(|age| age > UNCLAIMED)
+        || age.is_some_and(|age| age > ABANDONED_AGE)
 }
 
 /// Claims an open temporary file for this process, with an advisory lock, so that other processes of polybook do not
@@ -790,7 +796,7 @@ mod tests {
             fill(path);
         }
         fs::set_permissions(&shared, Permissions::from_mode(0o755)).unwrap();
-        let time = SystemTime::now() - 2 * UNCLAIMED;
+        let time = SystemTime::now() - 2 * ABANDONED_AGE;
         File::open(&old).unwrap().set_modified(time).unwrap();
 
         let new = TemporaryDir::new_in(parent).unwrap();

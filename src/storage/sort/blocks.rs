@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::Record;
 
 /// The size in bytes of a block. A sequence grows by one block at a time.
-const BLOCK: usize = 1 << 13;
+const BLOCK_SIZE: usize = 1 << 13;
 
 /// A growable sequence of records, stored in separately allocated blocks of equal size. Every block except the last is
 /// full.
@@ -23,10 +23,10 @@ impl<T> Default for Blocks<T> {
 
 impl<T: Copy> Blocks<T> {
     /// The number of records in a full block.
-    const EACH: usize = BLOCK / size_of::<T>();
+    const RECORDS_PER_BLOCK: usize = BLOCK_SIZE / size_of::<T>();
 
     pub(super) fn len(&self) -> usize {
-        let full = self.0.len().saturating_sub(1) * Blocks::<T>::EACH;
+        let full = self.0.len().saturating_sub(1) * Blocks::<T>::RECORDS_PER_BLOCK;
         full + self.0.last().map_or(0, Vec::len)
     }
 
@@ -35,7 +35,7 @@ impl<T: Copy> Blocks<T> {
         match self.0.last_mut() {
             Some(last) if last.len() < last.capacity() => last.push(record),
             _ => {
-                let mut block = Vec::with_capacity(Blocks::<T>::EACH);
+                let mut block = Vec::with_capacity(Blocks::<T>::RECORDS_PER_BLOCK);
                 block.push(record);
                 self.0.push(block);
             }
@@ -49,16 +49,16 @@ impl<T: Copy> Blocks<T> {
     /// Returns the record at index `number`, or `None` if the index is out of bounds.
     #[inline]
     pub(super) fn get(&self, number: usize) -> Option<&T> {
-        let block = self.0.get(number / Blocks::<T>::EACH)?;
-        block.get(number % Blocks::<T>::EACH)
+        let block = self.0.get(number / Blocks::<T>::RECORDS_PER_BLOCK)?;
+        block.get(number % Blocks::<T>::RECORDS_PER_BLOCK)
     }
 
     /// Returns the records in a range of indices as one slice. If the range spans several blocks, the records are
     /// copied into `buffer` first.
     pub(super) fn range<'a>(&'a self, range: Range<usize>, buffer: &'a mut Vec<T>) -> &'a [T] {
         let (first, start) = (
-            range.start / Blocks::<T>::EACH,
-            range.start % Blocks::<T>::EACH,
+            range.start / Blocks::<T>::RECORDS_PER_BLOCK,
+            range.start % Blocks::<T>::RECORDS_PER_BLOCK,
         );
         let in_first = |block: &'a Vec<T>| block.get(start..start + range.len());
         if let Some(records) = self.0.get(first).and_then(in_first) {
@@ -75,11 +75,15 @@ impl<R: Record> Blocks<R> {
     /// Creates a sequence of records from their 128-bit representations.
     pub(super) fn of_bits(bits: &[u128]) -> Blocks<R> {
         let block = |bits: &[u128]| {
-            let mut block = Vec::with_capacity(Blocks::<R>::EACH);
+            let mut block = Vec::with_capacity(Blocks::<R>::RECORDS_PER_BLOCK);
             block.extend(bits.iter().map(|bits| R::from_bits(*bits)));
             block
         };
-        Blocks(bits.chunks(Blocks::<R>::EACH).map(block).collect())
+        Blocks(
+            bits.chunks(Blocks::<R>::RECORDS_PER_BLOCK)
+                .map(block)
+                .collect(),
+        )
     }
 }
 

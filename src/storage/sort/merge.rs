@@ -13,11 +13,11 @@ pub(crate) type SortedRecords<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 pub(crate) type Refill<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 
 /// The maximum number of items that a merge reads from each sequence at once.
-pub(super) const AT_ONCE: usize = 1 << 8;
+pub(super) const MAX_BATCH_ITEMS: usize = 1 << 8;
 
-/// The number of bytes of heap memory at which a batch of items ends, even if it has fewer than [`AT_ONCE`] items.
-/// Bounds the memory for batches of long items.
-const BYTES_AT_ONCE: usize = 1 << 13;
+/// The number of bytes of heap memory at which a batch of items ends, even if it has fewer than [`MAX_BATCH_ITEMS`]
+/// items. Bounds the memory for batches of long items.
+const MAX_BATCH_BYTES: usize = 1 << 13;
 
 /// An iterator that merges any number of sorted sequences into one. The merge is stable: if items of several
 /// sequences are equal, the items of the earlier sequence come first.
@@ -51,8 +51,8 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
             let mut sequence = sequence.fuse();
             Box::new(move |out| {
                 let mut held = 0;
-                while out.len() < AT_ONCE
-                    && held < BYTES_AT_ONCE
+                while out.len() < MAX_BATCH_ITEMS
+                    && held < MAX_BATCH_BYTES
                     && let Some(item) = sequence.next()
                 {
                     let item = item?;
@@ -215,7 +215,7 @@ mod tests {
         let read = Cell::new(0);
         let long = (0..100).map(|number| {
             read.set(read.get() + 1);
-            Ok(format!("{number:04}").repeat(BYTES_AT_ONCE / 8))
+            Ok(format!("{number:04}").repeat(MAX_BATCH_BYTES / 8))
         });
         let mut merge = Merge::of_long([long], String::len);
         merge.next().unwrap().unwrap();

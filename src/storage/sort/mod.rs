@@ -89,7 +89,7 @@ pub(crate) const SHARDS: usize = 256;
 
 /// The size in bytes of the packed form of a 128-bit record. The packed form omits bits that are always zero or that
 /// the number of the record's shard determines. Unsorted records are packed to save memory.
-pub(crate) const PACKED: usize = 10;
+pub(crate) const PACKED_SIZE: usize = 10;
 
 /// A 128-bit record that can be sorted and folded. Folding combines neighboring records of the same key into one.
 /// Records are ordered like their 128-bit representations.
@@ -112,14 +112,14 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// Returns the packed form of the record, or `None` if it has none. The store keeps unsorted records in this form
     /// to save memory. The form may omit bits that follow from the number of the record's shard.
     #[inline]
-    fn packed(self) -> Option<[u8; PACKED]> {
+    fn packed(self) -> Option<[u8; PACKED_SIZE]> {
         None
     }
 
     /// Restores a record from its packed form. The packed form omits bits that all records of a shard have in common,
     /// so the number of the shard is also required.
     #[inline]
-    fn from_packed(_shard: usize, _packed: [u8; PACKED]) -> Self {
+    fn from_packed(_shard: usize, _packed: [u8; PACKED_SIZE]) -> Self {
         unreachable!("no record has a packed form")
     }
 
@@ -156,15 +156,15 @@ pub(crate) trait Fold: Default {
 /// A fold that removes duplicates: it passes on only the first of several equal records. It contains the most recent
 /// record, or `None` before the first record.
 #[derive(Debug)]
-pub(crate) struct Once<R>(Option<R>);
+pub(crate) struct Dedup<R>(Option<R>);
 
-impl<R> Default for Once<R> {
-    fn default() -> Once<R> {
-        Once(None)
+impl<R> Default for Dedup<R> {
+    fn default() -> Dedup<R> {
+        Dedup(None)
     }
 }
 
-impl<R: Copy + PartialEq> Fold for Once<R> {
+impl<R: Copy + PartialEq> Fold for Dedup<R> {
     type Record = R;
 
     #[inline]
@@ -180,7 +180,7 @@ impl<R: Copy + PartialEq> Fold for Once<R> {
 
 /// A plain 128-bit record whose high 64 bits are a key. Duplicates are removed.
 impl Record for u128 {
-    type Fold = Once<u128>;
+    type Fold = Dedup<u128>;
 
     fn from_bits(bits: u128) -> u128 {
         bits

@@ -1,10 +1,10 @@
 //! Runs: sequences of records, texts or other bytes that are written once and then read in order.
 //!
-//! A run is kept in memory until it outgrows its budget, and then in a temporary file that several runs may share.
-//! The file is unlinked when it is opened, so the system removes it however the program ends. A run is stored in
-//! blocks of [`BLOCK`] bytes; its last block may be shorter. Each block is followed by a CRC-32C, which also covers
-//! the offset of the block in the file. Therefore, a block that the disk lost, changed or stored at another offset
-//! causes an error instead of wrong records.
+//! A run is kept in memory until it outgrows its budget, and then in a temporary file that several runs may share. The
+//! file is unlinked when it is opened, so the system removes it however the program ends. A run is stored in blocks of
+//! [`BLOCK_SIZE`] bytes; its last block may be shorter. Each block is followed by a CRC-32C, which also covers the
+//! offset of the block in the file. Therefore, a block that the disk lost, changed or stored at another offset causes
+//! an error instead of wrong records.
 
 use std::{
     fs::File,
@@ -24,25 +24,25 @@ use crate::{
 };
 
 /// The size of a stored record in bytes.
-const RECORD: usize = size_of::<u128>();
+const RECORD_SIZE: usize = size_of::<u128>();
 
 /// The size in bytes of a block of a temporary file. Each block has a checksum.
-pub(super) const BLOCK: usize = 1 << 12;
-const CHECKSUM: usize = size_of::<u32>();
+pub(super) const BLOCK_SIZE: usize = 1 << 12;
+const CHECKSUM_SIZE: usize = size_of::<u32>();
 
 /// The number of bytes that are read from or written to a temporary file at once.
-pub(super) const BUFFER: usize = 4 * BLOCK;
+pub(super) const BUFFER_SIZE: usize = 4 * BLOCK_SIZE;
 
 /// Returns the number of bytes that `bytes` bytes of data take in a temporary file, including a checksum for each
 /// block.
 fn with_checksums(bytes: u64) -> u64 {
-    bytes + bytes.div_ceil(BLOCK as u64) * CHECKSUM as u64
+    bytes + bytes.div_ceil(BLOCK_SIZE as u64) * CHECKSUM_SIZE as u64
 }
 
-/// Returns the checksum of a block. The checksum also covers `place`, the byte offset of the block in the file, so a
+/// Returns the checksum of a block. The checksum also covers `offset`, the byte offset of the block in the file, so a
 /// block that was stored at a wrong offset is detected.
-fn checksum(block: &[u8], place: u64) -> [u8; CHECKSUM] {
-    let start = (place ^ place >> u32::BITS) as u32;
+fn checksum(block: &[u8], offset: u64) -> [u8; CHECKSUM_SIZE] {
+    let start = (offset ^ offset >> u32::BITS) as u32;
     crc32c::crc32c_append(start, block).to_le_bytes()
 }
 
@@ -81,22 +81,22 @@ impl RunFile {
 
     /// Appends bytes to a run in the file, with a checksum after each block. `start` is the offset of the run in the
     /// file. `before` is the current length of the run in bytes, without checksums; it must be a multiple of
-    /// [`BLOCK`].
+    /// [`BLOCK_SIZE`].
     fn append(&self, start: u64, before: u64, bytes: &[u8]) -> Result<()> {
-        let mut place = start + with_checksums(before);
-        let mut stored = Vec::with_capacity(BUFFER + BUFFER / BLOCK * CHECKSUM);
-        for some in bytes.chunks(BUFFER) {
+        let mut offset = start + with_checksums(before);
+        let mut stored = Vec::with_capacity(BUFFER_SIZE + BUFFER_SIZE / BLOCK_SIZE * CHECKSUM_SIZE);
+        for some in bytes.chunks(BUFFER_SIZE) {
             stored.clear();
-            for block in some.chunks(BLOCK) {
-                let sum = checksum(block, place + stored.len() as u64);
+            for block in some.chunks(BLOCK_SIZE) {
+                let sum = checksum(block, offset + stored.len() as u64);
                 stored.extend_from_slice(block);
                 stored.extend_from_slice(&sum);
             }
-            write_all_at(self.file()?, &stored, place)
+            write_all_at(self.file()?, &stored, offset)
                 .at(&self.temp_dir, "write a temporary file in")?;
-            place += stored.len() as u64;
+            offset += stored.len() as u64;
         }
-        self.end.store(place, Ordering::Relaxed);
+        self.end.store(offset, Ordering::Relaxed);
         Ok(())
     }
 
@@ -108,21 +108,21 @@ impl RunFile {
     ///
     /// Returns an error if the file cannot be read, or if the checksum of a block does not match.
     fn read(&self, start: u64, before: u64, bytes: usize, out: &mut Vec<u8>) -> Result<()> {
-        let place = start + with_checksums(before);
+        let offset = start + with_checksums(before);
         let first = out.len();
         out.resize(first + with_checksums(bytes as u64) as usize, 0);
-        read_exact_at(self.file()?, &mut out[first..], place)
+        read_exact_at(self.file()?, &mut out[first..], offset)
             .at(&self.temp_dir, "read a temporary file in")?;
         let (mut from, mut to) = (first, first);
         while from < out.len() {
-            let length = BLOCK.min(out.len() - from - CHECKSUM);
+            let length = BLOCK_SIZE.min(out.len() - from - CHECKSUM_SIZE);
             let end = from + length;
-            let expected = checksum(&out[from..end], place + (from - first) as u64);
-            if expected != out[end..end + CHECKSUM] {
+            let expected = checksum(&out[from..end], offset + (from - first) as u64);
+            if expected != out[end..end + CHECKSUM_SIZE] {
                 return Err(self.is_changed());
             }
             out.copy_within(from..end, to);
-            from = end + CHECKSUM;
+            from = end + CHECKSUM_SIZE;
             to += length;
         }
         out.truncate(to);
@@ -156,8 +156,8 @@ pub(crate) struct ByteRun {
     is_spilled: bool,
     /// The offset of the run in the file.
     start: u64,
-    /// The number of bytes that were written to the file, without checksums. A multiple of [`BLOCK`] until the run is
-    /// finished.
+    /// The number of bytes that were written to the file, without checksums. A multiple of [`BLOCK_SIZE`] until the run
+    /// is finished.
     filed: u64,
     /// The bytes at the end of the run that are still in memory.
     tail: Vec<u8>,
@@ -201,7 +201,7 @@ impl ByteRun {
 
     /// Returns the number of records in the sequence. The sequence must consist of 16-byte records only.
     pub(super) fn records_len(&self) -> u64 {
-        self.len() / RECORD as u64
+        self.len() / RECORD_SIZE as u64
     }
 
     /// Appends bytes to the sequence.
@@ -212,10 +212,14 @@ impl ByteRun {
     #[inline]
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.tail.extend_from_slice(bytes);
-        let most = if self.is_spilled { BUFFER } else { self.memory };
+        let most = if self.is_spilled {
+            BUFFER_SIZE
+        } else {
+            self.memory
+        };
         match self.tail.len() <= most {
             true => Ok(()),
-            false => self.spill(BLOCK),
+            false => self.spill(BLOCK_SIZE),
         }
     }
 
@@ -232,7 +236,7 @@ impl ByteRun {
             .append(self.start, self.filed, &self.tail[..whole])?;
         self.filed += whole as u64;
         self.tail.drain(..whole);
-        self.tail.shrink_to(2 * BUFFER);
+        self.tail.shrink_to(2 * BUFFER_SIZE);
         Ok(())
     }
 
@@ -248,7 +252,7 @@ impl ByteRun {
 
     /// Appends records to the sequence. `bits` contains the 128-bit representations of the records.
     pub(super) fn append_bits(&mut self, bits: &[u128]) -> Result<()> {
-        for some in bits.chunks(BUFFER / RECORD) {
+        for some in bits.chunks(BUFFER_SIZE / RECORD_SIZE) {
             let bytes = some.iter().flat_map(|bits| bits.to_le_bytes());
             self.tail.extend(bytes);
             // Spills if the buffer is full.
@@ -308,11 +312,11 @@ impl ByteRun {
     /// Reads the records at the indices `range` into `out`, whose previous contents are cleared. The sequence must be
     /// finished.
     pub(super) fn read<R: Record>(&self, range: Range<usize>, out: &mut Vec<R>) -> Result<()> {
-        let (start, end) = (range.start * RECORD, range.end * RECORD);
+        let (start, end) = (range.start * RECORD_SIZE, range.end * RECORD_SIZE);
         let mut read = Vec::new();
         let bytes = if self.is_spilled {
-            let before = start / BLOCK * BLOCK;
-            let whole = (end.next_multiple_of(BLOCK)).min(self.filed as usize);
+            let before = start / BLOCK_SIZE * BLOCK_SIZE;
+            let whole = (end.next_multiple_of(BLOCK_SIZE)).min(self.filed as usize);
             self.file
                 .read(self.start, before as u64, whole - before, &mut read)?;
             &read[start - before..end - before]
@@ -381,7 +385,7 @@ impl ByteReader<'_> {
             self.fill()?;
         }
         let bits = self.buffer[self.at..].first_chunk();
-        self.at += RECORD;
+        self.at += RECORD_SIZE;
         Ok(bits.map(|bits| u128::from_le_bytes(*bits)))
     }
 
@@ -390,12 +394,12 @@ impl ByteReader<'_> {
         if self.at == self.buffer.len() && !self.is_at_end() {
             self.fill()?;
         }
-        let (records, rest) = self.buffer[self.at..].as_chunks::<RECORD>();
+        let (records, rest) = self.buffer[self.at..].as_chunks::<RECORD_SIZE>();
         debug_assert!(rest.is_empty(), "no record is in two buffers");
         let some = &records[..most.min(records.len())];
         let some = some.iter().map(|bits| u128::from_le_bytes(*bits));
         out.extend(some.map(R::from_bits));
-        self.at += most.min(records.len()) * RECORD;
+        self.at += most.min(records.len()) * RECORD_SIZE;
         Ok(())
     }
 
@@ -432,9 +436,9 @@ impl ByteReader<'_> {
         if self.next < run.filed {
             // A reader may start or skip to the middle of a block, but a block must be read from its beginning to
             // verify its checksum.
-            let passed = self.next % BLOCK as u64;
+            let passed = self.next % BLOCK_SIZE as u64;
             let before = self.next - passed;
-            let bytes = (run.filed - before).min(BUFFER as u64);
+            let bytes = (run.filed - before).min(BUFFER_SIZE as u64);
             let read = run
                 .file
                 .read(run.start, before, bytes as usize, &mut self.buffer);
@@ -448,7 +452,7 @@ impl ByteReader<'_> {
             self.at = passed as usize;
         } else if self.next < run.len() {
             let tail = &run.tail[(self.next - run.filed) as usize..];
-            let some = tail.len().min(BUFFER);
+            let some = tail.len().min(BUFFER_SIZE);
             self.buffer.extend_from_slice(&tail[..some]);
             self.next += some as u64;
         } else {
@@ -465,11 +469,11 @@ mod tests {
 
     use super::*;
 
-    fn change_byte(file: &RunFile, place: u64, change: u8) {
+    fn change_byte(file: &RunFile, offset: u64, change: u8) {
         let mut byte = [0];
         let file = file.file().unwrap();
-        read_exact_at(file, &mut byte, place).unwrap();
-        write_all_at(file, &[byte[0] ^ change], place).unwrap();
+        read_exact_at(file, &mut byte, offset).unwrap();
+        write_all_at(file, &[byte[0] ^ change], offset).unwrap();
     }
 
     /// Writes a run of records to a file.
@@ -481,7 +485,7 @@ mod tests {
 
     #[test]
     fn a_block_of_another_place_has_another_checksum() {
-        let sum = |place: u64| checksum(b"block", place);
+        let sum = |offset: u64| checksum(b"block", offset);
         for (a, b) in [(1, 2), (1, 1 << 32 | 1), (1 << 32, 2 << 32)] {
             assert_ne!(sum(a), sum(b));
         }
@@ -491,7 +495,7 @@ mod tests {
     fn blocks_that_the_disk_lost_or_put_elsewhere_are_an_error() {
         let file = RunFile::new(&std::env::temp_dir());
         let run = filed(&file, 0..2000);
-        let block = BLOCK + CHECKSUM;
+        let block = BLOCK_SIZE + CHECKSUM_SIZE;
         let mut second = vec![0; block];
         let file = file.file().unwrap();
         read_exact_at(file, &mut second, block as u64).unwrap();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{
     Record,
     blocks::Blocks,
-    merge::{AT_ONCE, SortedRecords},
+    merge::{MAX_BATCH_ITEMS, SortedRecords},
     run::ByteRun,
 };
 use crate::error::Result;
@@ -46,7 +46,7 @@ impl<R: Record> Sealed<R> {
                 Ok(())
             }
             SealedShard::File(run) => {
-                let mut refill = run.refill(AT_ONCE);
+                let mut refill = run.refill(MAX_BATCH_ITEMS);
                 let mut records = Vec::new();
                 loop {
                     refill(&mut records)?;

@@ -14,9 +14,9 @@ use std::{
 use rayon::prelude::*;
 
 use super::{
-    Fold, Memory, PACKED, Record, SHARDS,
+    Fold, Memory, PACKED_SIZE, Record, SHARDS,
     blocks::Blocks,
-    merge::{AT_ONCE, Merge, Refill, fold_into},
+    merge::{MAX_BATCH_ITEMS, Merge, Refill, fold_into},
     run::{ByteRun, RunFile},
     sealed::{Sealed, SealedShard},
 };
@@ -24,7 +24,7 @@ use crate::{error::Result, task};
 
 /// The number of records that each of the [`SHARDS`] parts of a store may always hold in memory, however small the
 /// memory budget is.
-const SMALLEST_QUOTA: usize = 64;
+const MIN_QUOTA: usize = 64;
 
 /// The number of consecutive shards (parts of a store) that share a temporary file. Sharing limits the number of open
 /// files.
@@ -36,11 +36,11 @@ const FAN_IN: usize = 64;
 
 /// The target number of records per bucket of a bucket sort. A bucket of this size is sorted within the first-level
 /// cache.
-const PER_BUCKET: usize = 4;
+const RECORDS_PER_BUCKET: usize = 4;
 
 /// The maximum of the binary logarithm of the number of buckets in a bucket sort. With more buckets, distributing the
 /// records would exceed the processor's cache.
-const MOST_BUCKET_BITS: u32 = 11;
+const MAX_BUCKET_BITS: u32 = 11;
 
 thread_local! {
     /// The buffer in which the current thread sorts records, in their 128-bit representation.
@@ -87,7 +87,7 @@ impl<R: Record> Partition<R> {
 #[derive(Debug)]
 struct Shard<R> {
     /// The unsorted records that have a packed form.
-    packed: Blocks<[u8; PACKED]>,
+    packed: Blocks<[u8; PACKED_SIZE]>,
     records: Blocks<R>,
     /// The sorted runs that were spilled.
     runs: Vec<ByteRun>,
@@ -148,7 +148,10 @@ fn sort_into<R: Record>(
     len: usize,
     records: impl Iterator<Item = R> + Clone,
 ) -> &mut [u128] {
-    let bits = (len / PER_BUCKET).max(1).ilog2().min(MOST_BUCKET_BITS);
+    let bits = (len / RECORDS_PER_BUCKET)
+        .max(1)
+        .ilog2()
+        .min(MAX_BUCKET_BITS);
     let mut ends = vec![0usize; 1 << bits];
     records
         .clone()
@@ -191,7 +194,7 @@ pub(crate) struct Shards<R> {
 /// Returns the maximum number of records that each shard of a store may hold in memory. A quarter of the budget
 /// `memory` is reserved for sorting, and the rest is divided equally among the [`SHARDS`] shards.
 fn quota(memory: &Memory) -> usize {
-    (memory.bytes / size_of::<u128>() / 4 * 3 / SHARDS).max(SMALLEST_QUOTA)
+    (memory.bytes / size_of::<u128>() / 4 * 3 / SHARDS).max(MIN_QUOTA)
 }
 
 impl<R: Record> Shards<R> {
@@ -234,8 +237,8 @@ impl<R: Record> Shards<R> {
     fn extend(&self, number: usize, shard: &mut Shard<R>, mut records: &[R]) -> Result<()> {
         task::fault("tally");
         while !records.is_empty() {
-            let room = self.quota - shard.len();
-            let (now, later) = records.split_at(room.min(records.len()));
+            let free = self.quota - shard.len();
+            let (now, later) = records.split_at(free.min(records.len()));
             shard.extend(now);
             if shard.len() == self.quota {
                 SCRATCH.with_borrow_mut(|scratch| self.compact(number, shard, scratch))?;
@@ -285,14 +288,14 @@ impl<R: Record> Shards<R> {
         drop(files);
         let mut shards: Vec<_> = shards.into_iter().map(task::unlocked).enumerate().collect();
         let held: usize = shards.iter().map(|(_, shard)| shard.len()).sum();
-        let room = RecordBudget(AtomicUsize::new((SHARDS * quota).saturating_sub(held)));
+        let budget = RecordBudget(AtomicUsize::new((SHARDS * quota).saturating_sub(held)));
         let sealed = shards.par_chunks_mut(SHARDS_PER_FILE).map(|shards| {
             task::fault("seal");
             let mut writer = SealedWriter::new(&memory);
             let mut seal = |(number, shard): &mut (usize, Shard<R>)| {
                 let shard = mem::take(shard);
                 SCRATCH.with_borrow_mut(|scratch| {
-                    seal_shard(*number, shard, scratch, &room, &mut writer)
+                    seal_shard(*number, shard, scratch, &budget, &mut writer)
                 })
             };
             shards.iter_mut().map(&mut seal).collect::<Result<_>>()
@@ -309,7 +312,7 @@ impl RecordBudget {
     /// Reserves memory for `records` records and returns `true`. If not enough memory is left, reserves nothing and
     /// returns `false`.
     fn take(&self, records: usize) -> bool {
-        let less = |room: usize| room.checked_sub(records);
+        let less = |budget: usize| budget.checked_sub(records);
         let taken = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -322,13 +325,13 @@ impl RecordBudget {
 }
 
 /// Merges the runs of the shard with index `number` with its records in memory, and folds equal records. The result
-/// stays in memory if `room`, the remaining memory budget, permits it. Otherwise, it is written to the file of
+/// stays in memory if `budget`, the remaining memory budget, permits it. Otherwise, it is written to the file of
 /// `writer`. `scratch` is a buffer for sorting.
 fn seal_shard<R: Record>(
     number: usize,
     mut shard: Shard<R>,
     scratch: &mut Vec<u128>,
-    room: &RecordBudget,
+    budget: &RecordBudget,
     writer: &mut SealedWriter<R>,
 ) -> Result<SealedShard<R>> {
     let held = shard.len();
@@ -341,7 +344,7 @@ fn seal_shard<R: Record>(
         let round = RunFile::new(&writer.file.temp_dir);
         let merge = |runs: &[ByteRun]| {
             let mut merged = ByteRun::within(0, &round);
-            let sources = runs.iter().map(|run| run.refill::<R>(AT_ONCE));
+            let sources = runs.iter().map(|run| run.refill::<R>(MAX_BATCH_ITEMS));
             fold_into(Merge::of_sources(sources), |record| merged.push(record))?;
             merged.finish()
         };
@@ -349,21 +352,21 @@ fn seal_shard<R: Record>(
     }
     let spilled: u64 = runs.iter().map(ByteRun::records_len).sum();
     let most = sorted.len() + spilled as usize;
-    writer.quota = if room.take(most) { most } else { 0 };
-    let mut in_memory = sorted.chunks(AT_ONCE);
+    writer.quota = if budget.take(most) { most } else { 0 };
+    let mut in_memory = sorted.chunks(MAX_BATCH_ITEMS);
     let in_memory: Refill<'_, R> = Box::new(move |out| {
         let some = in_memory.next().unwrap_or_default();
         out.extend(some.iter().map(|bits| R::from_bits(*bits)));
         Ok(())
     });
-    let spilled = runs.iter().map(|run| run.refill(AT_ONCE));
+    let spilled = runs.iter().map(|run| run.refill(MAX_BATCH_ITEMS));
     let merge = Merge::of_sources(spilled.chain([in_memory]));
     fold_into(merge, |record| writer.push(record))?;
     let sealed = writer.end_shard()?;
     if let SealedShard::Memory(records) = &sealed {
-        room.give_back(writer.quota - records.len());
+        budget.give_back(writer.quota - records.len());
     }
-    room.give_back(held);
+    budget.give_back(held);
     Ok(sealed)
 }
 
@@ -569,7 +572,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{error::Error, storage::sort::Once};
+    use crate::{error::Error, storage::sort::Dedup};
 
     /// A record whose low 16 bits are added up.
     #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -662,7 +665,7 @@ mod tests {
     fn a_shard_may_fill_three_quarters_of_its_share_of_the_budget() {
         let quota = |bytes| quota(&Memory::default().with_bytes(bytes));
         assert_eq!(quota(SHARDS * size_of::<u128>() * 1000), 750);
-        assert_eq!(quota(0), SMALLEST_QUOTA);
+        assert_eq!(quota(0), MIN_QUOTA);
         let memory = Memory::default().with_bytes(1000).share(3);
         assert_eq!((memory.bytes, memory.temp_dir), (333, std::env::temp_dir()));
     }
@@ -695,7 +698,7 @@ mod tests {
     struct Number(u128);
 
     impl Record for Number {
-        type Fold = Once<Number>;
+        type Fold = Dedup<Number>;
 
         fn from_bits(bits: u128) -> Number {
             Number(bits)
@@ -709,15 +712,15 @@ mod tests {
             (self.0 >> 64) as u64
         }
 
-        fn packed(self) -> Option<[u8; PACKED]> {
+        fn packed(self) -> Option<[u8; PACKED_SIZE]> {
             let low = self.0 as u64;
             let packed = ((self.0 >> 64 << 72) >> 56 | u128::from(low)).to_le_bytes();
             packed.first_chunk().copied().filter(|_| low < 1 << 16)
         }
 
-        fn from_packed(shard: usize, packed: [u8; PACKED]) -> Number {
+        fn from_packed(shard: usize, packed: [u8; PACKED_SIZE]) -> Number {
             let mut bytes = [0; 16];
-            bytes[..PACKED].copy_from_slice(&packed);
+            bytes[..PACKED_SIZE].copy_from_slice(&packed);
             let bits = u128::from_le_bytes(bytes);
             Number((shard as u128) << 120 | bits >> 16 << 64 | bits & 0xffff)
         }

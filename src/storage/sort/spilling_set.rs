@@ -5,20 +5,20 @@ use rustc_hash::FxHashSet;
 use super::{
     Memory,
     merge::Merge,
-    run::{BLOCK, ByteRun},
+    run::{BLOCK_SIZE, ByteRun},
 };
 use crate::error::Result;
 
 /// The number of fingerprints in a block of a sorted run. The high half of each block's first fingerprint is kept in
 /// memory, so that a lookup reads only the blocks that may contain the fingerprint.
-const STRIDE: usize = BLOCK / size_of::<u128>();
+const FINGERPRINTS_PER_BLOCK: usize = BLOCK_SIZE / size_of::<u128>();
 
 /// An upper bound on the memory that one fingerprint takes, in bytes. It includes the hash table, which is half empty
 /// after it has grown, and the list in which fingerprints are sorted before they are spilled.
-const BYTES: usize = 64;
+const BYTES_PER_FINGERPRINT: usize = 64;
 
 /// The number of fingerprints that a set may always keep in memory, however small its memory budget is.
-const FEWEST: usize = 1 << 10;
+const MIN_CAPACITY: usize = 1 << 10;
 
 /// A set of 128-bit fingerprints. When it outgrows its memory budget, it spills its fingerprints to a temporary file
 /// as a sorted run.
@@ -29,7 +29,7 @@ const FEWEST: usize = 1 << 10;
 pub(crate) struct SpillingSet {
     memory: Memory,
     /// The maximum number of fingerprints that are kept in memory.
-    room: usize,
+    capacity: usize,
     recent: FxHashSet<u128>,
     /// The runs, longest first.
     runs: Vec<SortedRun>,
@@ -40,7 +40,7 @@ pub(crate) struct SpillingSet {
 #[derive(Debug)]
 struct SortedRun {
     run: ByteRun,
-    /// The high 64 bits of the first fingerprint of each block of [`STRIDE`] fingerprints.
+    /// The high 64 bits of the first fingerprint of each block of [`FINGERPRINTS_PER_BLOCK`] fingerprints.
     firsts: Vec<u64>,
     /// The high 64 bits of the last fingerprint.
     last: u64,
@@ -50,7 +50,7 @@ impl SpillingSet {
     /// Creates an empty set. `memory` is its memory budget.
     pub(crate) fn new(memory: Memory) -> SpillingSet {
         SpillingSet {
-            room: (memory.bytes / BYTES).max(FEWEST),
+            capacity: (memory.bytes / BYTES_PER_FINGERPRINT).max(MIN_CAPACITY),
             memory,
             recent: FxHashSet::default(),
             runs: Vec::new(),
@@ -67,7 +67,7 @@ impl SpillingSet {
             return Ok(false);
         }
         self.recent.insert(fingerprint);
-        if self.recent.len() == self.room {
+        if self.recent.len() == self.capacity {
             self.spill()?;
         }
         Ok(true)
@@ -129,7 +129,7 @@ impl SortedRun {
         let mut writer = ByteRun::new(0, &memory.temp_dir);
         for (place, fingerprint) in sorted.enumerate() {
             let fingerprint = fingerprint?;
-            if place.is_multiple_of(STRIDE) {
+            if place.is_multiple_of(FINGERPRINTS_PER_BLOCK) {
                 firsts.push(high_bits(fingerprint));
             }
             last = high_bits(fingerprint);
@@ -152,8 +152,8 @@ impl SortedRun {
         // block.
         let first = self.firsts.partition_point(|first| *first < high);
         let end = self.firsts.partition_point(|first| *first <= high);
-        let start = first.saturating_sub(1) * STRIDE;
-        let end = (end * STRIDE).min(self.run.records_len() as usize);
+        let start = first.saturating_sub(1) * FINGERPRINTS_PER_BLOCK;
+        let end = (end * FINGERPRINTS_PER_BLOCK).min(self.run.records_len() as usize);
         let mut records: Vec<u128> = Vec::new();
         self.run.read(start..end, &mut records)?;
         Ok(records.binary_search(&fingerprint).is_ok())
@@ -194,7 +194,7 @@ mod tests {
                 };
                 prop_assert_eq!(seen.insert(fingerprint).unwrap(), set.insert(fingerprint));
             }
-            prop_assert!(set.len() < FEWEST || !seen.runs.is_empty());
+            prop_assert!(set.len() < MIN_CAPACITY || !seen.runs.is_empty());
             for fingerprint in set {
                 prop_assert!(seen.contains(fingerprint).unwrap());
             }
@@ -207,18 +207,21 @@ mod tests {
             bytes: 0,
             ..Memory::default()
         });
-        for number in 0..(FEWEST as u64 * 31) {
+        for number in 0..(MIN_CAPACITY as u64 * 31) {
             assert!(seen.insert(spread(number)).unwrap());
         }
         let roomy = SpillingSet::new(Memory::default().with_bytes(1 << 20));
-        assert_eq!((seen.room, roomy.room), (FEWEST, (1 << 20) / BYTES));
+        assert_eq!(
+            (seen.capacity, roomy.capacity),
+            (MIN_CAPACITY, (1 << 20) / BYTES_PER_FINGERPRINT)
+        );
         let sizes: Vec<u64> = seen
             .runs
             .iter()
-            .map(|run| run.run.records_len() / FEWEST as u64)
+            .map(|run| run.run.records_len() / MIN_CAPACITY as u64)
             .collect();
         assert_eq!(sizes, [16, 8, 4, 2, 1]);
-        for number in 0..(FEWEST as u64 * 31) {
+        for number in 0..(MIN_CAPACITY as u64 * 31) {
             assert!(!seen.insert(spread(number)).unwrap());
         }
     }

@@ -17,21 +17,21 @@ const MIN_BYTES: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
 const FAN_IN: usize = if cfg!(test) { 4 } else { 128 };
 
 /// The size in bytes of the length prefix that is stored before each text.
-const LENGTH: usize = 4;
+const LENGTH_SIZE: usize = 4;
 
 /// The maximum number of texts with equal prefixes for which the bytes after the prefix are copied before sorting. It
 /// bounds the memory for these copies.
 const MAX_COPIED: usize = 1 << 16;
 
 /// The number of consecutive byte strings that are prefetched into the processor's cache together.
-const FETCHED: usize = 32;
+const TEXTS_PER_PREFETCH: usize = 32;
 
 /// The number of leading bytes of a text that are stored in its [`TextRef`]. Most comparisons then need not read the
 /// text itself.
-const PREFIX: usize = size_of::<[u64; 2]>();
+const PREFIX_SIZE: usize = size_of::<[u64; 2]>();
 
 /// The number of bytes of a text that the first element of [`TextRef::prefix`] contains.
-const KEY: usize = size_of::<u64>();
+const KEY_SIZE: usize = size_of::<u64>();
 
 /// A reference to a text in memory: the offset of the text, and its first bytes for quick comparisons.
 #[derive(Copy, Clone, Debug)]
@@ -47,7 +47,7 @@ struct TextRef {
 /// the bytes. A shorter text is padded with zeros.
 fn prefix(text: &[u8]) -> [u64; 2] {
     let mut first = [[0; 8]; 2];
-    let some = text.len().min(PREFIX);
+    let some = text.len().min(PREFIX_SIZE);
     first.as_flattened_mut()[..some].copy_from_slice(&text[..some]);
     first.map(u64::from_be_bytes)
 }
@@ -83,7 +83,7 @@ pub(crate) struct TextSorter {
     best: Option<KeepRule>,
     /// The texts in memory, each after its length prefix.
     bytes: Vec<u8>,
-    places: Vec<TextRef>,
+    refs: Vec<TextRef>,
     /// The sorted runs, by level. Level 0 contains the runs that were spilled from memory. Each run of a higher level
     /// was merged from [`FAN_IN`] runs of the level below. All runs of a level share a file.
     levels: Vec<Vec<ByteRun>>,
@@ -98,7 +98,7 @@ impl TextSorter {
             limit: limit.unwrap_or(usize::MAX),
             best: None,
             bytes: Vec::new(),
-            places: Vec::new(),
+            refs: Vec::new(),
             levels: Vec::new(),
         }
     }
@@ -120,13 +120,12 @@ impl TextSorter {
     ///
     /// Returns an error if a temporary file cannot be written or read.
     pub(crate) fn push(&mut self, text: &[u8]) -> Result<()> {
-        let more = LENGTH + text.len() + size_of::<TextRef>();
-        if self.bytes_in_memory() + more > self.memory.bytes.max(MIN_BYTES)
-            && !self.places.is_empty()
+        let more = LENGTH_SIZE + text.len() + size_of::<TextRef>();
+        if self.bytes_in_memory() + more > self.memory.bytes.max(MIN_BYTES) && !self.refs.is_empty()
         {
             self.spill()?;
         }
-        self.places.push(TextRef {
+        self.refs.push(TextRef {
             prefix: prefix(text),
             start: self.bytes.len(),
         });
@@ -137,12 +136,12 @@ impl TextSorter {
 
     /// Returns the number of bytes of memory that the texts take, including the [`TextRef`] of each text.
     fn bytes_in_memory(&self) -> usize {
-        self.bytes.len() + size_of::<TextRef>() * self.places.len()
+        self.bytes.len() + size_of::<TextRef>() * self.refs.len()
     }
 
-    /// Returns the text in memory to which `place` refers.
-    fn at(&self, place: TextRef) -> &[u8] {
-        let bytes = &self.bytes[place.start..];
+    /// Returns the text in memory to which `text` refers.
+    fn at(&self, text: TextRef) -> &[u8] {
+        let bytes = &self.bytes[text.start..];
         let (length, text) = bytes.split_first_chunk().expect("a text has a length");
         &text[..u32::from_le_bytes(*length) as usize]
     }
@@ -150,26 +149,26 @@ impl TextSorter {
     /// Sorts the texts in memory, and removes the texts that the sorter need not keep, for example those beyond its
     /// limit. Texts in temporary files are not changed.
     pub(crate) fn sort(&mut self) {
-        let mut places = mem::take(&mut self.places);
-        places.sort_unstable_by_key(|place| place.prefix);
+        let mut refs = mem::take(&mut self.refs);
+        refs.sort_unstable_by_key(|text| text.prefix);
         let mut after = Vec::new();
-        for same in places.chunk_by_mut(|a, b| a.prefix == b.prefix) {
+        for same in refs.chunk_by_mut(|a, b| a.prefix == b.prefix) {
             if same.len() > 1 {
                 self.sort_equal_prefixes(same, &mut after);
             }
         }
         if let Some(best) = self.best {
-            places.dedup_by(|place, last| {
+            refs.dedup_by(|text, last| {
                 // Comparing prefixes first avoids reading the text, which is not in the processor's cache.
-                if best.key >= KEY && place.prefix[0] != last.prefix[0] {
+                if best.key >= KEY_SIZE && text.prefix[0] != last.prefix[0] {
                     return false;
                 }
-                let is_same = best.key == KEY && best.rank.is_none();
-                is_same || !best.keeps(self.at(*last), self.at(*place))
+                let is_same = best.key == KEY_SIZE && best.rank.is_none();
+                is_same || !best.keeps(self.at(*last), self.at(*text))
             });
         }
-        places.truncate(self.limit);
-        self.places = places;
+        refs.truncate(self.limit);
+        self.refs = refs;
     }
 
     /// Sorts texts whose first 16 bytes are equal. `after` is a buffer that is reused between calls.
@@ -186,22 +185,22 @@ impl TextSorter {
         after.clear();
         after.extend(
             same.iter()
-                .map(|place| (prefix(&self.at(*place)[PREFIX..]), *place)),
+                .map(|text| (prefix(&self.at(*text)[PREFIX_SIZE..]), *text)),
         );
         after.sort_unstable_by(|(a, a_place), (b, b_place)| {
             a.cmp(b)
                 .then_with(|| self.at(*a_place).cmp(self.at(*b_place)))
         });
-        for (place, (_, sorted)) in same.iter_mut().zip(after) {
-            *place = *sorted;
+        for (text, (_, sorted)) in same.iter_mut().zip(after) {
+            *text = *sorted;
         }
     }
 
-    /// Loads the texts at `places` into the processor's cache. The loop body is short, so the processor can load many
+    /// Loads the texts at `refs` into the processor's cache. The loop body is short, so the processor can load many
     /// texts in parallel.
-    fn prefetch(&self, places: &[TextRef]) {
-        let first = |place: &TextRef| self.at(*place).first().copied().unwrap_or(0);
-        black_box(places.iter().fold(0, |all, place| all ^ first(place)));
+    fn prefetch(&self, refs: &[TextRef]) {
+        let first = |text: &TextRef| self.at(*text).first().copied().unwrap_or(0);
+        black_box(refs.iter().fold(0, |all, text| all ^ first(text)));
     }
 
     /// Sorts the texts in memory and moves them to a temporary file as a sorted run of level 0. Whenever a level then
@@ -209,12 +208,12 @@ impl TextSorter {
     fn spill(&mut self) -> Result<()> {
         self.sort();
         let texts = self
-            .places
+            .refs
             .iter()
-            .map(|place| Ok(Cow::Borrowed(self.at(*place))));
+            .map(|text| Ok(Cow::Borrowed(self.at(*text))));
         let mut run = self.run(0, texts)?;
         self.bytes.clear();
-        self.places.clear();
+        self.refs.clear();
         for level in 0.. {
             if self.levels.len() == level {
                 self.levels.push(Vec::new());
@@ -292,10 +291,10 @@ impl TextSorter {
 
     /// Returns an iterator over the texts in memory, in their current order.
     fn in_memory(&self) -> impl Iterator<Item = Result<Cow<'_, [u8]>>> {
-        self.places.chunks(FETCHED).flat_map(|places| {
-            self.prefetch(places);
-            let texts = places.iter();
-            texts.map(|place| Ok(Cow::Borrowed(self.at(*place))))
+        self.refs.chunks(TEXTS_PER_PREFETCH).flat_map(|refs| {
+            self.prefetch(refs);
+            let texts = refs.iter();
+            texts.map(|text| Ok(Cow::Borrowed(self.at(*text))))
         })
     }
 
