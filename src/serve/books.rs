@@ -51,6 +51,10 @@ struct ShownBookMove {
 
 impl BookFile {
     /// Opens a Polyglot book or an OOBS database. The name of the book is its file name up to the first dot.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read, or if it is neither a Polyglot book nor an OOBS database.
     pub fn open(path: impl AsRef<Path>) -> Result<BookFile> {
         let path = path.as_ref();
         let format = if FileKind::of(path)? == FileKind::Sqlite {
