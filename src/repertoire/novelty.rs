@@ -18,7 +18,7 @@ use crate::{
     pgn::{Date, GameReader, Games, NameMatch, commented, play_from_start, tag_text},
     position::{Keyed, Variant, fen_of},
     task,
-    tree::{Source, move_number},
+    tree::{Source, TreeMove, move_number},
 };
 
 /// The half-move by which a game leaves the positions of a reference, such as a database of earlier games.
@@ -216,13 +216,14 @@ impl Lookup<'_> {
         };
         let begin = reader.game_offset();
         let (mut moves, mut subjects, mut ends, mut all_known) = (vec![], vec![], vec![], vec![]);
+        let mut moves_here = None;
         let played = play_from_start(reader, |variant, here, mv, end| {
             let is_known = match self.explored {
                 Some(_) => {
                     subjects.push(ListKey::position(variant, here.identity()));
                     true
                 }
-                None => self.knows(variant, here, mv)?,
+                None => self.knows(variant, here, mv, &mut moves_here)?,
             };
             all_known.push(AtomicBool::new(is_known));
             moves.push(mv);
@@ -252,19 +253,32 @@ impl Lookup<'_> {
 
     /// Returns `true` if the reference contains the position after the move `mv` from `here`. The reference must be a
     /// book, a database or counts, which contain moves but no games.
-    fn knows(&self, variant: Variant, here: &Keyed<VariantPosition>, mv: Move) -> Result<bool> {
+    ///
+    /// `moves_here` contains the moves of the reference in `here`, or `None` if they have not been read yet. They are
+    /// replaced by the moves in the position after `mv`, so that a game reads each of its positions once.
+    fn knows(
+        &self,
+        variant: Variant,
+        here: &Keyed<VariantPosition>,
+        mv: Move,
+        moves_here: &mut Option<Vec<TreeMove>>,
+    ) -> Result<bool> {
         let known = self.reference.known;
         if !known.is_for(variant) {
             return Ok(false);
         }
-        // The reference contains the position after `mv` if it contains the move `mv`, or any move in the position
-        // after it.
-        if known.moves(here)?.iter().any(|known| known.mv == mv) {
-            return Ok(true);
-        }
+        let before = match moves_here.take() {
+            Some(moves) => moves,
+            None => known.moves(here)?,
+        };
         let mut after = here.clone();
         after.play(mv);
-        Ok(!known.moves(&after)?.is_empty())
+        let after = known.moves(&after)?;
+        // The reference contains the position after `mv` if it contains the move `mv`, or any move in the position
+        // after it.
+        let is_known = !after.is_empty() || before.iter().any(|known| known.mv == mv);
+        *moves_here = Some(after);
+        Ok(is_known)
     }
 
     /// Finds the new move of each game in `games`, by which the game leaves the positions of the reference. Calls
