@@ -484,6 +484,22 @@ fn a_database_is_not_written_where_sqlite_would_add_old_changes_to_it() {
     assert!(!at("late.db3").exists() && at("late.db3.new").exists());
 }
 
+/// SQLite reads the replaced database by a URI, in which two slashes begin an authority.
+#[cfg(unix)]
+#[test]
+fn a_database_whose_path_begins_with_two_slashes_is_replaced() {
+    let dir = temp();
+    let dir = dir.path();
+    let make = format!(
+        "make-book -q {} --force --obs /{}/a%?.obs.db3",
+        sample("famous.pgn").display(),
+        dir.display()
+    );
+    ok(dir, &make);
+    ok(dir, &make);
+    ok(dir, "verify a%?.obs.db3");
+}
+
 /// Options that filter and weigh moves differently.
 const OPTIONS: [&str; 6] = [
     "",

@@ -152,21 +152,10 @@ fn states_of(path: &Path) -> Result<[Option<FileState>; 2]> {
 /// that no other program has the database open, because changes during the reading would go unnoticed.
 #[cfg(unix)]
 pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    // A question mark begins the parameters of the URI, so special bytes of the path are escaped.
-    let mut address = b"file:".to_vec();
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' => address.push(*byte),
-            byte if byte.is_ascii_alphanumeric() => address.push(*byte),
-            byte => address.extend(format!("%{byte:02x}").bytes()),
-        }
-    }
-    address.extend(b"?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI;
-    Connection::open_with_flags(PathBuf::from(std::ffi::OsString::from_vec(address)), flags)
+    Connection::open_with_flags(uri_without_locks(path), flags)
 }
 
 /// Opens a database read-only and without locks. The caller must make sure that no other program has the database
@@ -220,15 +209,25 @@ fn immutable_uri(path: &Path) -> Result<Option<String>> {
             return Err(Error::file(path, problem));
         }
     }
-    let mut uri = "file://".to_owned();
-    for byte in database.as_os_str().as_encoded_bytes() {
+    Ok(Some(uri_without_locks(&database)))
+}
+
+/// Returns the URI with which SQLite reads the database `path` without locks.
+fn uri_without_locks(path: &Path) -> String {
+    // Two slashes begin an authority, which must be empty. Without them, a path such as `//tmp/x` would name one.
+    let mut uri = match path.is_absolute() {
+        true => "file://".to_owned(),
+        false => "file:".to_owned(),
+    };
+    // A question mark begins the parameters of the URI, so special bytes of the path are escaped.
+    for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
             b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
             byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
             byte => uri.push_str(&format!("%{byte:02X}")),
         }
     }
-    Ok(Some(uri + "?immutable=1"))
+    uri + "?immutable=1"
 }
 
 /// A connection taken from a pool. Dropping it returns the connection to the pool.
