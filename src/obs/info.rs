@@ -25,8 +25,9 @@ const STANDARD: &str = "standard";
 /// polybook follows.
 const GENERATOR: &str = "polybook ";
 
-/// The separator between the move filters of merged databases, in the value `Dropped` of the resulting database.
-const FILTER_SEPARATOR: &str = " | ";
+/// The separator between the options of merged databases in the value `Options` of the resulting database, and between
+/// their move filters in the value `Dropped`.
+const OPTION_SEPARATOR: &str = " | ";
 
 /// The names of the rows that polybook reads from the table `Info` of an OOBS database.
 const KNOWN_ROWS: [&str; 10] = [
@@ -190,7 +191,7 @@ impl Info {
             sum
         });
         if ours.options != theirs.options && ours.options.len() <= MAX_TEXT_BYTES {
-            ours.options = format!("{} | {}", ours.options, theirs.options);
+            ours.options = format!("{}{OPTION_SEPARATOR}{}", ours.options, theirs.options);
         }
         // A filter left out moves of one database only, and the other database may contain games with these moves. So
         // the description lists both filters.
@@ -198,12 +199,12 @@ impl Info {
         for filter in other
             .dropped()
             .iter()
-            .flat_map(|text| text.split(FILTER_SEPARATOR))
+            .flat_map(|text| text.split(OPTION_SEPARATOR))
         {
-            let is_known = dropped.split(FILTER_SEPARATOR).any(|known| known == filter);
+            let is_known = dropped.split(OPTION_SEPARATOR).any(|known| known == filter);
             if !is_known && dropped.len() <= MAX_TEXT_BYTES {
                 if !dropped.is_empty() {
-                    dropped.push_str(FILTER_SEPARATOR);
+                    dropped.push_str(OPTION_SEPARATOR);
                 }
                 dropped.push_str(filter);
             }
