@@ -485,6 +485,18 @@ fn sums_with_any_values_and_right_checksums_do_no_harm() {
     }
     assert!(answered > 0 && refused > 0, "{answered} and {refused}");
     assert!(summed_answers(&index).iter().all(Result::is_ok));
+    // If each month has the results of a whole year, the months have more games than the position.
+    let of_kind = |kind| {
+        let sums = sums.iter();
+        sums.filter(move |(key, _)| key[11] == kind)
+    };
+    let (_, year) = of_kind(1).next().unwrap();
+    for (month, _) in of_kind(2) {
+        put(month, year);
+    }
+    let by_month = summed_answers(&index).pop().unwrap().unwrap_err();
+    let by_month = by_month.to_string();
+    assert!(by_month.contains("do not add up"), "{by_month}");
 }
 
 /// Returns the moves of a JSON document with their numbers of games and ratings.

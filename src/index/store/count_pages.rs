@@ -271,7 +271,7 @@ impl CountPageBuilder {
             }
             is_same
         });
-        if !rows.iter().all(ResultRow::is_possible) {
+        if !rows.iter().all(ResultRow::is_possible) || games_of(rows) > MOST_GAMES {
             return Err(TOO_LARGE);
         }
         self.batch.positions += 1;
@@ -289,11 +289,7 @@ impl CountPageBuilder {
         if rows.len() <= MAX_INLINE_ROWS {
             self.page.push(self.subject, rows);
         } else {
-            let games = games_of(rows);
-            if games > MAX_GAMES {
-                return Err(TOO_LARGE);
-            }
-            self.page.push_with_periods(self.subject, games);
+            self.page.push_with_periods(self.subject, games_of(rows));
             let entries = &mut self.batch.entries;
             push_periods(COUNTS, self.subject, rows, |_| Vec::new(), entries);
         }
@@ -450,5 +446,20 @@ mod tests {
         );
         let more = vec![(ListKey(1), row(1, half)), (ListKey(1), row(1, half + 1))];
         assert_eq!(ends(more), Err(TOO_LARGE));
+        // The games of two moves are added up too.
+        let more = vec![(ListKey(1), row(1, half)), (ListKey(1), row(2, half + 1))];
+        assert_eq!(ends(more), Err(TOO_LARGE));
+    }
+
+    #[test]
+    fn rows_with_impossible_sums_are_malformed() {
+        let paging = Paging::of_bits(13).unwrap();
+        for (games, is_read) in [(MOST_GAMES / 2, true), (MOST_GAMES / 2 + 1, false)] {
+            let rows = [row(1, games), row(2, games)];
+            let mut page = CountedPage::default();
+            page.push(ListKey(7), &rows);
+            let (last, bytes) = page.take(paging).unwrap();
+            assert_eq!(find_counts(paging, &bytes, last).is_some(), is_read);
+        }
     }
 }

@@ -21,8 +21,10 @@ use crate::{
     position::BookMove,
 };
 
-/// The greatest number of games in a row of results. A greater number shows that the data are damaged.
-pub const MAX_GAMES: u64 = 1 << 48;
+/// The greatest number of games of a position. A greater number shows that the data are damaged. The limit is far above
+/// all collections of games, and so low that the games and ratings of a position in thousands of indexes add up to less
+/// than 2^64.
+pub const MAX_GAMES: u64 = 1 << 40;
 
 /// The greatest number of rows of a position, and of all positions in one page. A row contains the results of one
 /// move in one class (speed and rating group) and month. The limit bounds the memory for creating and reading an
@@ -371,7 +373,8 @@ fn order_of_ratings(rated: u64) -> u32 {
 
 /// Decodes the rows of `moves` moves and appends them to `rows`. `months` is the range of months that the rows
 /// cover. `of_games` is `true` for an index of games, and `false` for an index of counts. Returns `None` if the
-/// rows are malformed, or if `rows` would contain more than `most` rows.
+/// rows are malformed, if they have more than [`MOST_GAMES`] games in total, or if `rows` would contain more than
+/// `most` rows.
 pub(super) fn take_moves(
     bits: &mut BitReader<'_>,
     moves: u64,
@@ -380,7 +383,7 @@ pub(super) fn take_moves(
     most: usize,
     rows: &mut Vec<ResultRow>,
 ) -> Option<()> {
-    let mut last = None;
+    let (mut last, mut games) = (None, 0);
     for _ in 0..moves {
         let squares = bits.take(13)?;
         let promotion = match squares & 1 {
@@ -403,6 +406,10 @@ pub(super) fn take_moves(
             let (class, month) = months.parse(number)?;
             let mut row = ResultRow::new(mv, class, month);
             take_games(bits, of_games, &mut row)?;
+            games += row.total();
+            if games > MOST_GAMES {
+                return None;
+            }
             rows.push(row);
         }
     }
@@ -455,7 +462,12 @@ pub(super) mod strategies {
     use crate::index::store::count_pages::MAX_INLINE_ROWS;
 
     fn games() -> impl Strategy<Value = ([u64; 3], u64, u64)> {
-        let few = prop_oneof![Just(0u64), Just(1), 0..40u64, 0..MAX_GAMES / 4];
+        let few = prop_oneof![
+            Just(0u64),
+            Just(1),
+            0..40u64,
+            0..MAX_GAMES / 4 / MAX_INLINE_ROWS as u64
+        ];
         (
             [few.clone(), few.clone(), few],
             any::<u64>(),
