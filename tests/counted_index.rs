@@ -811,3 +811,28 @@ fn games_and_counts_that_end_at_a_half_move_say_so() {
         assert_eq!([0, 1, 2].map(of), [json!(4), Value::Null, json!(6)]);
     }
 }
+
+#[test]
+fn verify_names_an_index_of_counts_of_another_version_once() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("games.pgn"), short_games(1, 20)).unwrap();
+    ok(
+        dir,
+        &format!("make-book -q games.pgn --counts all.counts {ALL}"),
+    );
+    ok(dir, "make-book -q all.counts --explorer counts.idx");
+    let index = dir.join("counts.idx");
+    let mut database = rusty_leveldb::DB::open(&index, rusty_leveldb::Options::default()).unwrap();
+    let description = database.get(b"xy").unwrap();
+    let mut description: Value = serde_json::from_slice(&description).unwrap();
+    description["version"] = json!(1);
+    database
+        .put(b"xy", description.to_string().as_bytes())
+        .unwrap();
+    database.close().unwrap();
+    let err = fails(dir, "verify counts.idx", 1);
+    assert_eq!(err.matches("counts.idx").count(), 1, "{err}");
+    assert_eq!(err.matches("make the index again").count(), 1, "{err}");
+    assert!(err.contains("another version"), "{err}");
+}

@@ -56,8 +56,8 @@ pub struct VerifiedIndex {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct IndexFault {
-    /// A description of the problem. If a file is damaged, the description names the file, and the rest of the index
-    /// was not checked.
+    /// A description of the problem. If a file of the index is damaged, the description names the file. If the file
+    /// or the description of the whole index is damaged, the rest of the index was not checked.
     pub problem: String,
     /// The key of the first entry that has this fault, or empty if the fault concerns a whole file.
     pub key: Vec<u8>,
@@ -104,7 +104,7 @@ fn verify_once(path: &Path, meter: &Meter) -> Result<VerifiedIndex> {
     meter.add_total(passes * sizes.iter().sum::<u64>());
     let mut found = VerifiedIndex::default();
     let checked = check(&index, &mut found, meter);
-    found.file_fault(checked)?;
+    found.file_fault(index.path(), checked)?;
     if found.faults.is_empty() && is_seconded {
         let failure = SystemError::default();
         let compared = task::caught(|| {
@@ -117,7 +117,7 @@ fn verify_once(path: &Path, meter: &Meter) -> Result<VerifiedIndex> {
         if let Err(Error::Panicked { message }) = compared {
             found.fault(&format!("the library rusty-leveldb, which checks the index a second time, failed: {message}"), b"");
         } else {
-            found.file_fault(compared)?;
+            found.file_fault(index.path(), compared)?;
         }
         found.has_second_opinion = true;
     }
@@ -137,17 +137,22 @@ impl VerifiedIndex {
         }
     }
 
-    /// Records an error about a damaged file as a fault, and returns `Ok`. Returns any other value of `checked`
-    /// unchanged.
-    fn file_fault(&mut self, checked: Result<()>) -> Result<()> {
+    /// Records an error about a damaged file as a fault, and returns `Ok`. The fault names the file unless the file is
+    /// the whole index `index`. Returns any other value of `checked` unchanged.
+    fn file_fault(&mut self, index: &Path, checked: Result<()>) -> Result<()> {
         match checked {
             Err(Error::File {
                 path,
                 kind: ErrorKind::Damaged,
                 problem,
             }) => {
-                let problem = problem.trim_end_matches("; make the index again");
-                self.fault(&format!("{}: {problem}", path.display()), b"");
+                let problem = problem.trim_end_matches("make the index again");
+                let problem = problem.trim_end_matches([';', ':', ' ']);
+                let file = match path == index {
+                    true => String::new(),
+                    false => format!("{}: ", path.display()),
+                };
+                self.fault(&format!("{file}{problem}"), b"");
                 Ok(())
             }
             checked => checked,
