@@ -534,10 +534,13 @@ impl MoveSource {
         }))
     }
 
-    /// Returns `true` if the source contains the results of games, and `false` if it is a book, which contains only
-    /// the weights of its moves.
+    /// Returns `true` if the source contains the results of games, and `false` if it is a book or was opened as a
+    /// [repertoire](MoveSource::repertoire), which have only the weights of their moves.
     pub fn has_results(&self) -> bool {
-        !matches!(self.kind, Kind::Book(_))
+        !matches!(
+            self.kind,
+            Kind::Book(_) | Kind::Lines(_) | Kind::Extended(..)
+        )
     }
 
     /// Returns the explorer if the source is an index of games, otherwise `None`.
@@ -753,5 +756,28 @@ mod tests {
         fs::rename(at("b.pgn"), at("a.pgn")).unwrap();
         let error = pgn.check_unchanged().unwrap_err().to_string();
         assert!(error.contains("changed while it was read"), "{error}");
+    }
+
+    #[test]
+    fn a_repertoire_has_weights_and_no_results() {
+        let dir = tempfile::tempdir().unwrap();
+        let pgn = dir.path().join("a.pgn");
+        fs::write(&pgn, "1. e4 *").unwrap();
+        let options = OpenOptions {
+            variant: None,
+            untagged: Variant::Standard,
+            filter: None,
+            memory: Memory::default(),
+            threads: 1,
+            directory: dir.path(),
+            counting: &|_| Box::new(()),
+        };
+        let repertoire = Arc::new(MoveSource::repertoire(&pgn, &options).unwrap());
+        let extended = MoveSource::extended(&repertoire, Color::White, &Edits::default());
+        let games = MoveSource::source(&pgn, false, &options).unwrap();
+        assert!(games.has_results());
+        for source in [&*repertoire, &extended] {
+            assert!(!source.has_results());
+        }
     }
 }
