@@ -95,7 +95,7 @@ impl<S: Source> SourceSuite<'_, S> {
 
 /// The maximum number of lines that a search extends. Because of transpositions, there may be too many lines for
 /// a search to finish.
-const MAX_EXTENDED_LINES: u64 = 8_000_000;
+const MAX_EXTENDED_LINES: u64 = if cfg!(test) { 8_000 } else { 8_000_000 };
 
 /// A line of moves in a search for the lines of a suite. The search extends it until it has the length that the
 /// suite requires.
@@ -151,24 +151,31 @@ impl<S: Source> SourceSuite<'_, S> {
         let is_cut = !lines.find()?;
         lines.done.finish();
         if is_cut && (!self.suite.takes_the_commonest() || lines.found == 0) {
-            return Err(self.search_stopped(path, lines.ranking.longest));
+            return Err(self.search_stopped(path, lines.found, lines.ranking.longest));
         }
         Ok((lines.ranking, is_cut))
     }
 
-    /// Returns the error for a search that stopped after [`MAX_EXTENDED_LINES`] lines. `longest` is the length in
-    /// half-moves of the longest line that it examined.
-    fn search_stopped(&self, path: &Path, longest: usize) -> Error {
+    /// Returns the error for a search that stopped after [`MAX_EXTENDED_LINES`] lines. `found` is the number of lines of the
+    /// suite that it found, and `longest` is the length in half-moves of the longest line that it examined.
+    fn search_stopped(&self, path: &Path, found: u64, longest: usize) -> Error {
         let plies = self.suite.plies;
         let fewer = self.advice.fewer;
         let other = match self.suite.takes_the_commonest() {
             true => "",
             false => ", or take the most played lines by --limit alone",
         };
-        let problem = format!(
-            "of the first {MAX_EXTENDED_LINES} lines, none has {plies} half-moves without a repeated position, and the \
-             longest has {longest}: choose fewer half-moves, or {fewer}{other}"
-        );
+        let reason = match found {
+            0 => format!(
+                "of the first {MAX_EXTENDED_LINES} lines, none has {plies} half-moves without a repeated position, and \
+                 the longest has {longest}"
+            ),
+            _ => format!(
+                "the source has more than {MAX_EXTENDED_LINES} lines of fewer than {plies} half-moves, so the search \
+                 stopped before it found all lines of {plies} half-moves"
+            ),
+        };
+        let problem = format!("{reason}: choose fewer half-moves, or {fewer}{other}");
         Error::too_large(path, problem)
     }
 }
@@ -631,4 +638,56 @@ fn read(text: &[u8], rules: &VariantPosition) -> Option<LinePath> {
         weight: u64::from_be_bytes(*weight),
         portion: f64::from_be_bytes(*portion),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::Variant;
+
+    /// A source that contains all legal moves in the positions after fewer half-moves than this number.
+    struct LegalMoves(u32);
+
+    impl Source for LegalMoves {
+        fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+            let pos = pos.position();
+            let ply = 2 * (pos.fullmoves().get() - 1) + pos.turn().fold_wb(0, 1);
+            let moves = pos.legal_moves().into_iter().filter(|_| ply < self.0);
+            Ok(moves
+                .map(|mv| TreeMove::without_evaluation(mv, 1, None))
+                .collect())
+        }
+    }
+
+    #[test]
+    fn a_stopped_search_says_whether_it_found_lines() {
+        let message = |depth| {
+            let suite = Suite {
+                plies: 4,
+                seed: Some(1),
+                ..Suite::default()
+            };
+            let source = SourceSuite {
+                source: &LegalMoves(depth),
+                results: &|_| Ok(None),
+                starts: &[Variant::Standard.start()],
+                suite: &suite,
+                advice: SourceAdvice {
+                    more: None,
+                    fewer: "keep fewer moves",
+                },
+                memory: Memory::default(),
+                meter: &Meter::default(),
+            };
+            let stopped = source.rank_lines(Path::new("suite.pgn"));
+            stopped.err().unwrap().to_string()
+        };
+        let found = message(4);
+        assert!(
+            found.contains("before it found all lines of 4 half-moves: choose fewer half-moves"),
+            "{found}"
+        );
+        let none = message(3);
+        assert!(none.contains("none has 4 half-moves"), "{none}");
+    }
 }

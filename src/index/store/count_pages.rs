@@ -271,7 +271,7 @@ impl CountPageBuilder {
             }
             is_same
         });
-        if !rows.iter().all(ResultRow::is_possible) || games_of(rows) > MOST_GAMES {
+        if !rows.iter().all(ResultRow::is_possible) || games_of(rows) > MAX_GAMES {
             return Err(TOO_LARGE);
         }
         self.batch.positions += 1;
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn rows_with_impossible_sums_are_malformed() {
         let paging = Paging::of_bits(13).unwrap();
-        for (games, is_read) in [(MOST_GAMES / 2, true), (MOST_GAMES / 2 + 1, false)] {
+        for (games, is_read) in [(MAX_GAMES / 2, true), (MAX_GAMES / 2 + 1, false)] {
             let rows = [row(1, games), row(2, games)];
             let mut page = CountedPage::default();
             page.push(ListKey(7), &rows);

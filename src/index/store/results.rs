@@ -373,7 +373,7 @@ fn order_of_ratings(rated: u64) -> u32 {
 
 /// Decodes the rows of `moves` moves and appends them to `rows`. `months` is the range of months that the rows
 /// cover. `of_games` is `true` for an index of games, and `false` for an index of counts. Returns `None` if the
-/// rows are malformed, if they have more than [`MOST_GAMES`] games in total, or if `rows` would contain more than
+/// rows are malformed, if they have more than [`MAX_GAMES`] games in total, or if `rows` would contain more than
 /// `most` rows.
 pub(super) fn take_moves(
     bits: &mut BitReader<'_>,
@@ -407,7 +407,7 @@ pub(super) fn take_moves(
             let mut row = ResultRow::new(mv, class, month);
             take_games(bits, of_games, &mut row)?;
             games += row.total();
-            if games > MOST_GAMES {
+            if games > MAX_GAMES {
                 return None;
             }
             rows.push(row);
