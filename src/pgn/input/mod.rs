@@ -132,14 +132,11 @@ impl Input {
         };
         let name = path.file_name().unwrap_or(path.as_os_str());
         let name = name.to_string_lossy();
+        let lower = name.to_ascii_lowercase();
         for packing in [".gz", ".bz2", ".zst", ".zip"] {
-            if let Some(stem) = name.strip_suffix(packing) {
-                let pgn = stem.to_ascii_lowercase().ends_with(".pgn");
-                return if pgn {
-                    stem.to_owned()
-                } else {
-                    format!("{stem}.pgn")
-                };
+            if let Some(stem) = lower.strip_suffix(packing) {
+                let end = if stem.ends_with(".pgn") { "" } else { ".pgn" };
+                return format!("{}{end}", &name[..stem.len()]);
             }
         }
         name.into_owned()

@@ -85,7 +85,15 @@ fn damage_is_an_error() {
 
 #[test]
 fn names_do_not_tell_the_packing() {
-    for path in ["/x/a.pgn", "a.pgn.gz", "a.pgn.zst", "a.zip", "b/a.pgn.bz2"] {
+    for path in [
+        "/x/a.pgn",
+        "a.pgn.gz",
+        "a.pgn.zst",
+        "a.zip",
+        "b/a.pgn.bz2",
+        "a.pgn.GZ",
+        "a.Zip",
+    ] {
         assert_eq!(Input::file(path).name(), "a.pgn", "{path}");
     }
     assert_eq!(Input::from_argument("-"), Input::stdin());
