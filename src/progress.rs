@@ -12,11 +12,12 @@ use crate::error::{Error, Result};
 /// instead.
 ///
 /// ```
-/// use polybook::{book::{Book, lines}, progress::Meter};
+/// use polybook::{book::{Book, lines}, counts::Memory, progress::Meter};
 ///
 /// let meter = Meter::default();
 /// assert_eq!(meter.fraction(), None);
-/// lines::count(&Book::from_bytes(vec![1; 32]).expect("two records"), &meter)?;
+/// let book = Book::from_bytes(vec![1; 32]).expect("two records");
+/// lines::count(&book, &Memory::default(), &meter)?;
 /// assert!(meter.fraction().is_some());
 /// # Ok::<(), polybook::Error>(())
 /// ```

@@ -374,7 +374,8 @@ fn a_long_list_of_moves() {
 #[test]
 fn parts_of_a_book_larger_than_memory() {
     let dir = temp();
-    ascending_book(dir.path(), "large.bin", 256);
+    // A filter of the keys without a limit takes 128 MiB.
+    ascending_book(dir.path(), "large.bin", 260);
     ascending_book(dir.path(), "other.bin", 40);
     ascending_book(dir.path(), "another.bin", 39);
     file(dir.path(), "script", |out| {
@@ -383,6 +384,7 @@ fn parts_of_a_book_larger_than_memory() {
     for line in [
         "filter large.bin --reachable --out kept.bin --memory 16MiB -q",
         "edit large.bin --script script --out edited.bin --memory 16MiB -q",
+        "info-book large.bin --memory 16MiB",
         "tree large.bin --memory 16MiB",
         "convert large.bin suite.epd --plies 2 --memory 16MiB -q",
         "diff other.bin another.bin --memory 4MiB -q",

@@ -142,7 +142,7 @@ fn headers(room: &Room, bytes: &[u8]) {
 
 /// Counts and writes the lines of a book.
 fn walked(book: &Book) {
-    let _ = lines::count(book, &Meter::default()).unwrap();
+    let _ = lines::count(book, &Memory::default(), &Meter::default()).unwrap();
     let _ = lines::reachable(book, &Memory::default(), &Meter::default()).unwrap();
     for side in [Color::White, Color::Black] {
         let mut out = Bounded(MOST_OF_LINES);

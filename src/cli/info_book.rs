@@ -43,7 +43,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let (lines, reachable) = context.show_progress("counting lines", |meter| {
         let memory = args.memory.memory();
         let book = Book::open_within(file, in_memory(&memory))?;
-        let lines = lines::count(&book, meter)?;
+        let lines = lines::count(&book, &memory, meter)?;
         let reachable = args.exact.then(|| lines::reachable(&book, &memory, meter));
         anyhow::Ok((lines, reachable.transpose()?))
     })?;

@@ -51,11 +51,11 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
     ];
     let done = walks.map(|_| FractionalProgress::new(meter));
     let mut walk = LineWalk {
-        moves: PlayableMoves::new(book, meter)?,
+        moves: PlayableMoves::within(book, meter, memory.bytes / 4)?,
         noted: Vec::new(),
-        reached: SpillingSet::new(memory.share(2)),
+        reached: SpillingSet::new(memory.share(8)),
         found: ByColor::default(),
-        memory: memory.share(2),
+        memory: memory.share(8),
     };
     for ((side, moves), mut done) in walks.into_iter().zip(done) {
         walk.go(side, moves, &mut done)?;

@@ -46,21 +46,23 @@ pub struct Lines {
 }
 
 /// Counts the lines and positions of a book. On a line, one side plays moves of the book, and the opponent plays
-/// any reply after which the book has a move. `meter` shows the progress.
+/// any reply after which the book has a move. Positions that exceed `memory` are written to temporary files. `meter`
+/// shows the progress.
 ///
 /// # Errors
 ///
 /// Returns an error if the book cannot be read, if its keys do not ascend, or if a temporary file cannot be
 /// written.
-pub fn count(book: &Book, meter: &Meter) -> Result<Lines> {
+pub fn count(book: &Book, memory: &Memory, meter: &Meter) -> Result<Lines> {
     let mut done = [
         FractionalProgress::new(meter),
         FractionalProgress::new(meter),
     ];
-    let moves = PlayableMoves::new(book, meter)?;
+    let moves = PlayableMoves::within(book, meter, memory.bytes / 4)?;
+    let memory = memory.share(4);
     let [of_white, of_black] = &mut done;
-    let (white, white_positions) = count_lines(&moves, Color::White, of_white)?;
-    let (black, black_positions) = count_lines(&moves, Color::Black, of_black)?;
+    let (white, white_positions) = count_lines(&moves, Color::White, &memory, of_white)?;
+    let (black, black_positions) = count_lines(&moves, Color::Black, &memory, of_black)?;
     Ok(Lines {
         white,
         black,
@@ -72,10 +74,12 @@ pub fn count(book: &Book, meter: &Meter) -> Result<Lines> {
 
 /// Counts the lines of `side`, as `info-book` reports them. On such a line, `side` plays moves of the book, and
 /// the opponent plays any move after which the book has an answer. Returns the number of lines, and the number of
-/// positions on them in which `side` is to move and the book has moves. `done` receives the progress.
+/// positions on them in which `side` is to move and the book has moves. Positions that exceed `memory` are written to
+/// temporary files. `done` receives the progress.
 fn count_lines(
     moves: &PlayableMoves<'_>,
     side: Color,
+    memory: &Memory,
     done: &mut FractionalProgress<'_>,
 ) -> Result<(u64, u64)> {
     let start = Variant::Standard.start();
@@ -83,7 +87,11 @@ fn count_lines(
     let (mut arrivals, mut expanded, mut positions) = (0, 0, u64::from(has_start));
     let mut last = None;
     let lines = LinesOf(moves, side);
-    walk_breadth_first(&lines, &[start], &Limits::default(), done, &mut |arrival| {
+    let limits = Limits {
+        memory: memory.clone(),
+        ..Limits::default()
+    };
+    walk_breadth_first(&lines, &[start], &limits, done, &mut |arrival| {
         arrivals += 1;
         let before = arrival.before.exact_identity();
         expanded += u64::from(last.replace(before) != Some(before));
@@ -527,7 +535,7 @@ mod tests {
                 "3: 1. e4 e5{50%} "
             ]
         );
-        let lines = count(&book, &Meter::default()).unwrap();
+        let lines = count(&book, &Memory::default(), &Meter::default()).unwrap();
         assert_eq!((lines.white, lines.black), (3, 3));
         assert_eq!(
             (
@@ -549,7 +557,9 @@ mod tests {
         let lines = dumped(&transposing, Color::White);
         assert!(lines[1].ends_with("{trans: line=1, ply=4}"), "{lines:?}");
         assert_eq!(
-            count(&transposing, &Meter::default()).unwrap().white,
+            count(&transposing, &Memory::default(), &Meter::default())
+                .unwrap()
+                .white,
             lines.len() as u64
         );
         let cycling = book(&["Nf3 Nf6 Ng1 Ng8"]);
@@ -558,7 +568,12 @@ mod tests {
             lines,
             ["1: 1. Nf3{100%} Nf6 2. Ng1{100%} Ng8 {cycle: ply=0}"]
         );
-        assert_eq!(count(&cycling, &Meter::default()).unwrap().white, 1);
+        assert_eq!(
+            count(&cycling, &Memory::default(), &Meter::default())
+                .unwrap()
+                .white,
+            1
+        );
     }
 
     #[test]
@@ -597,7 +612,9 @@ mod tests {
         let book = Book::from_bytes(bytes).unwrap();
         let lines = dumped(&book, Color::White);
         assert_eq!(
-            count(&book, &Meter::default()).unwrap().white,
+            count(&book, &Memory::default(), &Meter::default())
+                .unwrap()
+                .white,
             lines.len() as u64
         );
         assert!(
@@ -610,7 +627,10 @@ mod tests {
     #[test]
     fn an_empty_book_has_no_lines() {
         let book = Book::from_bytes(Vec::new()).unwrap();
-        assert_eq!(count(&book, &Meter::default()).unwrap(), Lines::default());
+        assert_eq!(
+            count(&book, &Memory::default(), &Meter::default()).unwrap(),
+            Lines::default()
+        );
         assert!(dumped(&book, Color::White).is_empty());
         assert!(dumped(&book, Color::Black).is_empty());
     }
@@ -623,7 +643,7 @@ mod tests {
         let bytes = records.into_iter().flat_map(Entry::to_bytes).collect();
         let book = Book::from_bytes(bytes).unwrap();
         assert!(
-            count(&book, &Meter::default())
+            count(&book, &Memory::default(), &Meter::default())
                 .unwrap_err()
                 .to_string()
                 .contains("not sorted")
@@ -660,8 +680,8 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         let file = Book::open(&path).unwrap();
         assert_eq!(
-            count(&file, &Meter::default()).unwrap(),
-            count(&memory, &Meter::default()).unwrap()
+            count(&file, &Memory::default(), &Meter::default()).unwrap(),
+            count(&memory, &Memory::default(), &Meter::default()).unwrap()
         );
         assert_eq!(
             reachable(&file, &Memory::default(), &Meter::default()).unwrap(),
