@@ -58,15 +58,15 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
 }
 
 /// The commands that take indexes as arguments, and not as values of the option `--index`.
-const WITH_PLAIN_INDEXES: [&str; 5] = ["tree", "verify", "merge-index", "serve", "build"];
+const WITH_PLAIN_INDEXES: [&str; 5] =
+    ["tree", "verify", "merge-index", "serve", "repertoire build"];
 
 /// Replaces `--index DIR` and `--leveldb DIR` with `DIR` in the arguments of a command in [`WITH_PLAIN_INDEXES`].
 /// Other commands require these options, so users may write them here, too.
 pub fn with_plain_indexes(mut args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
-    let is_listed = |name: &OsStr| WITH_PLAIN_INDEXES.iter().any(|listed| name == *listed);
     let is_plain = command(&args, cli).is_some_and(|command| match command.get_name() {
-        "repertoire" => args.iter().any(|arg| arg == "build"),
-        name => is_listed(name.as_ref()),
+        "repertoire" => words(&args).nth(1) == Some("build"),
+        name => WITH_PLAIN_INDEXES.contains(&name),
     });
     if !is_plain {
         return args;
@@ -90,8 +90,13 @@ pub fn with_plain_indexes(mut args: Vec<OsString>, cli: &Command) -> Vec<OsStrin
 /// Returns the command that the arguments of the program name, or `None` if they name none. `cli` is the definition
 /// of the command line.
 pub fn command<'a>(args: &[OsString], cli: &'a Command) -> Option<&'a Command> {
-    let mut words = args.iter().skip(1).filter_map(|arg| arg.to_str());
-    cli.find_subcommand(words.find(|word| !word.starts_with('-'))?)
+    cli.find_subcommand(words(args).next()?)
+}
+
+/// Returns an iterator over the arguments of the program that are not options. The first one names the command.
+fn words(args: &[OsString]) -> impl Iterator<Item = &str> {
+    let words = args.iter().skip(1).filter_map(|arg| arg.to_str());
+    words.filter(|word| !word.starts_with('-'))
 }
 
 /// Rewrites a long option `-name` as `--name`. Returns other arguments unchanged: short options such as `-q`, and
@@ -208,5 +213,28 @@ mod tests {
         );
         assert_modern("polybook key -fen x", "polybook key -fen x");
         assert_modern("polybook", "polybook");
+    }
+
+    #[test]
+    fn indexes_are_plain_arguments_of_some_commands() {
+        for (line, expected) in [
+            ("polybook -q tree --index=a", "polybook -q tree a"),
+            (
+                "polybook repertoire -q build --index a",
+                "polybook repertoire -q build a",
+            ),
+            (
+                "polybook repertoire gaps build --index a",
+                "polybook repertoire gaps build --index a",
+            ),
+            (
+                "polybook moves --index build",
+                "polybook moves --index build",
+            ),
+        ] {
+            let args = line.split(' ').map(OsString::from).collect();
+            let args = with_plain_indexes(args, &Cli::command());
+            assert!(args.iter().eq(expected.split(' ')), "{line}: {args:?}");
+        }
     }
 }
