@@ -1142,6 +1142,39 @@ fn a_move_that_a_user_removes_leaves_the_repertoire_with_its_subtree() {
     }
 }
 
+/// Opening a pipe that no program writes to blocks the thread.
+#[cfg(unix)]
+#[test]
+fn a_repertoire_that_became_a_pipe_is_refused_and_a_renamed_one_is_read() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("games.pgn"), GAMES).unwrap();
+    let mine = dir.join("mine.pgn");
+    fs::write(&mine, "1. e4 e5 2. Nf3 *\n").unwrap();
+    let served = Served::start(dir, "games.pgn --repertoire mine.pgn:white");
+    let paths = |removed: &str| {
+        ["/repertoire", "/gaps", "/repertoire.pgn"]
+            .map(|route| format!("{route}?repertoire=mine&side=white&edits=-{removed}"))
+    };
+    // A second name changes only the status of the file.
+    fs::hard_link(&mine, dir.join("link.pgn")).unwrap();
+    for path in paths("e2e4,e7e5,g1f3") {
+        let reply = served.get(&path);
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+    }
+    make_slow(&mine);
+    for path in paths("e2e4") {
+        let refusal = served.get(&path);
+        assert_eq!(refusal.status, 400, "{path}");
+        assert_eq!(
+            refusal.text().trim_end(),
+            "the file of the repertoire mine has changed since the server started: start the server again when no \
+             program writes the file"
+        );
+    }
+    assert_eq!(served.json("/repertoire")["repertoires"][0]["name"], "mine");
+}
+
 #[test]
 fn an_answer_about_other_books_or_repertoires_is_another() {
     let dir = temp();

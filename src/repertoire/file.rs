@@ -208,6 +208,8 @@ pub fn add_to_pgn(
     out: RepertoireFile,
     memory: &Memory,
 ) -> Result<()> {
+    // Opening the file would block if it was replaced by a pipe.
+    pgn.check_unchanged()?;
     let mut out = BufferedFile::new(out.file);
     let path = out.target().to_owned();
     let mut games = GameWriter::new(&mut out);

@@ -88,9 +88,15 @@ impl RepertoirePgn {
         &self.input
     }
 
-    /// Checks that no program has changed the file since it was first read, and returns an error otherwise.
+    /// Returns `true` if no program has written or replaced the file since it was first read. Does not open the file,
+    /// which could block if the file was replaced by a pipe.
+    pub(crate) fn is_unchanged(&self) -> Result<bool> {
+        Ok(state_of(self.path())? == self.before)
+    }
+
+    /// Returns an error if another program has changed the file since it was first read.
     pub(super) fn check_unchanged(&self) -> Result<()> {
-        if state_of(self.path())? == self.before {
+        if self.is_unchanged()? {
             return Ok(());
         }
         let problem = "the file changed while it was read: run the command again when no program writes the file";
@@ -98,12 +104,12 @@ impl RepertoirePgn {
     }
 }
 
-/// Returns the state (such as size and modification time) of the file to which `path` leads. The file has changed
-/// if a later call returns another state. Fails if the file does not exist, and returns `None` if it disappears
-/// during the call.
+/// Takes a snapshot of the file to which `path` leads, so that later changes of its content can be recognized. A change
+/// of its rights or of the number of its names is not recognized. Returns `None` if the file does not exist.
 fn state_of(path: &Path) -> Result<Option<FileState>> {
     let file = path.canonicalize().at(path, "read")?;
-    FileState::of(&file).at(path, "read")
+    let state = FileState::of(&file).at(path, "read")?;
+    Ok(state.map(FileState::renamed))
 }
 
 #[derive(Debug)]
@@ -752,6 +758,9 @@ mod tests {
             fs::write(at(name), text).unwrap();
         }
         let pgn = RepertoirePgn::new(Input::file(at("a.pgn"))).unwrap();
+        pgn.check_unchanged().unwrap();
+        // A second name changes the status of the file, but not its content.
+        fs::hard_link(at("a.pgn"), at("c.pgn")).unwrap();
         pgn.check_unchanged().unwrap();
         fs::rename(at("b.pgn"), at("a.pgn")).unwrap();
         let error = pgn.check_unchanged().unwrap_err().to_string();

@@ -14,6 +14,7 @@ use crate::{
     kind::FileKind,
     obs::{self, Obs},
     position::BookMove,
+    storage::output::is_regular_file,
 };
 
 /// An open book that the server shows: a Polyglot book, or an SQLite database of opening moves (OOBS).
@@ -76,15 +77,19 @@ impl BookFile {
         &self.name
     }
 
-    /// Looks up the last position of a line in a Polyglot book. If reading fails, for example because another program
-    /// has changed the file, opens the file again, replaces `book`, and tries once more.
+    /// Returns the records of a Polyglot book for the last position of a line. If reading fails, for example because
+    /// another program has changed the file, opens the file again, stores the new book in `book`, and tries once more. A
+    /// file that was replaced by a pipe is not opened, because that would block the thread.
     fn entries(&self, book: &RwLock<Arc<Book>>, line: &Line) -> Result<Vec<Entry>> {
         let entries_of = |book: &Book| match book.is_for(line.variant())? {
             true => book.moves_of(line.position()),
             false => Ok(Vec::new()),
         };
         let open = Arc::clone(&book.read().unwrap_or_else(PoisonError::into_inner));
-        entries_of(&open).or_else(|_| {
+        entries_of(&open).or_else(|err| {
+            if !is_regular_file(&self.path)? {
+                return Err(err);
+            }
             let again = Arc::new(Book::open(&self.path)?);
             *book.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&again);
             entries_of(&again)
@@ -181,6 +186,26 @@ mod tests {
                 .any(|mv| mv.uci == "e1h1" && mv.san == "O-O")
         );
         assert_eq!(one.moves, other.moves);
+    }
+
+    /// Opening a pipe that no program writes to blocks the thread.
+    #[cfg(unix)]
+    #[test]
+    fn a_book_that_became_a_pipe_is_not_opened_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.bin");
+        let run = MakeBook::new([Input::file("data/famous.pgn")]).min_game(1);
+        run.bin(&path).run().unwrap();
+        let book = BookFile::open(&path).unwrap();
+        let line = Line::parse(Variant::Standard, None, "").unwrap();
+        assert!(!book.moves(&line).unwrap().moves.is_empty());
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH)
+            .unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        book.moves(&line).unwrap_err();
     }
 
     #[test]

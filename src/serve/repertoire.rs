@@ -159,14 +159,23 @@ impl ServedRepertoire {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the repertoire is a book or a database.
+    /// Returns a refusal if the repertoire is a book or a database, or if the file has changed since the server was
+    /// started.
     pub(super) fn pgn_file(&self) -> Result<&RepertoirePgn, Refusal> {
-        self.known.pgn().ok_or_else(|| {
-            let name = &self.name;
+        let name = &self.name;
+        let pgn = self.known.pgn().ok_or_else(|| {
             let problem =
                 format!("the repertoire {name} is not a PGN file, but only PGN can be edited");
             Refusal::bad(problem)
-        })
+        })?;
+        if !pgn.is_unchanged()? {
+            let problem = format!(
+                "the file of the repertoire {name} has changed since the server started: start the server again when no \
+                 program writes the file"
+            );
+            return Err(Refusal::bad(problem));
+        }
+        Ok(pgn)
     }
 }
 

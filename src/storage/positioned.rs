@@ -66,13 +66,17 @@ impl StoredFile {
         match self {
             StoredFile::Open { file, stamp, .. } => {
                 read_exact_at(file, buffer, offset)?;
-                stamp.map_or(Ok(()), |expected| refuse_changed(file, expected))
+                stamp.map_or(Ok(()), |expected| {
+                    refuse_changed(&file.metadata()?, expected)
+                })
             }
             StoredFile::Named(path, expected) => {
+                // Opening the file would block if it was replaced by a pipe.
+                refuse_changed(&path.metadata()?, *expected)?;
                 let file = File::open(path)?;
-                refuse_changed(&file, *expected)?;
+                refuse_changed(&file.metadata()?, *expected)?;
                 read_exact_at(&file, buffer, offset)?;
-                refuse_changed(&file, *expected)
+                refuse_changed(&file.metadata()?, *expected)
             }
         }
     }
@@ -89,10 +93,9 @@ impl Drop for StoredFile {
     }
 }
 
-/// Returns an error if the current stamp of a file (its identity, size and modification time) differs from
-/// `expected`.
-fn refuse_changed(file: &File, expected: FileStamp) -> io::Result<()> {
-    match stamp(&file.metadata()?) == expected {
+/// Returns an error if the identity, size or modification time in the metadata of a file is not `expected`.
+fn refuse_changed(metadata: &Metadata, expected: FileStamp) -> io::Result<()> {
+    match stamp(metadata) == expected {
         true => Ok(()),
         false => Err(io::Error::other("the file was changed while it was read")),
     }
@@ -202,7 +205,15 @@ mod tests {
         assert_eq!(&bytes, b"ld");
         fs::remove_file(&path).unwrap();
         fs::write(&path, "newer").unwrap();
-        let err = file.read_exact_at(&mut bytes, 1).unwrap_err();
-        assert_eq!(err.to_string(), "the file was changed while it was read");
+        let read = |bytes: &mut [u8]| file.read_exact_at(bytes, 1).unwrap_err().to_string();
+        assert_eq!(read(&mut bytes), "the file was changed while it was read");
+        // Opening this pipe would block, because no program writes to it.
+        #[cfg(unix)]
+        {
+            fs::remove_file(&path).unwrap();
+            let made = std::process::Command::new("mkfifo").arg(&path).status();
+            assert!(made.unwrap().success());
+            assert_eq!(read(&mut bytes), "the file was changed while it was read");
+        }
     }
 }
