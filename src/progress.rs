@@ -39,7 +39,6 @@ impl Meter {
 
     /// Creates a meter for an operation that is cancelled when the flag `stop` is set. The operation must call
     /// [`check`](Meter::check) from time to time.
-    #[cfg(feature = "serve")]
     pub(crate) fn stopped_by(stop: &Arc<AtomicBool>) -> Meter {
         Meter {
             stop: Arc::clone(stop),

@@ -196,6 +196,7 @@ fn repertoire(
             memory,
             threads: 0,
             directory: directory.path(),
+            stop: std::sync::Arc::default(),
             counting: &|progress| Box::new(Bar::of_make_book(progress, context)),
         },
     )?;

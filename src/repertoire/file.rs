@@ -4,6 +4,7 @@
 use std::{
     io::{BufRead, BufReader, Write},
     path::Path,
+    sync::Arc,
 };
 
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
@@ -194,8 +195,9 @@ impl Writing<'_> {
 /// of `pgn` without the moves in `removed` and the moves after each of them. The rest of the text is unchanged.
 /// The lines of `added` begin in the position `start`.
 ///
-/// The new games come first, because an unterminated comment at the end of the old text would swallow them. The
-/// output contains the user's own text, so it gets no checksum, and can later be replaced only with `force`.
+/// The new games come first, because an unterminated comment at the end of the old text would swallow them. The output
+/// contains the user's own text, so it has no checksum and is later replaced only with `force`. `start` is the position
+/// in which the lines of `added` begin. `reading` has the memory budget and the flag that cancels the reading.
 ///
 /// # Errors
 ///
@@ -206,7 +208,7 @@ pub fn add_to_pgn(
     removed: &RemovedMoves,
     start: &VariantPosition,
     out: RepertoireFile,
-    memory: &Memory,
+    reading: &StreamOptions,
 ) -> Result<()> {
     // Opening the file would block if it was replaced by a pipe.
     pgn.check_unchanged()?;
@@ -224,8 +226,8 @@ pub fn add_to_pgn(
     let mut text = BufReader::with_capacity(
         1 << 16,
         input.open(&StreamOptions {
-            memory: input.unpacking_memory(memory.bytes),
-            ..StreamOptions::default()
+            stop: Arc::clone(&reading.stop),
+            memory: input.unpacking_memory(reading.memory),
         })?,
     );
     let read = |err| input.error(err);
@@ -275,9 +277,13 @@ pub fn without_moves(
     };
     let out = RepertoireFile::create(&path, true)?;
     let start = repertoire.variant().start();
-    // Adds a game without moves, because a file without games is an error.
-    let game = Additions::from_lines(&start, [&[] as &[Move]]);
-    add_to_pgn(pgn, &game, removed, &start, out, &options.memory)?;
+    // A game without moves, because a file without games is an error.
+    let game = Added::from_lines(&start, [&[] as &[Move]]);
+    let reading = StreamOptions {
+        stop: Arc::clone(&options.stop),
+        memory: options.memory.bytes,
+    };
+    add_to_pgn(pgn, &game, removed, &start, out, &reading)?;
     MoveSource::repertoire(&path, options)
 }
 

@@ -24,16 +24,17 @@ pub struct Predecessors {
 }
 
 impl Predecessors {
-    /// Builds the index of all positions that the lines of a repertoire reach. `color` is the side of the repertoire.
+    /// Builds the index of all positions that the lines of a repertoire reach. `color` is the side that the repertoire
+    /// is for. `meter` can cancel the walk through the lines.
     ///
     /// # Errors
     ///
-    /// Returns an error if the repertoire cannot be read.
-    pub fn new(repertoire: &MoveSource, color: Color) -> Result<Predecessors> {
-        let (mut before, meter) = (Vec::new(), Meter::default());
+    /// Returns an error if the repertoire cannot be read, or if `meter` cancels the walk.
+    pub fn new(repertoire: &MoveSource, color: Color, meter: &Meter) -> Result<Predecessors> {
+        let mut before = Vec::new();
         for start in repertoire.starts() {
             let lines = LinesOf(repertoire, color);
-            let tree = Tree::new(lines, start, Limits::default(), &meter);
+            let tree = Tree::new(lines, start, Limits::default(), meter);
             tree.walk(Order::Positions, &mut |event| {
                 if let TreeEvent::Move(branch) = event {
                     let mut after = branch.pos.clone();

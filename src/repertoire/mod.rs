@@ -26,6 +26,7 @@
 //!     memory: Memory::default(),
 //!     threads: 0,
 //!     directory: directory.path(),
+//!     stop: Default::default(),
 //!     counting: &|_progress| Box::new(()),
 //! };
 //! let games = MoveSource::source("data/famous.pgn".as_ref(), false, &options)?;

@@ -4,7 +4,13 @@
 //! counts, a database or a book. A PGN is indexed or counted while it is opened, so that files of all kinds
 //! answer the same query: the moves of a position, with games and results or with weights.
 
-use std::{any::Any, cmp::Reverse, collections::BTreeSet, path::Path, sync::Arc};
+use std::{
+    any::Any,
+    cmp::Reverse,
+    collections::BTreeSet,
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
@@ -42,6 +48,9 @@ pub struct OpenOptions<'a> {
     pub threads: usize,
     /// An empty directory for the index of a PGN's games. It must exist as long as the [`MoveSource`] does.
     pub directory: &'a Path,
+    /// A flag with which another thread can cancel the reading of games: after the flag is set, opening fails with
+    /// [`Error::Interrupted`].
+    pub stop: Arc<AtomicBool>,
     /// Called when counting starts. The returned guard is dropped when counting ends, so it can hold a progress bar.
     pub counting: &'a dyn Fn(Arc<Progress>) -> Box<dyn Any>,
 }
@@ -586,6 +595,7 @@ impl OpenOptions<'_> {
             .memory(self.memory.bytes)
             .threads(self.threads)
             .temp_dir(&self.memory.temp_dir)
+            .stop_flag(Arc::clone(&self.stop))
     }
 
     /// Returns the positions in which the games of the PGN file `path` start, except the initial position of each
@@ -595,7 +605,7 @@ impl OpenOptions<'_> {
             inputs: &[self.input(path)],
             memory: self.memory.clone(),
             threads: self.threads,
-            meter: &Meter::default(),
+            meter: &Meter::stopped_by(&self.stop),
         };
         let (mut starts, mut seen) = (Vec::new(), FxHashSet::default());
         games.for_each(

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     error::Error,
+    pgn::StreamOptions,
     position::{Keyed, Variant},
     progress::Meter,
     repertoire::{
@@ -49,7 +50,7 @@ impl AppState {
             query, parameters, ..
         } = self.request(key, Route::Build)?;
         if parameters.text("repertoire").is_some() {
-            return self.edited_pgn(&parameters);
+            return self.edited_pgn(&parameters, stop);
         }
         let only_counts = parameters.flag("count")?.unwrap_or(false);
         let color = side(&parameters)?;
@@ -140,7 +141,7 @@ impl AppState {
         let (color, depth) = (side(&parameters)?, depth(&parameters)?);
         let limit = parameters.number("limit", 0..=MOST_GAPS)?.unwrap_or(20);
         let served = self.served_repertoire(&parameters, color)?;
-        let edited = served.edited(&parameters)?;
+        let edited = served.edited(&parameters, stop)?;
         let (name, variant) = (&served.name, query.line.variant());
         if !served.known.is_for(variant) {
             let problem =
@@ -169,10 +170,14 @@ impl AppState {
         self.with_unknown_name(&query.filters, &FoundGaps { total, found })
     }
 
-    /// Answers `/repertoire`: returns a report about a position from each of the server's repertoires. The reports
-    /// use the games that pass the filters. With the parameter `repertoire`, returns only the report of this
-    /// repertoire, with the user's edits applied.
-    pub(super) fn repertoires(&self, key: &CacheKey) -> Result<Content, Refusal> {
+    /// Answers `/repertoire`: returns the report of each served repertoire on a position, in the games that pass the
+    /// filters. If the request has the parameter `repertoire`, returns only the report of that repertoire, with the
+    /// edits of the user. Setting `stop` cancels the reading of the repertoire.
+    pub(super) fn repertoires(
+        &self,
+        key: &CacheKey,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
         } = self.request(key, Route::Repertoire)?;
@@ -188,7 +193,7 @@ impl AppState {
             }
             let edited = match wanted {
                 None => Arc::clone(&served.unedited),
-                Some(served) => served.edited(&parameters)?,
+                Some(served) => served.edited(&parameters, stop)?,
             };
             reports.push(RepertoireReport {
                 served,
@@ -205,20 +210,27 @@ impl AppState {
         self.answered(key, &query.filters, &document)
     }
 
-    /// Returns one of the server's repertoires as PGN, with a user's edits applied. The lines that the user has added
-    /// come first, as separate games; then follows the text of the file without the moves that the user has removed.
-    fn edited_pgn(&self, parameters: &Parameters) -> Result<Content, Refusal> {
+    /// Returns the PGN of a served repertoire without the moves that a user has removed. The lines that the user has
+    /// added precede it as games. Setting `stop` cancels the work.
+    fn edited_pgn(
+        &self,
+        parameters: &Parameters,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Content, Refusal> {
         let color = side(parameters)?;
         let served = self.served_repertoire(parameters, color)?;
-        let edited = served.edited(parameters)?;
+        let edited = served.edited(parameters, stop)?;
         let pgn = served.pgn_file()?;
         let (start, edits) = (served.known.variant().start(), &edited.edits);
         let added = Additions::from_lines(&start, edits.added());
         let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
         let path = directory.path().join("repertoire.pgn");
         let out = RepertoireFile::create(&path, true)?;
-        let memory = memory(directory.path());
-        add_to_pgn(pgn, &added, edits.removed(), &start, out, &memory)?;
+        let reading = StreamOptions {
+            stop: Arc::clone(stop),
+            memory: MEMORY,
+        };
+        add_to_pgn(pgn, &added, edits.removed(), &start, out, &reading)?;
         let bytes = read_limited(&path, "repertoire", "edit the file in another program")?;
         Ok(Content::pgn(bytes))
     }
@@ -311,6 +323,7 @@ fn count_games(
         memory: memory(directory),
         threads: 1,
         directory,
+        stop: Arc::clone(stop),
         counting: &|_| Box::new(()),
     };
     let source = MoveSource::source(&counts, false, &options)?;

@@ -7,7 +7,10 @@ use std::{
     collections::HashMap,
     io::ErrorKind,
     net::{self, IpAddr},
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -23,8 +26,11 @@ use super::{Refusal, content::Content};
 /// threads that read games.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The maximum size, in bytes, of a response that needs no semaphore permit to be sent. Such a response usually fits
-/// into the send buffer of the operating system.
+/// The interval at which the server checks whether a client that waits for an answer is still connected.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The maximum size, in bytes, of a response that is sent without acquiring a permit from the semaphore that limits the
+/// bytes of unsent responses. The send buffers of the operating system have about this size.
 const SMALL: usize = 64 << 10;
 
 /// The size, in bytes, of the send buffer of a connection. A blocked write continues when a third of the buffer is
@@ -283,8 +289,55 @@ impl Client {
     }
 }
 
-/// Waits for a semaphore permit and returns it. Returns a refusal if the permit is not available within
-/// [`PERMIT_TIMEOUT`].
+/// A guard that sets the stop flag of an operation when the guard is dropped. Each request that starts a long operation
+/// owns a guard, so the operation is cancelled if the client closes the connection.
+#[derive(Default)]
+pub(super) struct StopAtEnd(pub(super) Arc<AtomicBool>);
+
+impl Drop for StopAtEnd {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Awaits a future as long as the client is connected.
+///
+/// # Errors
+///
+/// Returns a refusal as soon as the client has disconnected.
+pub(super) async fn while_connected<T>(
+    client: &Client,
+    future: impl Future<Output = T>,
+) -> Result<T, Refusal> {
+    let mut future = Box::pin(future);
+    loop {
+        match timeout(PAUSE, &mut future).await {
+            Ok(output) => return Ok(output),
+            Err(_) if client.is_gone() => return Err(Refusal::unavailable("the client is gone")),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Awaits a future for at most `limit`, as long as the client is connected.
+///
+/// # Errors
+///
+/// Returns the refusal `too_long` if the time limit is exceeded. Returns a different refusal as soon as the client has
+/// disconnected.
+pub(super) async fn while_wanted<T>(
+    client: &Client,
+    limit: Duration,
+    future: impl Future<Output = T>,
+    too_long: impl FnOnce() -> Refusal,
+) -> Result<T, Refusal> {
+    match timeout(limit, while_connected(client, future)).await {
+        Ok(output) => output,
+        Err(_) => Err(too_long()),
+    }
+}
+
+/// Waits for a semaphore permit and returns it. Returns a refusal if the permit is not available within ten seconds.
 pub(super) async fn in_time<T>(
     permit: impl Future<Output = Result<T, AcquireError>>,
 ) -> Result<T, Refusal> {

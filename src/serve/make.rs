@@ -5,11 +5,8 @@ use std::{
     fs::{self, File},
     io::{BufWriter, Write},
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
 };
 
 use axum::{
@@ -24,7 +21,7 @@ use shakmaty::Color;
 
 use super::{
     Parameters, Refusal, Request, Route,
-    client::Client,
+    client::{Client, StopAtEnd, while_wanted},
     content::{CacheKey, Content},
     request,
     state::{AppState, FileStates, check_unchanged},
@@ -58,11 +55,8 @@ const MAX_MIN_GAME: u32 = 1_000_000;
 /// The maximum value of the parameter `depth`, the number of half-moves of each game that are counted.
 const MAX_DEPTH: u32 = 600;
 
-/// The interval at which the server checks whether the client that requested a book is still connected.
-const DISCONNECT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
-
-/// The maximum time for making a book. A request also waits at most this long while another book is being made.
-const MAX_TIME: Duration = Duration::from_secs(60);
+/// The maximum time for making a book, and the maximum time that a request waits while another book is being made.
+const MAKING: Duration = Duration::from_secs(60);
 
 /// The error message if the number of games in the PGN files differs from that in the index.
 const OTHER_GAMES: &str =
@@ -81,18 +75,7 @@ const SPEED_RANGES: [(Speed, u32, u32); 4] = [
     (Speed::Rapid, 480, 1499),
 ];
 
-/// A guard that cancels a run of `make-book` when it is dropped, by setting the run's stop flag. Each request that
-/// starts a run owns such a guard, so the run ends if the client closes the connection.
-struct StopAtEnd(Arc<AtomicBool>);
-
-impl Drop for StopAtEnd {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// A kind of product that the server makes from games: a book, a repertoire or a list of gaps. Only one product is
-/// made at a time.
+/// A product that the server makes from games, such as a book. Products are made one at a time.
 #[derive(Copy, Clone)]
 pub(super) struct Product {
     /// The name of the product in messages.
@@ -146,48 +129,26 @@ async fn answer_product(
         );
         Refusal::unavailable(problem)
     };
-    let permit = while_wanted(&client, Box::pin(permit), another).await?;
+    let permit = while_wanted(&client, MAKING, permit, another).await?;
     let permit = permit.map_err(|_| Refusal::unavailable("the server has ended"))?;
-    let stop = StopAtEnd(Arc::default());
+    let stop = StopAtEnd::default();
     let (key, state, flag) = (
         CacheKey::of(&request),
         Arc::clone(&app),
         Arc::clone(&stop.0),
     );
     let work = move || make(&state, &key, &flag);
-    let content = Box::pin(app.makers.content_with(permit, &client, work));
+    let content = app.makers.content_with(permit, &client, work);
     let too_long = || {
         Refusal::unavailable(format!(
             "making the {what} takes more than a minute: {advice}"
         ))
     };
-    let content = while_wanted(&client, content, too_long).await?;
+    let content = while_wanted(&client, MAKING, content, too_long).await?;
     Ok(content?.answer_from_files(request.headers()))
 }
 
-/// Waits for a future, but at most for [`MAX_TIME`], and only as long as the client is connected.
-///
-/// # Errors
-///
-/// Returns the refusal that `too_long` creates if the time limit is exceeded, and another refusal if the client has
-/// disconnected.
-async fn while_wanted<T>(
-    client: &Client,
-    mut future: impl Future<Output = T> + Unpin,
-    too_long: impl Fn() -> Refusal,
-) -> Result<T, Refusal> {
-    let begun = Instant::now();
-    loop {
-        match tokio::time::timeout(DISCONNECT_CHECK_INTERVAL, &mut future).await {
-            Ok(output) => return Ok(output),
-            Err(_) if client.is_gone() => return Err(Refusal::unavailable("the client is gone")),
-            Err(_) if begun.elapsed() > MAX_TIME => return Err(too_long()),
-            Err(_) => {}
-        }
-    }
-}
-
-/// A run of `make-book` that reads the games for a request again from their PGN files. The other fields serve to
+/// A run of `make-book` that counts the games of a request again from their PGN files. It includes what is needed to
 /// check that the files still contain the games of the index.
 pub(super) struct Counting {
     pub(super) run: MakeBook,

@@ -1,5 +1,7 @@
 //! Answers requests for preparations: what an opponent plays, and how the user can answer.
 
+use std::sync::{Arc, atomic::AtomicBool};
+
 use shakmaty::variant::VariantPosition;
 
 use super::{
@@ -17,10 +19,14 @@ use crate::{
 const MAX_LINES: u32 = 50;
 
 impl AppState {
-    /// Answers `/prepare`: returns the opponent's moves in a position, the user's results after each of them, and the
-    /// user's answers. The parameter `player` names the opponent, `color` is the opponent's color, and `me` names the
-    /// user.
-    pub(super) fn prepare(&self, key: &CacheKey) -> Result<Content, Refusal> {
+    /// Answers `/prepare`: returns the opponent's moves in a position, the results of the player who prepares after
+    /// each of them, and the player's answers. The query parameter `player` names the opponent, `color` is the
+    /// opponent's color, and `me` names the player who prepares. Setting `stop` cancels the reading of the repertoire.
+    pub(super) fn prepare(
+        &self,
+        key: &CacheKey,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
         } = self.request(key, Route::Prepare)?;
@@ -45,7 +51,7 @@ impl AppState {
                     );
                     return Err(Refusal::bad(problem));
                 }
-                Some(served.edited(&parameters)?)
+                Some(served.edited(&parameters, stop)?)
             }
         };
         let moves = |pos: &VariantPosition| match &repertoire {

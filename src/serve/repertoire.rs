@@ -3,7 +3,7 @@
 use std::{
     hash::{Hash, Hasher},
     path::Path,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::AtomicBool},
     time::SystemTime,
 };
 
@@ -13,6 +13,7 @@ use shakmaty::Color;
 use super::{Parameters, books::source_name, hash, refusal::Refusal};
 use crate::{
     error::Result,
+    progress::Meter,
     repertoire::{
         Edits, MoveSource, OpenOptions, Predecessors, RemovedMoves, RepertoirePgn, without_moves,
     },
@@ -79,7 +80,7 @@ impl ServedRepertoire {
         let unedited = EditedRepertoire {
             known: Arc::clone(&known),
             edits: Edits::default(),
-            predecessors: Predecessors::new(&known, color)?,
+            predecessors: Predecessors::new(&known, color, &Meter::default())?,
             _directory: None,
         };
         Ok(ServedRepertoire {
@@ -94,14 +95,18 @@ impl ServedRepertoire {
         })
     }
 
-    /// Returns the repertoire with the edits in the parameter `edits` applied. [`Edits::parse`] describes their
-    /// format. The file is not changed. Without edits, returns the repertoire as it is.
+    /// Returns a copy of the repertoire with the [edits](Edits::parse) in the parameter `edits`. The file is not
+    /// changed. Setting `stop` cancels the reading of the file.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the edits cannot be parsed. Also returns a refusal if the edits remove moves, but the
-    /// file is not PGN or has changed since the server was started.
-    pub(super) fn edited(&self, parameters: &Parameters) -> Result<Arc<EditedRepertoire>, Refusal> {
+    /// Returns a refusal if the edits cannot be read, if they remove moves of a file that is not a PGN, or if the file
+    /// has changed since the server was started and has to be read again.
+    pub(super) fn edited(
+        &self,
+        parameters: &Parameters,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Arc<EditedRepertoire>, Refusal> {
         let Some(edits) = parameters.text("edits").filter(|edits| !edits.is_empty()) else {
             return Ok(Arc::clone(&self.unedited));
         };
@@ -117,13 +122,13 @@ impl ServedRepertoire {
             true => (Arc::clone(&self.known), None),
             false => {
                 let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
-                let left = self.without(edits.removed(), directory.path())?;
+                let left = self.without(edits.removed(), directory.path(), stop)?;
                 (Arc::new(left), Some(directory))
             }
         };
         let known = Arc::new(MoveSource::extended(&left, self.color, &edits));
         let edited = Arc::new(EditedRepertoire {
-            predecessors: Predecessors::new(&known, self.color)?,
+            predecessors: Predecessors::new(&known, self.color, &Meter::stopped_by(stop))?,
             known,
             edits,
             _directory: directory,
@@ -132,13 +137,18 @@ impl ServedRepertoire {
         Ok(edited)
     }
 
-    /// Reads the file of the repertoire again, without the moves in `removed`. `directory` is the directory for
-    /// temporary files, and must exist as long as the returned value.
+    /// Returns the repertoire of the file without the moves in `removed`. `directory` is for temporary files, and must
+    /// exist as long as the returned value. Setting `stop` cancels the reading of the file.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the file is not PGN, or if it has changed since the server was started.
-    fn without(&self, removed: &RemovedMoves, directory: &Path) -> Result<MoveSource, Refusal> {
+    /// Returns a refusal if the file is not a PGN, or if it has changed since the server was started.
+    fn without(
+        &self,
+        removed: &RemovedMoves,
+        directory: &Path,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<MoveSource, Refusal> {
         let pgn = self.pgn_file()?;
         let options = OpenOptions {
             variant: None,
@@ -150,6 +160,7 @@ impl ServedRepertoire {
             },
             threads: 1,
             directory,
+            stop: Arc::clone(stop),
             counting: &|_| Box::new(()),
         };
         Ok(without_moves(&self.known, removed, &options)?)
@@ -182,4 +193,42 @@ impl ServedRepertoire {
 /// Serializes a color as the text `white` or `black`.
 fn named<S: Serializer>(color: &Color, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     color.fold_wb("white", "black").serialize(serializer)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, sync::atomic::Ordering};
+
+    use super::*;
+    use crate::position::{Keyed, Variant};
+
+    #[test]
+    fn a_flag_cancels_the_reading_of_an_edited_repertoire() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mine.pgn");
+        fs::write(&path, "1. e4 e5 (1... c5 2. Nf3) 2. Nc3 *\n").unwrap();
+        let options = OpenOptions {
+            variant: None,
+            untagged: Variant::Standard,
+            filter: None,
+            memory: Memory::default(),
+            threads: 1,
+            directory: dir.path(),
+            stop: Arc::default(),
+            counting: &|_| Box::new(()),
+        };
+        let known = MoveSource::repertoire(&path, &options).unwrap();
+        let served = ServedRepertoire::new(&path, Color::White, known).unwrap();
+        let stop = Arc::new(AtomicBool::new(true));
+        for edits in ["edits=-e2e4,c7c5,g1f3", "edits=e2e4,e7e6,d2d4"] {
+            let parameters = Parameters::parse_only(edits, &["edits"]).unwrap();
+            stop.store(true, Ordering::Relaxed);
+            let refusal = served.edited(&parameters, &stop).unwrap_err();
+            assert_eq!(refusal.status(), 503, "{edits}: {refusal:?}");
+            stop.store(false, Ordering::Relaxed);
+            let edited = served.edited(&parameters, &stop).unwrap();
+            let start = Keyed::new(Variant::Standard.start());
+            assert_eq!(edited.known.own_moves(&start).unwrap().len(), 1, "{edits}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::{Duration, Instant},
 };
 
@@ -22,7 +22,7 @@ use tower_http::{
 
 use super::{
     Parameters, Refusal, Route,
-    client::{Client, in_time},
+    client::{Client, StopAtEnd, in_time, while_connected, while_wanted},
     content::{CacheKey, Content, JSON, PGN, not_modified},
     guard::Origin,
     make, page,
@@ -33,6 +33,10 @@ use crate::explorer::{Filters, SuggestField, Suggestion};
 
 /// The maximum time that a request may spend on reading the texts of games.
 const READING: Duration = Duration::from_secs(10);
+
+/// The error message for a request whose edits take more time than [`READING`] allows.
+const TOO_LONG: &str = "reading the repertoire again for these edits takes too long: save the edited repertoire, and \
+                        start the server with it";
 
 type ServerState = State<Arc<AppState>>;
 type Asker = Extension<Client>;
@@ -73,8 +77,8 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .route("/facets", index(AppState::facets))
         .route("/scores", index(AppState::scores))
         .route("/openings", index(AppState::openings))
-        .route("/prepare", index(AppState::prepare))
-        .route("/repertoire", index(AppState::repertoires))
+        .route("/prepare", edited(AppState::prepare))
+        .route("/repertoire", edited(AppState::repertoires))
         .method_not_allowed_fallback(async || Refusal::method())
         .with_state(state);
     let api = match cors {
@@ -125,8 +129,32 @@ fn index(
     )
 }
 
-/// Answers `/suggest` with names of players, events or openings. Soon after the start of the server, these names are
-/// still being read from the index; in this case, waits for them without blocking a thread.
+/// Returns a `GET` route for answers about served repertoires. If the request has edits, a repertoire may have to be read
+/// again from its file, so a thread that reads the texts of games calls `answer`. Otherwise, a worker thread calls it.
+/// `answer` must stop when its last argument, a flag, is set.
+fn edited(
+    answer: impl Fn(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal>
+    + Copy
+    + Send
+    + Sync
+    + 'static,
+) -> MethodRouter<Arc<AppState>> {
+    get(
+        async move |state: ServerState, client: Asker, request: Request| {
+            let query = request.uri().query().unwrap_or_default();
+            let mut parameters = form_urlencoded::parse(query.as_bytes());
+            let thread = match parameters.any(|(name, edits)| name == "edits" && !edits.is_empty())
+            {
+                true => Thread::Reader,
+                false => Thread::Worker,
+            };
+            answered(state, client, request, thread, answer).await
+        },
+    )
+}
+
+/// Answers `/suggest` with names of players, events or openings. If the names are still being read from the index,
+/// waits for them without blocking a thread.
 async fn suggest(state: ServerState, client: Asker, request: Request) -> Result<Response, Refusal> {
     let mut names = state.names.clone();
     // An error means that reading the names has ended, with or without success. The response says which.
@@ -150,7 +178,9 @@ async fn position(
         of_texts(state, client, request, answer).await
     } else {
         let thread = state.thread_for(&parameters);
-        let answer = move |app: &AppState, key: &CacheKey| app.position(key, route, &|| true);
+        let answer = move |app: &AppState, key: &CacheKey, _: &Arc<AtomicBool>| {
+            app.position(key, route, &|| true)
+        };
         answered(state, client, request, thread, answer).await
     }
 }
@@ -201,18 +231,23 @@ async fn of_index(
     request: Request,
     answer: impl FnOnce(&AppState, &CacheKey) -> Result<Content, Refusal> + Send + 'static,
 ) -> Result<Response, Refusal> {
+    let answer = move |app: &AppState, key: &CacheKey, _: &Arc<AtomicBool>| answer(app, key);
     answered(state, client, request, Thread::Worker, answer).await
 }
 
-/// Answers a request from the index. `answer` creates the response; `thread` says whether it is called on a worker
-/// thread or on the thread of the connection. `answer` is not called if the client's cached response is still valid,
-/// or if the server's cache contains the response.
+/// Answers a request by calling `answer`, which reads the index, on the thread that `thread` says. Does not call `answer`
+/// if the response that the client has cached is still valid, or if the server's cache contains the response.
+///
+/// The last argument of `answer` is a flag that is set if the client disconnects or the time limit of a reader thread is
+/// exceeded.
 async fn answered(
     State(app): ServerState,
     Extension(client): Asker,
     request: Request,
     thread: Thread,
-    answer: impl FnOnce(&AppState, &CacheKey) -> Result<Content, Refusal> + Send + 'static,
+    answer: impl FnOnce(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal>
+    + Send
+    + 'static,
 ) -> Result<Response, Refusal> {
     let key = CacheKey::of(&request);
     let etag = app.etag(&key);
@@ -222,11 +257,20 @@ async fn answered(
     let content = match app.cache.get(&key) {
         Some(content) => client.to_be_sent(content).await?,
         None => {
-            let state = Arc::clone(&app);
-            let work = move || answer(&state, &key);
+            let stop = StopAtEnd::default();
+            let (state, flag) = (Arc::clone(&app), Arc::clone(&stop.0));
+            let work = move || answer(&state, &key, &flag);
             match thread {
                 Thread::OfConnection => client.to_be_sent(catch_panics(work)?).await?,
-                Thread::Worker => app.counters.content(&client, work).await?,
+                Thread::Worker => {
+                    while_connected(&client, app.counters.content(&client, work)).await??
+                }
+                Thread::Reader => {
+                    let _permits = client.text_permits().await?;
+                    let content = app.readers.content(&client, work);
+                    let too_long = || Refusal::unavailable(TOO_LONG);
+                    while_wanted(&client, READING, content, too_long).await??
+                }
             }
         }
     };

@@ -181,6 +181,8 @@ pub(super) enum Thread {
     OfConnection,
     /// A worker thread.
     Worker,
+    /// A thread that reads the texts of games. At most ten seconds are allowed for the answer.
+    Reader,
 }
 
 /// Returns `true` if a request to an index of counts needs only few of the stored sums. Such a request is answered

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use polybook::{
     Error,
+    pgn::StreamOptions,
     position::{Keyed, Variant},
     repertoire::{
         FindGaps, Gaps, MoveSource, OwnMoveRule, RemovedMoves, RepertoireFile, RepertoireFormat,
@@ -186,7 +187,11 @@ fn write(
             return add_to_book(repertoire, added, out, memory, meter).map(drop);
         }
         if let Some(pgn) = repertoire.pgn() {
-            return add_to_pgn(pgn, added, &RemovedMoves::default(), start, out, memory);
+            let reading = StreamOptions {
+                memory: memory.bytes,
+                ..StreamOptions::default()
+            };
+            return add_to_pgn(pgn, added, &RemovedMoves::default(), start, out, &reading);
         }
         let writing = Writing {
             moves: &LinesOf(Union(&repertoire, added), args.color),

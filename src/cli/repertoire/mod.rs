@@ -232,6 +232,7 @@ impl Opener {
             memory: self.memory.clone(),
             threads: self.threads,
             directory: self.directory.path(),
+            stop: Arc::default(),
             counting: &counting,
         })?;
         for warning in source.warnings() {
