@@ -31,7 +31,7 @@ use crate::{
     },
     storage::output::TemporaryDir,
     storage::sort::Memory,
-    tree::Source,
+    tree::{Source, played},
 };
 
 /// The maximum value of the parameter `reach`. With the value N, a repertoire answers every position that at least
@@ -68,7 +68,7 @@ impl AppState {
         }
         let mut words = OptionWords::default();
         words.add("--max-ply", depth);
-        let counting = self.counting(&query.filters, &parameters, depth, &mut words)?;
+        let counting = self.counting(&query.filters, &parameters, depth, &mut words, stop)?;
         let variant = counting.variant;
 
         let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
@@ -167,12 +167,14 @@ impl AppState {
         let total = found.gaps.len();
         found.gaps.truncate(limit as usize);
         found.several_moves.truncate(limit as usize);
-        self.with_unknown_name(&query.filters, &FoundGaps { total, found })
+        // Each gap was played in games.
+        let filters = (&query.filters, total > 0);
+        self.with_unknown_name(filters, &FoundGaps { total, found }, stop)
     }
 
     /// Answers `/repertoire`: returns the report of each served repertoire on a position, in the games that pass the
     /// filters. If the request has the parameter `repertoire`, returns only the report of that repertoire, with the
-    /// edits of the user. Setting `stop` cancels the reading of the repertoire.
+    /// edits of the user. Setting `stop` cancels the work.
     pub(super) fn repertoires(
         &self,
         key: &CacheKey,
@@ -206,8 +208,14 @@ impl AppState {
                 )?,
             });
         }
+        let games = played(
+            &self.explorer,
+            query.line.variant(),
+            query.line.position(),
+            &query.filters,
+        )?;
         let document = BTreeMap::from([("repertoires", reports)]);
-        self.answered(key, &query.filters, &document)
+        self.answered(key, (&query.filters, !games.is_empty()), &document, stop)
     }
 
     /// Returns the PGN of a served repertoire without the moves that a user has removed. The lines that the user has

@@ -5,7 +5,10 @@ use std::{
     fs::{self, File},
     io::{BufWriter, Write},
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -207,7 +210,12 @@ impl AppState {
             query, parameters, ..
         } = self.request(key, Route::Make)?;
         let only_counts = parameters.flag("count")?.unwrap_or(false);
-        let plan = self.plan(&query.filters, &parameters, key.path.ends_with(".pgn"))?;
+        let plan = self.plan(
+            &query.filters,
+            &parameters,
+            key.path.ends_with(".pgn"),
+            stop,
+        )?;
         let of = self.content_identity(key, &query.filters, &parameters)?;
         if !only_counts && let Some(content) = self.take_content(&of) {
             return Ok(content);
@@ -249,13 +257,14 @@ impl AppState {
         }))
     }
 
-    /// Returns the plan for making the book of a request. With `as_pgn`, the book is written as PGN instead of as a
-    /// Polyglot book.
+    /// Plans the book that a request asks for. `as_pgn` requests a PGN instead of a Polyglot book. Setting `stop` cancels
+    /// the search for names.
     fn plan(
         &self,
         filters: &Filters,
         parameters: &Parameters,
         as_pgn: bool,
+        stop: &AtomicBool,
     ) -> Result<BookPlan, Refusal> {
         let mut words = OptionWords::default();
         let min_game = parameters.number("minGame", 1..=MAX_MIN_GAME)?.unwrap_or(3);
@@ -286,7 +295,7 @@ impl AppState {
         if weights != Weights::default() {
             words.switch(&weights.option_text());
         }
-        let mut counting = self.counting(filters, parameters, depth, &mut words)?;
+        let mut counting = self.counting(filters, parameters, depth, &mut words, stop)?;
         counting.run = counting
             .run
             .move_filter(MoveFilter {
@@ -314,8 +323,8 @@ impl AppState {
         })
     }
 
-    /// Prepares a run of `make-book` that counts the first `depth` half-moves of each game that passes the filters.
-    /// Adds the equivalent options of the command to `words`.
+    /// Creates the run that counts the games that pass the filters, up to `depth` half-moves of each. Adds the
+    /// equivalent options of `make-book` to `words`. Setting `stop` cancels the search for names.
     ///
     /// # Errors
     ///
@@ -327,8 +336,10 @@ impl AppState {
         parameters: &Parameters,
         depth: u32,
         words: &mut OptionWords,
+        stop: &AtomicBool,
     ) -> Result<Counting, Refusal> {
-        if let Some(unknown) = self.explorer.unknown_name(filters)? {
+        let goes_on = || !stop.load(Ordering::Relaxed);
+        if let Some(unknown) = self.explorer.unknown_name_while(filters, &goes_on)? {
             return Err(Refusal::bad(unknown.to_string()));
         }
         let files = self.explorer.files(filters)?;

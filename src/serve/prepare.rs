@@ -21,7 +21,7 @@ const MAX_LINES: u32 = 50;
 impl AppState {
     /// Answers `/prepare`: returns the opponent's moves in a position, the results of the player who prepares after
     /// each of them, and the player's answers. The query parameter `player` names the opponent, `color` is the
-    /// opponent's color, and `me` names the player who prepares. Setting `stop` cancels the reading of the repertoire.
+    /// opponent's color, and `me` names the player who prepares. Setting `stop` cancels the work.
     pub(super) fn prepare(
         &self,
         key: &CacheKey,
@@ -70,6 +70,7 @@ impl AppState {
             repertoire: repertoire.as_ref().map(|_| &moves as _),
             lines: parameters.number("lines", 0..=MAX_LINES)?.unwrap_or(0) as usize,
         })?;
-        self.answered(key, &filters, &prepared)
+        let has_games = prepared.theirs.results.games > 0 && prepared.yours.results.games > 0;
+        self.answered(key, (&filters, has_games), &prepared, stop)
     }
 }

@@ -3,7 +3,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -66,8 +69,8 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .route("/game/{id}", get(game))
         .route("/games", get(games))
         .route("/book", get(book))
-        .route("/about", index(AppState::about))
-        .route("/read", index(AppState::read))
+        .route("/about", index(|app, key, _| app.about(key)))
+        .route("/read", index(|app, key, _| app.read(key)))
         .route("/suggest", get(suggest))
         .route("/book.bin", make::route(make::BOOK))
         .route("/book.pgn", make::route(make::BOOK))
@@ -77,8 +80,8 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .route("/facets", index(AppState::facets))
         .route("/scores", index(AppState::scores))
         .route("/openings", index(AppState::openings))
-        .route("/prepare", edited(AppState::prepare))
-        .route("/repertoire", edited(AppState::repertoires))
+        .route("/prepare", index(AppState::prepare))
+        .route("/repertoire", index(AppState::repertoires))
         .method_not_allowed_fallback(async || Refusal::method())
         .with_state(state);
     let api = match cors {
@@ -117,38 +120,23 @@ fn cors(origins: &[Origin]) -> CorsLayer {
         .allow_private_network(AllowPrivateNetwork::predicate(is_allowed))
 }
 
-/// Returns a `GET` route whose responses come from the index. `answer` creates a response, and is called on a worker
-/// thread.
-fn index(
-    answer: impl Fn(&AppState, &CacheKey) -> Result<Content, Refusal> + Copy + Send + Sync + 'static,
-) -> MethodRouter<Arc<AppState>> {
+/// A function that creates a response from the index. It must stop when its last argument, a flag, is set: the client
+/// has disconnected, or the time limit of a reader thread is exceeded.
+trait IndexAnswer:
+    FnOnce(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal> + Send + 'static
+{
+}
+
+impl<T> IndexAnswer for T where
+    T: FnOnce(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal> + Send + 'static
+{
+}
+
+/// Returns a `GET` route. `answer` creates the response from the index.
+fn index(answer: impl IndexAnswer + Copy + Sync) -> MethodRouter<Arc<AppState>> {
     get(
         async move |state: ServerState, client: Asker, request: Request| {
             of_index(state, client, request, answer).await
-        },
-    )
-}
-
-/// Returns a `GET` route for answers about served repertoires. If the request has edits, a repertoire may have to be read
-/// again from its file, so a thread that reads the texts of games calls `answer`. Otherwise, a worker thread calls it.
-/// `answer` must stop when its last argument, a flag, is set.
-fn edited(
-    answer: impl Fn(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal>
-    + Copy
-    + Send
-    + Sync
-    + 'static,
-) -> MethodRouter<Arc<AppState>> {
-    get(
-        async move |state: ServerState, client: Asker, request: Request| {
-            let query = request.uri().query().unwrap_or_default();
-            let mut parameters = form_urlencoded::parse(query.as_bytes());
-            let thread = match parameters.any(|(name, edits)| name == "edits" && !edits.is_empty())
-            {
-                true => Thread::Reader,
-                false => Thread::Worker,
-            };
-            answered(state, client, request, thread, answer).await
         },
     )
 }
@@ -159,7 +147,7 @@ async fn suggest(state: ServerState, client: Asker, request: Request) -> Result<
     let mut names = state.names.clone();
     // An error means that reading the names has ended, with or without success. The response says which.
     let _ = in_time(async { Ok(names.changed().await) }).await?;
-    of_index(state, client, request, AppState::suggest).await
+    of_index(state, client, request, |app, key, _| app.suggest(key)).await
 }
 
 /// Answers with the results of the moves in a position. If the request asks for the times that players took, reads
@@ -178,8 +166,8 @@ async fn position(
         of_texts(state, client, request, answer).await
     } else {
         let thread = state.thread_for(&parameters);
-        let answer = move |app: &AppState, key: &CacheKey, _: &Arc<AtomicBool>| {
-            app.position(key, route, &|| true)
+        let answer = move |app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>| {
+            app.position(key, route, &|| !stop.load(Ordering::Relaxed))
         };
         answered(state, client, request, thread, answer).await
     }
@@ -224,30 +212,32 @@ async fn book(
     Ok(content.answer_from_files(request.headers()))
 }
 
-/// Answers a request from the index. `answer` creates the response, and is called on a worker thread.
+/// Answers a request by calling `answer`, which reads the index. If the request has edits, a repertoire may have to be
+/// read again from its file, so a thread that reads the texts of games calls `answer`. Otherwise, a worker thread calls
+/// it.
 async fn of_index(
     state: ServerState,
     client: Asker,
     request: Request,
-    answer: impl FnOnce(&AppState, &CacheKey) -> Result<Content, Refusal> + Send + 'static,
+    answer: impl IndexAnswer,
 ) -> Result<Response, Refusal> {
-    let answer = move |app: &AppState, key: &CacheKey, _: &Arc<AtomicBool>| answer(app, key);
-    answered(state, client, request, Thread::Worker, answer).await
+    let query = request.uri().query().unwrap_or_default();
+    let mut parameters = form_urlencoded::parse(query.as_bytes());
+    let thread = match parameters.any(|(name, edits)| name == "edits" && !edits.is_empty()) {
+        true => Thread::Reader,
+        false => Thread::Worker,
+    };
+    answered(state, client, request, thread, answer).await
 }
 
 /// Answers a request by calling `answer`, which reads the index, on the thread that `thread` says. Does not call `answer`
 /// if the response that the client has cached is still valid, or if the server's cache contains the response.
-///
-/// The last argument of `answer` is a flag that is set if the client disconnects or the time limit of a reader thread is
-/// exceeded.
 async fn answered(
     State(app): ServerState,
     Extension(client): Asker,
     request: Request,
     thread: Thread,
-    answer: impl FnOnce(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal>
-    + Send
-    + 'static,
+    answer: impl IndexAnswer,
 ) -> Result<Response, Refusal> {
     let key = CacheKey::of(&request);
     let etag = app.etag(&key);
@@ -381,28 +371,43 @@ impl AppState {
         self.cached(key, Content::json(&counted)?)
     }
 
-    /// Answers `/facets`: returns the number of games that each value of each filter would select. `key` contains the
-    /// path and the query string of the request.
-    pub(super) fn facets(&self, key: &CacheKey) -> Result<Content, Refusal> {
+    /// Answers `/facets`: returns, for each filter and each of its values, the number of games that the value would
+    /// select.
+    /// `key` contains the path and the query of the request.
+    pub(super) fn facets(
+        &self,
+        key: &CacheKey,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Facets)?.query;
         let facets = self.explorer.facets(&query.line, &query.filters)?;
-        self.answered(key, &query.filters, &facets)
+        let has_games = facets.games > 0;
+        self.answered(key, (&query.filters, has_games), &facets, stop)
     }
 
-    /// Answers `/scores`: returns the results of a position by rating group. `key` contains the path and the query
-    /// string of the request.
-    pub(super) fn scores(&self, key: &CacheKey) -> Result<Content, Refusal> {
+    /// Returns the results in a position by rating group.
+    pub(super) fn scores(
+        &self,
+        key: &CacheKey,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Scores)?.query;
         let scores = self.explorer.scores(&query.line, &query.filters)?;
+        let has_games = !scores.is_empty();
         let scores = BTreeMap::from([("scores", scores)]);
-        self.answered(key, &query.filters, &scores)
+        self.answered(key, (&query.filters, has_games), &scores, stop)
     }
 
-    /// Answers `/openings`: returns the openings of the games that reach a position. `key` contains the path and the
-    /// query string of the request.
-    pub(super) fn openings(&self, key: &CacheKey) -> Result<Content, Refusal> {
+    /// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path
+    /// and the query of the request.
+    pub(super) fn openings(
+        &self,
+        key: &CacheKey,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Content, Refusal> {
         let query = self.request(key, Route::Openings)?.query;
         let openings = self.explorer.openings(&query.line, &query.filters)?;
-        self.answered(key, &query.filters, &openings)
+        let has_games = openings.results.games > 0;
+        self.answered(key, (&query.filters, has_games), &openings, stop)
     }
 }

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
         mpsc::{self, Sender},
     },
     thread,
@@ -385,11 +386,12 @@ impl AppState {
         }
     }
 
-    /// Answers `/games` with a page of the list of games that reach a position, as JSON.
-    pub(super) fn games(&self, key: &CacheKey) -> Result<Content, Refusal> {
+    /// Returns a page of the list of games that reach a position, as JSON.
+    pub(super) fn games(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
         let list = self.explorer.games(&request.query, &request.page)?;
-        self.answered(key, &request.query.filters, &list)
+        let has_games = list.total > 0;
+        self.answered(key, (&request.query.filters, has_games), &list, stop)
     }
 
     /// Answers `/games` with a page of the games that reach a position, as PGN. If the games are long, the page
@@ -567,15 +569,18 @@ impl AppState {
         *task::lock(&self.last_content) = Some((of, content));
     }
 
-    /// Creates the response `answer` as JSON with keys in camel case, and stores it in the cache. If no game passes
-    /// the filters because a name in them occurs in no game, the response also contains this name and similar names.
+    /// Returns the response `answer` as JSON with keys in camel case, and stores it in the cache. `has_games` is `true`
+    /// if one or more games pass `filters`. Otherwise, if the names in `filters` explain why no game passes, the
+    /// response also contains the unknown name and similar names. Setting `stop` cancels the search for names.
     pub(super) fn answered(
         &self,
         key: &CacheKey,
-        filters: &Filters,
+        (filters, has_games): (&Filters, bool),
         answer: &impl Serialize,
+        stop: &AtomicBool,
     ) -> Result<Content, Refusal> {
-        self.cached(key, self.with_unknown_name(filters, answer)?)
+        let content = self.with_unknown_name((filters, has_games), answer, stop)?;
+        self.cached(key, content)
     }
 
     /// Creates the response `answer` as JSON with keys in camel case, but does not store it in the cache. If no game
@@ -583,10 +588,17 @@ impl AppState {
     /// names.
     pub(super) fn with_unknown_name(
         &self,
-        filters: &Filters,
+        (filters, has_games): (&Filters, bool),
         answer: &impl Serialize,
+        stop: &AtomicBool,
     ) -> Result<Content, Refusal> {
-        let unknown_name = self.explorer.unknown_name(filters)?;
+        // The search reads all names of an index.
+        let unknown_name = match has_games {
+            true => None,
+            false => self
+                .explorer
+                .unknown_name_while(filters, &|| !stop.load(Ordering::Relaxed))?,
+        };
         Content::camel_json(&WithUnknownName {
             answer,
             unknown_name,
@@ -603,6 +615,30 @@ impl AppState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{MakeBook, pgn::Input};
+
+    #[test]
+    fn names_are_searched_only_if_there_are_no_games_and_only_until_the_client_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("games.idx");
+        let run = MakeBook::new([Input::file("data/famous.pgn")]);
+        run.explorer(&path).run().unwrap();
+        let explorer = Explorer::open([("games".to_owned(), path)]).unwrap();
+        let (_sender, names) = watch::channel(());
+        let of_server = (Vec::new(), Vec::new(), None, Vec::new());
+        let app = AppState::new(explorer, of_server, 1, 0, names).unwrap();
+        let filters = Filters {
+            players: vec!["Morfy, Paul".to_owned()],
+            ..Filters::default()
+        };
+        let answer = BTreeMap::from([("total", 0)]);
+        let stop = AtomicBool::new(true);
+        let content = |has_games| app.with_unknown_name((&filters, has_games), &answer, &stop);
+        assert!(content(true).is_ok());
+        assert!(content(false).is_err_and(|refusal| refusal.status() == 503));
+        stop.store(false, Ordering::Relaxed);
+        assert!(content(false).unwrap().size() > content(true).unwrap().size());
+    }
 
     #[test]
     fn simple_queries_read_few_sums() {
