@@ -103,7 +103,6 @@ pub use crate::{
 
 use self::{
     answer::answer,
-    filter::SourceFilter,
     game_info::{game_info, is_number},
     open_index::OpenIndex,
     opening_table::opening_table,
@@ -111,7 +110,7 @@ use self::{
     prepare::prepare,
     sources::Sources,
     suggest::Suggestions,
-    tally::count_games,
+    tally::{count_games, count_games_of_players},
     times::times,
     unknown_name::{unknown_name, unknown_names},
 };
@@ -566,19 +565,17 @@ impl Explorer {
             .find(&self.sources, field, text, limit, source)
     }
 
-    /// Returns the number of games that pass the filters, whatever their variants and positions.
+    /// Returns the number of games of each player in `filters.players` that pass the filters, whatever their variant and
+    /// the positions that they reach. All games are read once, however many players there are.
     ///
     /// # Errors
     ///
     /// Returns an error if an index is damaged, or if a selected source does not exist or contains only counts.
-    pub fn count_games(&self, filters: &Filters) -> Result<u64> {
-        let filters = self
+    pub fn count_games_of_players(&self, filters: &Filters) -> Result<Vec<u64>> {
+        let prepared = self
             .sources
             .filters_of_all_games(filters, "a number of games")?;
-        task::caught(|| {
-            let add = |games: &mut u64, _: &OpenIndex, _: &SourceFilter<'_>, _, _| *games += 1;
-            Ok(fold::fold_games(&filters, add, |a, b| a + b))
-        })
+        task::caught(|| count_games_of_players(&prepared, filters))
     }
 
     /// Reads all names in advance, so that calls of [`suggest`](Explorer::suggest) need not wait for them.

@@ -1,6 +1,6 @@
 //! Sums of the results of a position.
 
-use std::ops::AddAssign;
+use std::{collections::BTreeSet, ops::AddAssign};
 
 use rustc_hash::FxHashMap;
 use shakmaty::{Color, Position};
@@ -8,11 +8,11 @@ use shakmaty::{Color, Position};
 use super::{
     class_filter::Split,
     filter::{SourceFilter, SourceFilters},
-    fold::{AcceptedRows, Collector, PassingGames, fold},
+    fold::{AcceptedRows, Collector, PassingGames, fold, fold_games},
     games::GameSummary,
     line::Line,
     open_index::OpenIndex,
-    query::Query,
+    query::{Filters, Query},
 };
 use crate::{
     error::Result,
@@ -461,8 +461,56 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
     Ok((!count.is_incomplete).then_some(count.games))
 }
 
-/// The minimum number of games for a performance rating. Only games with a result and a rated opponent count.
-const MIN_PERFORMANCE_GAMES: u64 = 10;
+/// Returns the number of games of each player in `wanted.players` that pass the filters. `filters` is the prepared form
+/// of `wanted`.
+///
+/// Duplicate games have the same players. So if duplicates count once, each player's first game of a group is the first
+/// game of the group that passes the filters of all players.
+pub(super) fn count_games_of_players(
+    filters: &SourceFilters<'_>,
+    wanted: &Filters,
+) -> Result<Vec<u64>> {
+    // The players, by the first game of a source and the number of a name in this source.
+    let mut players: FxHashMap<(u64, u32), Vec<usize>> = FxHashMap::default();
+    for (source, _) in &filters.of_sources {
+        for (player, name) in wanted.players.iter().enumerate() {
+            for number in source.numbers_of(name, wanted.names)? {
+                let named = players.entry((source.first, number)).or_default();
+                named.push(player);
+            }
+        }
+    }
+    let zeros = || vec![0u64; wanted.players.len()];
+    let add = |games: &mut Vec<u64>, source: &OpenIndex, filter: &SourceFilter<'_>, id, _| {
+        let names = source.rows.players[id as usize];
+        let sides = Color::ALL.into_iter().zip(names);
+        let sides = sides.zip(filter.colors(id as usize));
+        let sides = sides.filter(|((color, _), is_player)| {
+            *is_player && wanted.color.is_none_or(|wanted| wanted == *color)
+        });
+        let found = sides.filter_map(|((_, name), _)| players.get(&(source.first, name)));
+        // A player may have both sides.
+        let found: BTreeSet<usize> = found.flatten().copied().collect();
+        if games.is_empty() {
+            *games = zeros();
+        }
+        found.into_iter().for_each(|player| games[player] += 1);
+    };
+    let join = |a: Vec<u64>, b: Vec<u64>| match (a.is_empty(), b.is_empty()) {
+        (true, _) => b,
+        (_, true) => a,
+        _ => a.iter().zip(b).map(|(a, b)| a + b).collect(),
+    };
+    let games = fold_games(filters, add, join);
+    Ok(match games.is_empty() {
+        true => zeros(),
+        false => games,
+    })
+}
+
+/// The least number of games from which a performance rating is calculated. Only games with a result and a rated
+/// opponent count.
+const PERFORMANCE_GAMES: u64 = 10;
 
 /// FIDE's rating differences for scores from 50 to 100 percent, indexed by the score minus 50 (rating regulations
 /// B.02, section 8.1.1). A score below 50 percent has the negative of the difference for the opposite score.

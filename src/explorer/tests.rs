@@ -388,3 +388,43 @@ fn a_search_for_unknown_names_reads_the_names_once() {
         );
     }
 }
+
+#[test]
+fn games_of_several_players_are_counted_like_those_of_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let pgn = dir.path().join("games.pgn");
+    let moves = ["1. e4 *", "1. d4 *", "1. c4 *", "1. c4 *"];
+    let players = [("A", "B"), ("B", "A"), ("C", "A"), ("A", "A")];
+    let games = moves.iter().zip(players).map(|(moves, (white, black))| {
+        format!("[White \"{white}\"]\n[Black \"{black}\"]\n[Date \"2020.01.01\"]\n\n{moves}\n\n")
+    });
+    fs::write(&pgn, games.collect::<String>()).unwrap();
+    let paths = ["one", "two"].map(|name| (name.to_owned(), dir.path().join(name)));
+    for (_, path) in &paths {
+        let run = MakeBook::new([Input::file(&pgn)]).explorer(path);
+        run.run().unwrap();
+    }
+    let explorer = Explorer::open(paths).unwrap();
+    let names = ["A", "B", "C", "D", "a"].map(str::to_owned);
+    for (once, opponents, expected) in [
+        (true, vec![], [4, 2, 1, 0, 4]),
+        (false, vec![], [8, 4, 2, 0, 8]),
+        (true, vec!["B".to_owned()], [2, 0, 0, 0, 2]),
+        (true, vec!["A".to_owned()], [1, 2, 1, 0, 1]),
+    ] {
+        let count = |players: &[String]| {
+            let filters = Filters {
+                players: players.to_vec(),
+                opponents: opponents.clone(),
+                once,
+                ..Filters::default()
+            };
+            explorer.count_games_of_players(&filters).unwrap()
+        };
+        assert_eq!(count(&names), expected, "{once} {opponents:?}");
+        let each = names
+            .iter()
+            .map(|name| count(std::slice::from_ref(name))[0]);
+        assert_eq!(each.collect::<Vec<_>>(), expected, "{once} {opponents:?}");
+    }
+}

@@ -342,33 +342,37 @@ impl AppState {
                 "the parameters duplicates and with apply only to players: write field=player";
             return Err(Refusal::bad(problem));
         }
-        let counted = found.into_iter().map(|suggestion| {
-            let filters = Filters {
-                players: vec![suggestion.name.clone()],
-                source: source.map(str::to_owned),
-                fold_duplicates,
-                ..Filters::default()
-            };
-            let met = Filters {
-                opponents: with.clone(),
-                ..filters.clone()
-            };
-            Ok(CountedSuggestion {
-                suggestion: Suggestion {
-                    games: match fold_duplicates {
-                        true => self.explorer.count_games(&filters)?,
-                        false => suggestion.games,
-                    },
-                    ..suggestion
-                },
-                met: match with.is_empty() {
-                    true => None,
-                    false => Some(self.explorer.count_games(&met)?),
-                },
-            })
+        let filters = Filters {
+            players: found.iter().map(|found| found.name.clone()).collect(),
+            source: source.map(str::to_owned),
+            once,
+            ..Filters::default()
+        };
+        let games = match once {
+            true => self.explorer.count_games_of_players(&filters)?,
+            false => found.iter().map(|found| found.games).collect(),
+        };
+        let met = match with.is_empty() {
+            true => vec![None; found.len()],
+            false => {
+                let filters = Filters {
+                    opponents: with,
+                    ..filters
+                };
+                let met = self.explorer.count_games_of_players(&filters)?;
+                met.into_iter().map(Some).collect()
+            }
+        };
+        let numbers = games.into_iter().zip(met);
+        let counted = found.into_iter().zip(numbers);
+        let counted = counted.map(|(suggestion, (games, met))| CountedSuggestion {
+            suggestion: Suggestion {
+                games,
+                ..suggestion
+            },
+            met,
         });
-        let counted: Vec<CountedSuggestion> = counted.collect::<crate::error::Result<_>>()?;
-        self.cached(key, Content::json(&counted)?)
+        self.cached(key, Content::json(&counted.collect::<Vec<_>>())?)
     }
 
     /// Answers `/facets`: returns, for each filter and each of its values, the number of games that the value would
