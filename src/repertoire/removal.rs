@@ -305,7 +305,7 @@ impl Writer<'_> {
 
     /// Writes the part `range` of the text, separated from the previous part by a space if necessary.
     fn put(&mut self, range: Range<usize>) {
-        let mut part = &self.text[range];
+        let mut part = &self.text[range.clone()];
         // Two line breaks around a skipped part would become a blank line, which ends a game for some programs.
         if self.has_skipped && self.out.last().is_some_and(u8::is_ascii_whitespace) {
             part = part.trim_ascii_start();
@@ -313,14 +313,26 @@ impl Writer<'_> {
         let Some(first) = part.first() else {
             return;
         };
-        if !first.is_ascii_whitespace() {
+        let begin = range.end - part.len();
+        if *first == b'%' && self.text[..begin].last().is_none_or(|last| *last == b'\n') {
+            self.begin_line();
+        } else if !first.is_ascii_whitespace() {
             self.separate();
         }
         self.has_skipped = false;
         self.out.extend_from_slice(part);
     }
 
-    /// Writes a space, unless the output ends in white space or an opening parenthesis.
+    /// Writes a line break, unless the output is at the beginning of a line. A line that begins with `%` is ignored by
+    /// readers of PGN. Elsewhere in a line, `%` has no meaning.
+    fn begin_line(&mut self) {
+        self.trim();
+        if self.out.last().is_some_and(|last| *last != b'\n') {
+            self.out.push(b'\n');
+        }
+    }
+
+    /// Writes a blank, unless a blank or an opening parenthesis is the last byte.
     fn separate(&mut self) {
         let last = self.out.last();
         if last.is_some_and(|last| !last.is_ascii_whitespace() && *last != b'(') {
@@ -398,6 +410,15 @@ mod tests {
                 "1. e4 e5 2. f4 (2. c3) exf4 *",
             ),
             ("1. e4 e5 2. f4\n(2. Nf3)\nexf4 *", "1. e4 e5 2. f4\nexf4 *"),
+            // A line that begins with a percent sign stays a line.
+            (
+                "1. e4 e5 2. f4 (2. Nf3)\n% Nf3\nexf4 *",
+                "1. e4 e5 2. f4\n% Nf3\nexf4 *",
+            ),
+            (
+                "1. e4 e5 2. f4\n(2. Nf3)\n% Nf3\nexf4 *",
+                "1. e4 e5 2. f4\n% Nf3\nexf4 *",
+            ),
             (
                 "1. e4 c5 (1... e5 2. Nf3 Nc6) 2. c3 *",
                 "1. e4 c5 (1... e5) 2. c3 *",
