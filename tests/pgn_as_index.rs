@@ -159,7 +159,8 @@ fn advice_about_a_damaged_index_in_the_cache_works() {
     let command = "openings --index selfplay.pgn -q";
     let sound = run_cached(dir, command).stdout;
     let cache = dir.join("cache/polybook");
-    let index = fs::read_dir(&cache).unwrap().next().unwrap().unwrap();
+    let mut entries = fs::read_dir(&cache).unwrap().map(Result::unwrap);
+    let index = entries.find(|entry| entry.path().is_dir()).unwrap();
     let files = fs::read_dir(index.path()).unwrap();
     let mut tables = files.map(|file| file.unwrap().path());
     let table = tables.find(|path| path.extension().is_some_and(|ending| ending == "ldb"));

@@ -905,7 +905,7 @@ fn cached(dir: &std::path::Path) -> Vec<String> {
         .into_iter()
         .flatten();
     let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-    names.collect()
+    names.filter(|name| !name.ends_with(".state")).collect()
 }
 
 #[test]

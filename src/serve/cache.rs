@@ -1,7 +1,8 @@
 //! A cache of indexes that were built from PGN files, so that later runs can use them again.
 
 use std::{
-    fs::{self, DirBuilder, Metadata},
+    fs::{self, DirBuilder, File, Metadata},
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -20,8 +21,12 @@ use crate::{
 /// are built again.
 const GENERATION: u32 = 12;
 
-/// A directory in which the indexes of PGN files are cached. The name of an index consists of two hashes: one of the
-/// path of the PGN file, and one of its size and its times.
+/// The ending of the name of the file with the [record](CachedIndex::record_content) of an index. The rest of the name is
+/// the name of the index.
+const STATE: &str = "state";
+
+/// A directory of indexes that were built from PGN files. The name of an index contains two hashes: one of the path of
+/// its PGN file, and one of the state of this file.
 #[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,
@@ -38,6 +43,8 @@ pub struct CachedIndex {
     prefix: String,
     /// The variant of games without a `Variant` tag.
     untagged: Variant,
+    /// The time of the last change of the file's status, if the system provides it.
+    changed: Option<(i64, i64)>,
 }
 
 impl Cache {
@@ -78,11 +85,8 @@ impl Cache {
         &self.directory
     }
 
-    /// Returns the location of the index of a PGN file. The location depends on the path, the size and the times of
-    /// the file, and on `untagged`, the variant of games without a `Variant` tag.
-    ///
-    /// The times are the modification time and, on Unix, the time of the last status change. The latter changes even
-    /// if a program changes the file and then restores its modification time.
+    /// Returns the location of the index of a PGN file. It depends on the path, the size and the modification time of the
+    /// file, and on `untagged`, the variant of games without a `Variant` tag.
     ///
     /// # Errors
     ///
@@ -101,7 +105,6 @@ impl CachedIndex {
         let state = (
             metadata.len(),
             metadata.modified().ok(),
-            changed(&metadata),
             GENERATION,
             env!("CARGO_PKG_VERSION"),
             untagged,
@@ -118,6 +121,7 @@ impl CachedIndex {
             path,
             prefix,
             untagged,
+            changed: changed(&metadata),
         })
     }
 
@@ -126,13 +130,58 @@ impl CachedIndex {
         &self.path
     }
 
-    /// Returns `true` if a complete index exists at this location. It may still be damaged.
+    /// Returns `true` if an index of the current content of the PGN file exists at the location. The index may be
+    /// damaged.
     ///
     /// # Errors
     ///
     /// Returns an error if the operating system cannot say whether the index exists.
     pub fn is_made(&self) -> Result<bool> {
-        Ok(unless_damaged(is_index(&self.path))?.unwrap_or(false))
+        Ok(unless_damaged(is_index(&self.path))?.unwrap_or(false) && self.is_of_content())
+    }
+
+    /// Returns `true` unless the content of the PGN file has changed since it was recorded. A program can write the file
+    /// and restore its modification time, but not the time of the last change of status. If only this time has changed,
+    /// for example because the file got other rights, compares the checksums, and records the new time if they agree.
+    fn is_of_content(&self) -> bool {
+        let state = fs::read_to_string(self.state_path()).unwrap_or_default();
+        let numbers = state.split_whitespace().map(str::parse);
+        let numbers: Vec<i64> = numbers
+            .collect::<std::result::Result<_, _>>()
+            .unwrap_or_default();
+        let [seconds, nanoseconds, checksum] = numbers[..] else {
+            return true;
+        };
+        if self.changed == Some((seconds, nanoseconds)) {
+            return true;
+        }
+        let is_equal = checksum_of(&self.pgn).is_ok_and(|now| i64::from(now) == checksum);
+        if is_equal {
+            self.record(checksum);
+        }
+        is_equal
+    }
+
+    /// Records the time of the last change of status and the checksum of the PGN file. Must be called after the index
+    /// was made. Ignores errors, because the index can be used without the record.
+    pub fn record_content(&self) {
+        let checksum = checksum_of(&self.pgn).map(i64::from);
+        let metadata = self.pgn.metadata();
+        let is_unchanged = metadata.is_ok_and(|metadata| changed(&metadata) == self.changed);
+        // No file has the checksum -1. The next process makes the index of a file that changed meanwhile again.
+        self.record(checksum.ok().filter(|_| is_unchanged).unwrap_or(-1));
+    }
+
+    fn record(&self, checksum: i64) {
+        if let Some((seconds, nanoseconds)) = self.changed {
+            let state = format!("{seconds} {nanoseconds} {checksum}\n");
+            let _ = fs::write(self.state_path(), state);
+        }
+    }
+
+    /// Returns the path of the file that [`record`](CachedIndex::record) writes.
+    fn state_path(&self) -> PathBuf {
+        self.path.with_extension(STATE)
     }
 
     /// Returns `true` if the index exists and can be opened. Returns `false` if it is missing, incomplete or damaged.
@@ -165,10 +214,15 @@ impl CachedIndex {
             claim => claim.ok(),
         };
         let is_absent = FileId::of(&self.path).at(&self.path, "open")?.is_none();
-        match is_absent || is_sound()? {
-            true => Ok(()),
-            false => remove(&self.path),
+        if !is_absent {
+            if is_sound()? {
+                return Ok(());
+            }
+            remove(&self.path)?;
         }
+        // The record of an index that does not exist any more.
+        let _ = fs::remove_file(self.state_path());
+        Ok(())
     }
 
     /// Returns a run of [`MakeBook`] that builds the index of the PGN file. The index will contain the games of all
@@ -211,7 +265,11 @@ impl CachedIndex {
                 && path != self.path
                 // Do not follow links, because their targets were not created by a cache.
                 && entry.file_type().is_ok_and(|kind| kind.is_dir());
-            // An index that cannot be read is kept.
+            if name.starts_with(&self.prefix) && name.ends_with(STATE) && path != self.state_path()
+            {
+                let _ = fs::remove_file(&path);
+            }
+            // An index that cannot be read stays.
             if is_older && is_index(&path).unwrap_or(false) {
                 // The next server can remove an index that cannot be removed now.
                 let _ = remove(&path);
@@ -234,8 +292,22 @@ fn changed(_metadata: &Metadata) -> Option<(i64, i64)> {
     None
 }
 
-/// Returns `Ok(None)` for an error that means that an index is missing, incomplete or damaged. Returns a value as
-/// `Some`.
+/// Returns the CRC-32C of a file, or 0 for a pipe, which can be read only once.
+fn checksum_of(path: &Path) -> io::Result<u32> {
+    let (mut checksum, mut buffer) = (0, vec![0; 1 << 20]);
+    if !path.metadata()?.is_file() {
+        return Ok(checksum);
+    }
+    let mut file = File::open(path)?;
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(checksum),
+            read => checksum = crc32c::crc32c_append(checksum, &buffer[..read]),
+        }
+    }
+}
+
+/// Converts the error for a damaged or incomplete index to `None`. Returns a value as `Some`.
 ///
 /// # Errors
 ///
@@ -288,12 +360,31 @@ mod tests {
     /// A program may write a file and restore its modification time, as `touch -r` does.
     #[cfg(unix)]
     #[test]
-    fn a_file_of_the_old_size_and_time_is_noticed() {
+    fn a_file_of_the_old_size_and_time_is_noticed_but_not_a_further_name() {
         let dir = tempfile::tempdir().unwrap();
         let pgn = dir.path().join("games.pgn");
         fs::write(&pgn, "[Event \"a\"]\n\n1. e4 *\n").unwrap();
         let cache = Cache::new(dir.path().join("cache")).unwrap();
         let first = cache.of(&pgn, Variant::Standard).unwrap();
+        first.make().run().unwrap();
+        first.record_content();
+        let is_made = || {
+            cache
+                .of(&pgn, Variant::Standard)
+                .unwrap()
+                .is_made()
+                .unwrap()
+        };
+        let before = pgn.metadata().unwrap();
+        // A further name changes only the status of the file. Its new time is recorded.
+        let record = fs::read(first.state_path()).unwrap();
+        let mut names = 0;
+        while changed(&pgn.metadata().unwrap()) == changed(&before) {
+            names += 1;
+            fs::hard_link(&pgn, dir.path().join(names.to_string())).unwrap();
+        }
+        assert!(is_made());
+        assert_ne!(fs::read(first.state_path()).unwrap(), record);
         let before = pgn.metadata().unwrap();
         // The clock of file systems ticks a few hundred times a second.
         while changed(&pgn.metadata().unwrap()) == changed(&before) {
@@ -306,8 +397,18 @@ mod tests {
             (after.len(), after.modified().unwrap()),
             (before.len(), before.modified().unwrap())
         );
+        assert!(!is_made());
         let second = cache.of(&pgn, Variant::Standard).unwrap();
-        assert_ne!(second.path(), first.path());
+        second.remove_unless(|| second.is_made()).unwrap();
+        second.make().run().unwrap();
+        second.record_content();
+        assert!(is_made());
+        fs::write(&pgn, "[Event \"a\"]\n\n1. d4 d5 *\n").unwrap();
+        let third = cache.of(&pgn, Variant::Standard).unwrap();
+        third.make().run().unwrap();
+        third.record_content();
+        third.remove_older();
+        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 2);
     }
 
     #[test]
