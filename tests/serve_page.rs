@@ -1116,6 +1116,13 @@ fn a_move_that_a_user_removes_leaves_the_repertoire_with_its_subtree() {
     );
     let bare = served.json("/repertoire?repertoire=bare&side=white&edits=-c2c4");
     assert_eq!(bare["repertoires"][0]["moves"], json!([]));
+    // The saved file has a game without moves, so that it can be opened.
+    let bare = "/repertoire.pgn?repertoire=bare&side=white&edits=-c2c4";
+    fs::write(dir.join("empty.pgn"), served.get(bare).body).unwrap();
+    ok(dir, "repertoire check -q empty.pgn games.pgn --color white");
+    let empty = Served::start(dir, "games.pgn --repertoire empty.pgn:white");
+    let empty = empty.json("/repertoire");
+    assert_eq!(empty["repertoires"][0]["moves"], json!([]));
     // The file stays as it is, and other requests get it unchanged.
     assert_eq!(fs::read_to_string(dir.join("mine.pgn")).unwrap(), pgn);
     assert_eq!(served.get(&format!("/repertoire.pgn?{mine}")).text(), pgn);

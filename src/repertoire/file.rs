@@ -284,7 +284,9 @@ pub fn without_moves(
         memory: options.memory.bytes,
     };
     add_to_pgn(pgn, &game, removed, &start, out, &reading)?;
-    MoveSource::repertoire(&path, options)
+    // The game without moves may be the last one, and a game of Chess960 from the usual position has no tag.
+    let left = MoveSource::repertoire(&path, options)?;
+    Ok(left.with_variants_of(repertoire))
 }
 
 /// The approximate size in bytes of a batch of games. Moves are removed from one batch at a time.

@@ -49,8 +49,13 @@ impl Predecessors {
         Ok(Predecessors { color, before })
     }
 
-    /// Returns the predecessors of the position `pos`: the positions from which a single move of the repertoire leads
-    /// to `pos`. Positions are identified by hashes.
+    /// Returns `true` if the repertoire has no moves.
+    pub fn is_empty(&self) -> bool {
+        self.before.is_empty()
+    }
+
+    /// Returns the identities of the positions from which one move of the repertoire leads to the position `pos`.
+    /// Positions are given by their identities, which are hashes.
     fn before(&self, pos: u64) -> impl Iterator<Item = u64> {
         let first = self.before.partition_point(|(after, _)| *after < pos);
         let of_pos = self.before[first..].iter();

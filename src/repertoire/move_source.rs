@@ -291,8 +291,17 @@ impl MoveSource {
         )
     }
 
-    /// Returns a source that extends a repertoire for the side `color`. It adds the moves of this side in the lines
-    /// that `edits` adds, but does not apply the removals of `edits`; see [`without_moves`](super::without_moves).
+    /// Returns the source with the variants of `other`, of which it is a copy without some games or moves.
+    pub(super) fn with_variants_of(self, other: &MoveSource) -> MoveSource {
+        MoveSource {
+            variants: other.variants.clone(),
+            ..self
+        }
+    }
+
+    /// Returns a repertoire for the side `color`, to which the moves of this side in the added lines of `edits` are
+    /// added. Does not apply the removals of `edits`; see
+    /// [`without_moves`](super::without_moves).
     pub fn extended(repertoire: &Arc<MoveSource>, color: Color, edits: &Edits) -> MoveSource {
         let mut added: FxHashMap<u64, Vec<TreeMove>> = FxHashMap::default();
         for line in edits.added() {

@@ -12,7 +12,7 @@ use std::{
 
 use serde::Serialize;
 use serde_json::json;
-use shakmaty::{Color, Position};
+use shakmaty::{Color, Move, Position};
 
 use super::{
     Parameters, Refusal, Request, Route, ServedRepertoire,
@@ -230,7 +230,12 @@ impl AppState {
         let edited = served.edited(parameters, stop)?;
         let pgn = served.pgn_file()?;
         let (start, edits) = (served.known.variant().start(), &edited.edits);
-        let added = Additions::from_lines(&start, edits.added());
+        let mut lines: Vec<&[Move]> = edits.added().collect();
+        if lines.is_empty() && edited.predecessors.is_empty() {
+            // A game without moves, because a file without games cannot be opened.
+            lines.push(&[]);
+        }
+        let added = Added::from_lines(&start, lines);
         let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
         let path = directory.path().join("repertoire.pgn");
         let out = RepertoireFile::create(&path, true)?;

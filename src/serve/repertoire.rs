@@ -202,21 +202,25 @@ mod tests {
     use super::*;
     use crate::position::{Keyed, Variant};
 
-    #[test]
-    fn a_flag_cancels_the_reading_of_an_edited_repertoire() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("mine.pgn");
-        fs::write(&path, "1. e4 e5 (1... c5 2. Nf3) 2. Nc3 *\n").unwrap();
-        let options = OpenOptions {
+    fn options(directory: &Path) -> OpenOptions<'_> {
+        OpenOptions {
             variant: None,
             untagged: Variant::Standard,
             filter: None,
             memory: Memory::default(),
             threads: 1,
-            directory: dir.path(),
+            directory,
             stop: Arc::default(),
             counting: &|_| Box::new(()),
-        };
+        }
+    }
+
+    #[test]
+    fn a_flag_cancels_the_reading_of_an_edited_repertoire() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mine.pgn");
+        fs::write(&path, "1. e4 e5 (1... c5 2. Nf3) 2. Nc3 *\n").unwrap();
+        let options = options(dir.path());
         let known = MoveSource::repertoire(&path, &options).unwrap();
         let served = ServedRepertoire::new(&path, Color::White, known).unwrap();
         let stop = Arc::new(AtomicBool::new(true));
@@ -230,5 +234,20 @@ mod tests {
             let start = Keyed::new(Variant::Standard.start());
             assert_eq!(edited.known.own_moves(&start).unwrap().len(), 1, "{edits}");
         }
+    }
+
+    #[test]
+    fn an_edited_repertoire_keeps_its_variant() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mine.pgn");
+        fs::write(&path, "[Variant \"Chess960\"]\n\n1. e4 e5 *\n").unwrap();
+        let options = options(dir.path());
+        let known = MoveSource::repertoire(&path, &options).unwrap();
+        let variant = known.variant();
+        assert_eq!(variant, Variant::Chess960);
+        let served = ServedRepertoire::new(&path, Color::White, known).unwrap();
+        let parameters = Parameters::parse_only("edits=-e2e4", &["edits"]).unwrap();
+        let edited = served.edited(&parameters, &Arc::default()).unwrap();
+        assert_eq!(edited.known.variant(), variant);
     }
 }
