@@ -695,7 +695,7 @@ fn every_command_that_reads_all_rows_names_those_that_it_cannot_use() {
 
     let error = fails(at, "verify odd.db3", 1);
     assert!(
-        error.contains("odd.db3: 2 rows cannot be used; the first of these rows is \"nonsense\"")
+        error.contains("odd.db3: 2 rows cannot be used; the first of these rows: \"nonsense\"")
             && error.contains("correct or delete these rows"),
         "{error}"
     );

@@ -328,9 +328,9 @@ pub enum DatabaseFault {
         "the checksum in the table Info does not match the rows: the database is damaged, or another program changed it"
     )]
     Checksum,
-    /// Some rows cannot be used, because the EPD is not a position, the move is not legal, or a number of games is
-    /// not valid.
-    #[error("{} cannot be used; the first of these rows is {}", counted(.0.rows, "row"), .0.example.as_deref().unwrap_or_default())]
+    /// Rows have values that cannot be used: an EPD that is no position, a move that is not legal, or a number that is
+    /// not one of games.
+    #[error("{} cannot be used; the first of these rows: {}", counted(.0.rows, "row"), .0.example.as_deref().unwrap_or_default())]
     UnusableRows(SkippedRows),
 }
 
