@@ -177,12 +177,10 @@ impl Journal {
 
     /// Appends an evaluation to the journal.
     pub(super) fn push(&mut self, record: &EvalRecord) -> Result<()> {
-        let is_first = self.is_empty;
-        if is_first {
-            self.mark_as_used();
-        }
         self.append(&record.to_bytes())?;
-        if is_first {
+        // A journal to which no evaluation could be written is removed when the run ends.
+        if self.is_empty {
+            self.mark_as_used();
             self.set_kept();
         }
         Ok(())
@@ -381,6 +379,30 @@ mod tests {
 
     use super::*;
     use crate::evals::{Eval, Score};
+
+    #[test]
+    fn a_journal_whose_first_evaluation_cannot_be_written_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("a.evals");
+        let asked = EngineSettings {
+            engine: "an engine",
+            nodes: 7,
+            options: &[],
+        };
+        let (mut journal, _) = Journal::open(&out, &asked).unwrap();
+        journal.file = File::open(&journal.path).unwrap();
+        let eval = Eval {
+            score: Score::centipawns(1),
+            depth: 9,
+            nodes: 1,
+            origin: 0,
+        };
+        let record = EvalRecord::new(&Chess::default(), 1, eval).unwrap();
+        journal.push(&record).unwrap_err();
+        let path = journal.path.clone();
+        drop(journal);
+        assert!(!path.exists());
+    }
 
     #[test]
     fn whatever_was_written_last_is_whole_or_gone() {
