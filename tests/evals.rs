@@ -966,7 +966,12 @@ fn a_run_that_was_killed_goes_on() {
         error.contains("journal of a run with another engine"),
         "{error}"
     );
-    ok(dir.path(), line);
+    let continued = crate::common::run(dir.path(), &*line.replace("-q ", ""));
+    let said = String::from_utf8(continued.stderr).unwrap();
+    assert!(
+        said.contains("2 evaluations taken from the journal of an interrupted run\n"),
+        "{said}"
+    );
     // The third position, which was in progress, and the fourth one.
     assert_eq!(asked(), 2);
     assert!(fs::read(dir.path().join("my.evals")).unwrap() == whole);

@@ -328,6 +328,12 @@ fn summary(out: &Path, report: &EvalsReport) -> String {
         for failed in &engine.described {
             text += &format!("failed: {}: {}\n", failed.fen, failed.reason);
         }
+        if engine.continued > 0 {
+            text += &format!(
+                "{} taken from the journal of an interrupted run\n",
+                counted(engine.continued, "evaluation")
+            );
+        }
         text += &format!(
             "{}: {} evaluated, {} known before, {} failed\n",
             engine.name,

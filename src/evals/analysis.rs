@@ -105,6 +105,7 @@ impl Analyst<'_> {
         } = self;
         let mut report = EngineReport {
             name: engine.name.clone(),
+            continued: records.len() as u64,
             ..EngineReport::default()
         };
         let mut known: FxHashSet<u64> = records.iter().map(|record| record.key).collect();

@@ -116,6 +116,8 @@ pub struct EngineReport {
     pub evaluated: u64,
     /// The number of positions for which the old output or the journal already had an evaluation with enough nodes.
     pub known: u64,
+    /// The number of evaluations in the journal of an interrupted run, which this run has continued.
+    pub continued: u64,
     /// The number of positions at which the engine failed.
     pub failed: u64,
     /// The first positions at which the engine failed, in the order of the input.
