@@ -508,9 +508,8 @@ pub(super) fn count_games_of_players(
     })
 }
 
-/// The least number of games from which a performance rating is calculated. Only games with a result and a rated
-/// opponent count.
-const PERFORMANCE_GAMES: u64 = 10;
+/// The minimum number of games for a performance rating. Only games with a result and a rated opponent count.
+const MIN_PERFORMANCE_GAMES: u64 = 10;
 
 /// FIDE's rating differences for scores from 50 to 100 percent, indexed by the score minus 50 (rating regulations
 /// B.02, section 8.1.1). A score below 50 percent has the negative of the difference for the opposite score.

@@ -416,7 +416,7 @@ fn games_of_several_players_are_counted_like_those_of_each() {
             let filters = Filters {
                 players: players.to_vec(),
                 opponents: opponents.clone(),
-                once,
+                fold_duplicates: once,
                 ..Filters::default()
             };
             explorer.count_games_of_players(&filters).unwrap()

@@ -278,7 +278,7 @@ pub fn without_moves(
     let out = RepertoireFile::create(&path, true)?;
     let start = repertoire.variant().start();
     // A game without moves, because a file without games is an error.
-    let game = Added::from_lines(&start, [&[] as &[Move]]);
+    let game = Additions::from_lines(&start, [&[] as &[Move]]);
     let reading = StreamOptions {
         stop: Arc::clone(&options.stop),
         memory: options.memory.bytes,

@@ -795,6 +795,7 @@ mod tests {
             variant: None,
             untagged: Variant::Standard,
             filter: None,
+            stop: Arc::default(),
             memory: Memory::default(),
             threads: 1,
             directory: dir.path(),

@@ -235,13 +235,13 @@ impl AppState {
             // A game without moves, because a file without games cannot be opened.
             lines.push(&[]);
         }
-        let added = Added::from_lines(&start, lines);
+        let added = Additions::from_lines(&start, lines);
         let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
         let path = directory.path().join("repertoire.pgn");
         let out = RepertoireFile::create(&path, true)?;
         let reading = StreamOptions {
             stop: Arc::clone(stop),
-            memory: MEMORY,
+            memory: MEMORY_BUDGET,
         };
         add_to_pgn(pgn, &added, edits.removed(), &start, out, &reading)?;
         let bytes = read_limited(&path, "repertoire", "edit the file in another program")?;

@@ -232,7 +232,11 @@ mod tests {
             stop.store(false, Ordering::Relaxed);
             let edited = served.edited(&parameters, &stop).unwrap();
             let start = Keyed::new(Variant::Standard.start());
-            assert_eq!(edited.known.own_moves(&start).unwrap().len(), 1, "{edits}");
+            assert_eq!(
+                edited.known.moves_by_weight(&start).unwrap().len(),
+                1,
+                "{edits}"
+            );
         }
     }
 

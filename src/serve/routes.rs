@@ -345,10 +345,10 @@ impl AppState {
         let filters = Filters {
             players: found.iter().map(|found| found.name.clone()).collect(),
             source: source.map(str::to_owned),
-            once,
+            fold_duplicates,
             ..Filters::default()
         };
-        let games = match once {
+        let games = match fold_duplicates {
             true => self.explorer.count_games_of_players(&filters)?,
             false => found.iter().map(|found| found.games).collect(),
         };
