@@ -63,7 +63,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Another process of polybook is writing the file or directory.
-    #[error("{}: another run of polybook is writing this output: wait until that run ends, or name another output", .path.display())]
+    #[error("{}: another run of polybook is writing this output: wait until that run ends, or choose another output", .path.display())]
     Busy {
         /// The file or directory.
         path: PathBuf,

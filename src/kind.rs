@@ -78,7 +78,7 @@ impl Format {
     }
 
     const fn archive(name: &'static str) -> Format {
-        Format::foreign(name, "unpack the archive and name the files in it")
+        Format::foreign(name, "unpack the archive and give the files in it")
     }
 
     const fn games(name: &'static str) -> Format {
@@ -89,7 +89,7 @@ impl Format {
     }
 
     const fn table(name: &'static str) -> Format {
-        Format::foreign(name, "write the games as PGN")
+        Format::foreign(name, "export the games as PGN")
     }
 
     /// Recognizes a format by the first bytes of a file. Returns `None` if `start` contains no known signature. The
@@ -145,7 +145,7 @@ const ZSTD: Format = Format::new(
 const ZIP: Format = Format::new(
     FileKind::Zip,
     "a zip archive",
-    "unpack the archive and name the files in it",
+    "unpack the archive and give the files in it",
 );
 const RAR: Format = Format::archive("a RAR archive");
 const LHA: Format = Format::archive("an LHA archive");
@@ -157,7 +157,7 @@ const UTF_16: Format = Format::foreign(
     "convert the file to UTF-8, for instance with iconv -f UTF-16 -t UTF-8",
 );
 const WEB_PAGE: Format = Format::foreign("a web page", "download the file to which the page links");
-const IMAGE: Format = Format::foreign("an image", "name a file of games");
+const IMAGE: Format = Format::foreign("an image", "give a file of games");
 
 /// The signature of a file format: an offset in the file, and the bytes at this offset.
 type Signature = (usize, &'static [u8]);
@@ -178,7 +178,7 @@ const SIGNATURES: &[(Signature, Format)] = &[
         Format::new(
             FileKind::Evals,
             "a store of evaluations",
-            "name the store after --evals, or as an input of polybook evals",
+            "give the store with --evals, or as an input of polybook evals",
         ),
     ),
     (
@@ -186,7 +186,7 @@ const SIGNATURES: &[(Signature, Format)] = &[
         Format::new(
             FileKind::Parquet,
             "a Parquet file",
-            "write the games as PGN, or name the directory of counts to which this file belongs",
+            "export the games as PGN, or give the directory of counts to which this file belongs",
         ),
     ),
     ((0, b"\x1f\x8b\x08"), GZIP),
@@ -280,11 +280,11 @@ const SIGNATURES: &[(Signature, Format)] = &[
     ((0, b"\x89HDF\r\n"), Format::table("an HDF5 file")),
     (
         (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
-        Format::foreign("a document of Microsoft Office", "write the games as PGN"),
+        Format::foreign("a document of Microsoft Office", "export the games as PGN"),
     ),
     (
         (0, b"%PDF-"),
-        Format::foreign("a PDF document", "name a file of games"),
+        Format::foreign("a PDF document", "give a file of games"),
     ),
     ((0, b"\x89PNG\r\n"), IMAGE),
     ((0, b"\xff\xd8\xff"), IMAGE),

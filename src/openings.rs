@@ -179,7 +179,7 @@ impl fmt::Debug for OpeningFilter {
 /// The error for a text that matches no opening.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
-    "no opening is called \"{0}\": write a part of an English name, such as Najdorf, or ECO codes, such as B20-B99"
+    "no opening is called \"{0}\": give a part of an English name, such as Najdorf, or ECO codes, such as B20-B99"
 )]
 pub struct UnknownOpening(String);
 

@@ -133,7 +133,7 @@ impl fmt::Display for Pruned {
         } = self;
         write!(
             f,
-            "the counts lack {} with fewer than {min_game} counted moves; these positions had {}",
+            "the counts contain only positions in which at least {min_game} moves were counted: {} with {} are missing",
             counted(*positions, "position"),
             counted(*plies, "half-move")
         )

@@ -203,7 +203,7 @@ fn advice_works() {
         ),
         (
             "make-book ru.pgn --min-game 1 --bin b5.bin",
-            "write K, Q, R, B and N for the pieces",
+            "use K, Q, R, B and N for the pieces",
             "make-book nf3.pgn --min-game 1 --bin b5.bin",
         ),
         (
@@ -264,7 +264,7 @@ fn advice_works() {
         ),
         (
             "make-book en.pgn --min-game 1 --bin notes.txt",
-            "name another file, or replace this file with --force",
+            "choose another file, or replace this file with --force",
             "make-book en.pgn --min-game 1 --bin notes.txt --force",
         ),
         (
@@ -304,7 +304,7 @@ fn advice_works() {
         ),
         (
             "edit s.bin --set e4=7",
-            "no output is named: name the book to write with --out, or change this book with --in-place",
+            "no output is given: give a file for the changed book with --out, or change this book with --in-place",
             "edit s.bin --set e4=7 --in-place",
         ),
         // Files of another kind.
@@ -325,33 +325,34 @@ fn advice_works() {
         ),
         (
             "convert s.obs.db3 n",
-            "use --format, or end the name in .bin",
+            "give --format, or use a name that ends in .bin",
             "convert s.obs.db3 n --format csv",
         ),
         // Suites that would be empty.
         (
             "convert s.bin e1.epd --plies 9",
-            "no line has 9 half-moves, and the longest line has 1: take fewer half-moves\n",
+            "no line has 9 half-moves, and the longest line has 1: use fewer half-moves\n",
             "convert s.bin e1.epd --plies 1",
         ),
         (
             "convert s.bin e2.epd --plies 1 --from once.epd",
-            "start where the source has moves (--from)\n",
+            "start from positions in which the source contains moves (--from)\n",
             "convert s.bin e2.epd --plies 1 --from start.epd",
         ),
         (
             "convert s.obs.db3 e3.epd --plies 1",
-            "start where the source has moves (--from), or keep moves of fewer games (--min-game)",
+            "start from positions in which the source contains moves (--from), or keep moves with fewer games \
+             (--min-game)",
             "convert s.obs.db3 e3.epd --plies 1 --min-game 1",
         ),
         (
             "convert s.obs.db3 e4.epd --plies 9 --min-game 1",
-            "take fewer half-moves\n",
+            "use fewer half-moves\n",
             "convert s.obs.db3 e4.epd --plies 2 --min-game 1",
         ),
         (
             "make-book en.pgn --suite e5.epd --plies 1",
-            "give a smaller --min-game",
+            "use a smaller --min-game",
             "make-book en.pgn --suite e5.epd --plies 1 --min-game 1",
         ),
         (
@@ -371,7 +372,7 @@ fn advice_works() {
         ),
         (
             "make-book month.counts --leveldb r.idx",
-            "name the PGN files",
+            "give the PGN files",
             "make-book en.pgn --leveldb r.idx",
         ),
     ] {
@@ -434,7 +435,7 @@ fn advice_of_the_server_works() {
         ),
         (
             "/book.bin?minGame=1&speeds=bullet,rapid&source=duel",
-            "name adjacent speeds",
+            "use adjacent speeds",
             "/book.bin?minGame=1&speeds=bullet,blitz,rapid&source=duel",
         ),
         (
@@ -449,13 +450,13 @@ fn advice_of_the_server_works() {
         ),
         (
             "/prepare?player=Ann&me=Bob&color=white&edits=e2e4&source=duel",
-            "name the repertoire with the parameter repertoire",
+            "give the repertoire with the parameter repertoire",
             "/prepare?player=Bob&me=Ann&color=black&edits=e2e4&repertoire=mine&source=duel",
         ),
-        ("/scores", "write by=rating", "/scores?by=rating"),
+        ("/scores", "use by=rating", "/scores?by=rating"),
         (
             "/player?player=Ann",
-            "the parameter color is missing: write white, black or both",
+            "the parameter color is missing: use white, black or both",
             "/player?player=Ann&color=both&source=duel",
         ),
         (
@@ -475,27 +476,27 @@ fn advice_of_the_server_works() {
         ),
         (
             "/lichess?player=",
-            "is empty: write a name",
+            "is empty: give the name of a player",
             "/lichess?player=Ann&source=duel",
         ),
         (
             "/lichess?since=x",
-            "write a date as YYYY-MM or YYYY",
+            "use a date of the form YYYY-MM or YYYY",
             "/lichess?since=2020-01",
         ),
         (
             "/lichess?player=Ann",
-            "choose an index that make-book --explorer made of games",
+            "use an index that make-book --explorer made from games",
             "/lichess?player=Ann&source=duel",
         ),
         (
             "/games?source=li",
-            "choose an index that make-book --explorer made of games",
+            "use an index that make-book --explorer made from games",
             "/games?source=duel",
         ),
         (
             "/suggest",
-            "the parameter field is missing: write player, event or opening",
+            "the parameter field is missing: use player, event or opening",
             "/suggest?field=player",
         ),
     ] {
@@ -529,7 +530,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "convert s.obs.db3 w.epd --plies 1 --min-game 1 --win-factor 3",
-            "only with --weighted: give --weighted too",
+            "only with --weighted: also give --weighted",
             "convert s.obs.db3 w.epd --plies 1 --min-game 1 --win-factor 3 --weighted",
         ),
         (
@@ -554,28 +555,28 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book",
-            "name the files to read, or - for standard input",
+            "give the files to read, or - for standard input",
             "make-book en.pgn --min-game 1 --bin x3.bin",
         ),
         (
             "merge-book",
-            "name the books to merge",
+            "give the books to merge",
             "merge-book s.bin s.bin --out x4.bin",
         ),
-        ("pgheader", "name the file", "pgheader -s s.bin"),
+        ("pgheader", "give the file", "pgheader -s s.bin"),
         (
             "repertoire check mine.pgn --contradictions",
-            "name one repertoire with --color, or two with --white and --black",
+            "give one repertoire with --color, or two with --white and --black",
             "repertoire check mine.pgn --contradictions --color white",
         ),
         (
             "make-book en.pgn --memory 5 --min-game 1 --bin x5.bin",
-            "write a number with its unit, such as 512MiB",
+            "use a number with its unit, such as 512MiB",
             "make-book en.pgn --memory 512MiB --min-game 1 --bin x5.bin",
         ),
         (
             "make-book en.pgn --memory x --min-game 1 --bin x5.bin",
-            "write a size such as 64MiB or 4GiB",
+            "use a size such as 64MiB or 4GiB",
             "make-book en.pgn --memory 64MiB --min-game 1 --bin x5.bin",
         ),
         (
@@ -585,7 +586,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book tagged.pgn --since x --min-game 1 --bin x6.bin",
-            "write a date as YYYY, YYYY.MM or YYYY.MM.DD",
+            "use a date of the form YYYY, YYYY.MM or YYYY.MM.DD",
             "make-book tagged.pgn --since 2019.01 --min-game 1 --bin x6.bin",
         ),
         (
@@ -610,27 +611,27 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book tagged.pgn --tag x --min-game 1 --bin x6.bin",
-            "write a tag and a text, such as Event=blitz",
+            "give a tag and a text, such as Event=blitz",
             "make-book tagged.pgn --tag Event=x --min-game 1 --bin x6.bin",
         ),
         (
             "make-book tagged.pgn --piece-letters xx --min-game 1 --bin x6.bin",
-            "write en, de, nl, fr, es or it",
+            "use en, de, nl, fr, es or it",
             "make-book tagged.pgn --piece-letters es --min-game 1 --bin x6.bin",
         ),
         (
             "make-book tagged.pgn --variant xx --min-game 1 --bin x6.bin",
-            "this variant is unknown: write standard, ",
+            "this variant is unknown: use standard, ",
             "make-book tagged.pgn --variant standard --min-game 1 --bin x6.bin",
         ),
         (
             "make-book tagged.pgn --result xx --min-game 1 --bin x6.bin",
-            "write 1-0, 0-1, 1/2-1/2 or *",
+            "use 1-0, 0-1, 1/2-1/2 or *",
             "make-book tagged.pgn --result 1-0 --min-game 1 --bin x6.bin",
         ),
         (
             "make-book tagged.pgn --white= --min-game 1 --bin x6.bin",
-            "write at least one letter",
+            "give at least one letter",
             "make-book tagged.pgn --white=a --min-game 1 --bin x6.bin",
         ),
         (
@@ -640,12 +641,12 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book pgns --min-game 1 --bin x7.bin",
-            "name the PGN files in the directory",
+            "give the PGN files in the directory",
             "make-book pgns/en.pgn --min-game 1 --bin x7.bin",
         ),
         (
             "make-book en.pgn --counts x9 --by x",
-            "write one or more of speed, rating and month, separated by commas, or none",
+            "use one or more of speed, rating and month, separated by commas, or none",
             "make-book en.pgn --counts x9 --by speed,month",
         ),
         (
@@ -665,32 +666,32 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book en.pgn --min-game 1 --bin x11.bin --obs x11.bin",
-            "this name is given for two outputs: name another file",
+            "this name is given for two outputs: choose another file",
             "make-book en.pgn --min-game 1 --bin x11.bin --obs x11.obs.db3",
         ),
         (
             "make-book en.pgn --min-game 1 --bin en.pgn",
-            "this file is both an input and an output: name another output",
+            "this file is both an input and an output: choose another output",
             "make-book en.pgn --min-game 1 --bin x12.bin",
         ),
         (
             "make-book en.pgn --min-game 1 --bin full.idx",
-            "this is a directory: name a file to write",
+            "this is a directory: give the name of a file",
             "make-book en.pgn --min-game 1 --bin x13.bin",
         ),
         (
             "make-book en.pgn --explorer papers --force",
-            "name another directory",
+            "choose another directory",
             "make-book en.pgn --explorer x14.idx --force",
         ),
         (
             "make-book en.pgn --counts papers",
-            "name another",
+            "choose another",
             "make-book en.pgn --counts x15.counts",
         ),
         (
             "make-book month.counts --min-game 1 --bin x16.bin --since 2020",
-            "name the PGN files",
+            "give the PGN files",
             "make-book tagged.pgn --min-game 1 --bin x16.bin --since 2020",
         ),
         (
@@ -700,7 +701,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book month.counts none.counts --counts x17b.counts --by month",
-            "name fewer classes",
+            "give fewer classes",
             "make-book month.counts none.counts --counts x17b.counts --by none",
         ),
         (
@@ -740,27 +741,27 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book en.pgn --max-ply -1 --min-game 1 --bin x22.bin",
-            "write a whole number, 0 or larger",
+            "use a whole number, 0 or larger",
             "make-book en.pgn --max-ply 1 --min-game 1 --bin x22.bin",
         ),
         (
             "filter s.bin --out x23.bin --min-share 200",
-            "write a number from 0 to 100",
+            "use a number from 0 to 100",
             "filter s.bin --out x23.bin --min-share 100",
         ),
         (
             "convert s.obs.db3 x24.epd --plies 1 --balance x --min-game 1",
-            "write a range of",
+            "use a range of",
             "convert s.obs.db3 x24.epd --plies 1 --balance 0-100 --min-game 1",
         ),
         (
             "convert s.obs.db3 x25.epd --plies 1 --balance 60-40 --min-game 1",
-            "write the lower number first",
+            "put the lower number first",
             "convert s.obs.db3 x25.epd --plies 1 --balance 40-100 --min-game 1",
         ),
         (
             "make-book en.pgn --leveldb - --min-game 1",
-            "name a directory",
+            "give a directory",
             "make-book en.pgn --leveldb x29.idx",
         ),
         (
@@ -770,12 +771,12 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book full.idx --bin x30.bin",
-            "this is an index: name the PGN files from which the index was made",
+            "this is an index: give the PGN files from which the index was made",
             "make-book en.pgn --bin x30.bin --min-game 1",
         ),
         (
             "info-book full.idx",
-            "name a book or a database",
+            "give a book or a database",
             "info-book s.bin",
         ),
         (
@@ -795,7 +796,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "edit - --in-place --set e4=1",
-            "name a file with --out",
+            "give a file for the changed book with --out",
             "edit s.bin --out a4.bin --set e4=1",
         ),
         (
@@ -805,7 +806,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "tree s.bin --json --out -",
-            "name a file for the output",
+            "give a file for the output",
             "tree s.bin --json --out a6.pgn",
         ),
         (
@@ -825,12 +826,12 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "prepare --index duel.idx --player Ann --opponent Bob --color white --out -",
-            "name a file for --out",
+            "give a file with --out",
             "prepare --index duel.idx --player Ann --opponent Bob --color white --out a8.pgn",
         ),
         (
             "repertoire build duel.pgn --color white --player Ann --white Bob --out a9.pgn --min-game 1",
-            "give all names with one of these options",
+            "give all names with the same option",
             "repertoire build duel.pgn --color white --player Ann --player Bob --out a9.pgn --min-game 1",
         ),
         (
@@ -860,7 +861,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "serve li.idx --unfinished skip",
-            "make the counts with make-book --unfinished skip",
+            "make the counts again with make-book --unfinished skip",
             "make-book en.pgn --counts a12.counts --by speed,rating,month --unfinished skip && make-book a12.counts --explorer a12.idx && moves --index a12.idx",
         ),
         (
@@ -870,7 +871,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "moves --index li.idx --player A",
-            "has only counts, but games are needed for player: choose an index",
+            "contains only counts, but games are needed for player: use an index",
             "moves --index full.idx --player A",
         ),
         (
@@ -880,7 +881,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "merge-index full.idx plain.idx --out a13.idx",
-            "make one of the two again",
+            "make a new index that is like the other one",
             "merge-index full.idx duel.idx --out a13.idx",
         ),
         (
@@ -890,7 +891,7 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "make-book a.7z --bin a15.bin",
-            "unpack the archive and name the files in it",
+            "unpack the archive and give the files in it",
             "make-book en.pgn --min-game 1 --bin a15.bin",
         ),
         (
@@ -915,37 +916,37 @@ fn advice_about_options_and_files_works() {
         ),
         (
             "repertoire check mine.pgn notes.txt --color white",
-            "name a PGN file",
+            "give a PGN file",
             "repertoire check mine.pgn en.pgn --color white",
         ),
         (
             "repertoire gaps mine.pgn --color white --against en.pgn --white Zed",
-            "change the filters, or name another source",
+            "change the filters, or choose another source",
             "repertoire gaps mine.pgn --color white --against en.pgn --white A && repertoire gaps mine.pgn --color white --against duel.pgn --white Ann",
         ),
         (
             "make-book mate.pgn --suite a20.epd --plies 4 --min-game 1",
-            "take fewer half-moves",
+            "use fewer half-moves",
             "make-book mate.pgn --suite a20.epd --plies 3 --min-game 1",
         ),
         (
             "prepare --index li.idx --player A --opponent B --color white",
-            "choose an index that make-book --explorer made of games",
+            "use an index that make-book --explorer made from games",
             "prepare --index duel.idx --player Ann --opponent Bob --color white",
         ),
         (
             "openings --index li.idx --player A",
-            "choose an index that make-book --explorer made of games",
+            "use an index that make-book --explorer made from games",
             "openings --index full.idx --player A",
         ),
         (
             "games --index li.idx",
-            "choose an index that make-book --explorer made of games",
+            "use an index that make-book --explorer made from games",
             "games --index full.idx",
         ),
         (
             "moves --index li.idx --unfinished skip",
-            "choose an index that make-book --explorer made of games",
+            "use an index that make-book --explorer made from games",
             "moves --index full.idx --unfinished skip",
         ),
     ] {

@@ -305,7 +305,7 @@ fn several_files_are_verified() {
     }
     assert_eq!(documents.lines().count(), 2);
     let error = fails(dir, "verify book0.bin book1.bin --fix x.bin", 2);
-    assert!(error.contains("name only one book"), "{error}");
+    assert!(error.contains("give only one book"), "{error}");
     let error = fails(dir, "verify - -", 2);
     assert!(error.contains("- is given twice"), "{error}");
 }

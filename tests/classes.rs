@@ -567,7 +567,7 @@ fn positions_of_few_moves_are_dropped_and_the_counts_say_so() {
     let said = crate::common::run(dir, "make-book pruned --bin pruned.bin");
     let said = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(
-        said.contains("positions with fewer than 5 counted moves"),
+        said.contains("only positions in which at least 5 moves were counted"),
         "{said}"
     );
     let header = ok(dir, "pgheader -s pruned.bin");
@@ -585,7 +585,8 @@ fn positions_of_few_moves_are_dropped_and_the_counts_say_so() {
         "make-book -q all --by none --bin beside.bin --counts beside --min-game 5",
     );
     assert!(files(&dir.join("beside")) == files(&dir.join("all")));
-    let other = "these counts lack positions in which fewer than 5 moves were counted, so they cannot be added to other inputs";
+    let other = "these counts do not contain positions in which fewer than 5 moves were counted, so they cannot be \
+                 added to other inputs";
     for (inputs, output) in [
         ("pruned a.counts --by none", "--counts x"),
         ("a.pgn pruned", "--bin x"),
@@ -600,7 +601,7 @@ fn positions_of_few_moves_are_dropped_and_the_counts_say_so() {
     ok(dir, "make-book -q all --counts pruned9 --min-game 9");
     let err = fails(dir, "make-book pruned pruned9 --bin x", 1);
     assert!(
-        err.contains("pruned: these counts lack positions in which fewer than 5"),
+        err.contains("pruned: these counts do not contain positions in which fewer than 5"),
         "{err}"
     );
 }
@@ -698,22 +699,22 @@ fn counts_without_the_classes_that_are_asked_for_are_refused() {
             (
                 "make-book none --counts x --by month",
                 1,
-                "none: these counts are by none, not by month",
+                "none: these counts are divided by none, not by month",
             ),
             (
                 "make-book all month --counts x --by speed,month",
                 1,
-                "month: these counts are by month, not by speed,month",
+                "month: these counts are divided by month, not by speed,month",
             ),
             (
                 "make-book all month --counts x",
                 1,
-                "month: these counts are by month, but other inputs are by speed,rating,month",
+                "month: these counts are divided by month, but other inputs are divided by speed,rating,month",
             ),
             (
                 "make-book none b.pgn month --counts x",
                 1,
-                "month: these counts are by month, but other inputs are by none",
+                "month: these counts are divided by month, but other inputs are divided by none",
             ),
             (
                 "make-book a.pgn --counts x --by elo",

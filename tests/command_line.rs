@@ -53,7 +53,7 @@ fn serve_alone_says_where_games_come_from() {
     );
     assert!(said.contains("https://api.chess.com/pub/player/"), "{said}");
     assert!(
-        said.ends_with("no games are named; see polybook serve --help\n"),
+        said.ends_with("no games are given; see polybook serve --help\n"),
         "{said}"
     );
 }
@@ -84,14 +84,11 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
         ),
         (
             "make-book --max-ply -1 x.pgn",
-            "invalid value '-1' for '--max-ply <N>': write a whole number, 0 or larger",
+            "invalid value '-1' for '--max-ply <N>': use a whole number, 0 or larger",
         ),
         ("make-book -max-ply -1 x.pgn", "invalid value '-1'"),
         ("make-book --memory 0 x.pgn", "64KiB"),
-        (
-            "make-book --memory 512 x.pgn",
-            "write a number with its unit",
-        ),
+        ("make-book --memory 512 x.pgn", "use a number with its unit"),
         ("make-book --memory lots x.pgn", "64MiB"),
         ("make-book --leveldb - x.pgn", "directory"),
         ("make-book --since 24 x.pgn", "24"),
@@ -107,15 +104,15 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
         ("make-book --min-score 101 x.pgn", "0 to 100"),
         (
             "make-book --min-score 0.45 x.pgn",
-            "write a percentage, such as 45",
+            "use a percentage, such as 45",
         ),
         (
             "make-book --suite x.epd --balance 0.4-0.6 x.pgn",
-            "write percentages, such as 45-55",
+            "use percentages, such as 45-55",
         ),
         (
             "convert x.bin x.epd --draw-rate 0-1",
-            "write percentages, such as 40-70",
+            "use percentages, such as 40-70",
         ),
         (
             "show -o x.pgn",
@@ -142,17 +139,17 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
             "serve --port 80",
             "(did you mean '--listen 127.0.0.1:PORT'?)",
         ),
-        ("make-book --limit 0 x.pgn", "write 1 or more"),
+        ("make-book --limit 0 x.pgn", "use 1 or more"),
         (
             "make-book --balance 60-40 x.pgn",
-            "write the lower number first",
+            "put the lower number first",
         ),
-        ("serve --listen 80 x.pgn", "write ADDRESS:PORT"),
+        ("serve --listen 80 x.pgn", "use ADDRESS:PORT"),
         ("make-book --json --bin - x.pgn", "standard output"),
         ("mkae-book", "did you mean 'make-book'?"),
         ("-q", "no command given; see polybook --help"),
         ("game", "missing: --index <INDEX>, <GAME>..."),
-        ("merge-book", "no book is named"),
+        ("merge-book", "no book is given"),
         ("show - --fen", "a value is required for '--fen <FEN>'"),
     ] {
         let error = fails(dir.path(), line, 2);
@@ -597,11 +594,11 @@ fn names_of_any_bytes() {
     for (temp_dir, said) in [
         (
             inner.as_os_str(),
-            "SQLite needs a directory for temporary files whose name is UTF-8: name another directory",
+            "SQLite needs a directory for temporary files whose name is UTF-8: choose another directory",
         ),
         (
             "missing".as_ref(),
-            "missing: this is not a directory, so temporary files cannot be written there: name another directory",
+            "missing: this is not a directory, so temporary files cannot be written there: choose another directory",
         ),
     ] {
         let line = args![
@@ -728,7 +725,7 @@ fn positions_that_books_leave_out_have_no_key() {
         args!["key", "--variant", "chess960", "--fen", fen],
         1,
     );
-    assert!(error.contains("no key"), "{error}");
+    assert!(error.contains("no Polyglot key"), "{error}");
     let error = fails(dir.path(), args!["key", "--fen", fen], 1);
     assert!(error.contains("--variant fischerandom"), "{error}");
 }

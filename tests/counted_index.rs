@@ -523,7 +523,10 @@ fn other_counts_are_refused() {
         ("speed.counts", "--by speed,rating,month"),
         ("all.counts plain.counts", "plain.counts"),
         ("crazy.counts", "standard chess"),
-        (&format!("all.counts {pgn}"), "has counts instead of games"),
+        (
+            &format!("all.counts {pgn}"),
+            "contains counts instead of games",
+        ),
     ] {
         let err = fails(dir, &format!("make-book -q {inputs} --explorer new"), 1);
         assert!(err.contains(named), "{inputs}: {err}");
@@ -547,7 +550,7 @@ fn other_counts_are_refused() {
     );
     let err = fails(dir, "make-book -q all.counts --leveldb new", 1);
     assert!(
-        err.contains("has counts instead of games") && err.contains("--explorer"),
+        err.contains("contains counts instead of games") && err.contains("--explorer"),
         "{err}"
     );
     let err = fails(
@@ -555,7 +558,7 @@ fn other_counts_are_refused() {
         "make-book -q all.counts --explorer new --leveldb other --index-stats",
         1,
     );
-    assert!(err.contains("has counts instead of games"), "{err}");
+    assert!(err.contains("contains counts instead of games"), "{err}");
 }
 
 #[test]
@@ -576,9 +579,9 @@ fn what_needs_games_is_refused() {
         let err = fails(dir, line, 1);
         assert_eq!(err.lines().count(), 1, "{line}: {err}");
         assert!(
-            err.contains("this index has counts instead of games")
-                || err.contains("has no game id 0")
-                || err.contains("has only counts"),
+            err.contains("this index contains counts instead of games")
+                || err.contains("contains no game with the id 0")
+                || err.contains("contains only counts"),
             "{line}: {err}"
         );
     }
@@ -667,7 +670,7 @@ fn a_server_says_what_counts_cannot_answer() {
             let text = reply.text();
             assert_eq!(reply.status, 400, "{filter}: {text}");
             assert!(
-                text.contains("has only counts, but games are needed for")
+                text.contains("contains only counts, but games are needed for")
                     && text.lines().count() == 1,
                 "{text}"
             );
@@ -691,7 +694,8 @@ fn a_server_says_what_counts_cannot_answer() {
             let text = reply.text();
             assert_eq!(reply.status, 400, "{route}: {text}");
             assert!(
-                text.contains("counts\" has only counts, but games") && text.lines().count() == 1,
+                text.contains("counts\" contains only counts, but games")
+                    && text.lines().count() == 1,
                 "{text}"
             );
         }
@@ -760,34 +764,34 @@ fn games_and_counts_that_end_at_a_half_move_say_so() {
         (
             "--leveldb games",
             json!(6),
-            "these counts have only positions to half-move 6\n",
+            "these counts contain only positions up to half-move 6\n",
         ),
         (
             "--leveldb merged",
             json!(6),
-            "these counts have only positions to half-move 6\n",
+            "these counts contain only positions up to half-move 6\n",
         ),
         ("--leveldb all", Value::Null, ""),
         (
             "--leveldb all --leveldb others",
             json!(5),
-            "some of these counts have only positions to half-move 5\n",
+            "some of these counts contain only positions up to half-move 5\n",
         ),
         (
             "--leveldb short",
             json!(4),
-            "these counts have only positions to half-move 4\n",
+            "these counts contain only positions up to half-move 4\n",
         ),
         ("--leveldb whole", Value::Null, ""),
         (
             "--leveldb sum",
             json!(4),
-            "these counts have only positions to half-move 4\n",
+            "these counts contain only positions up to half-move 4\n",
         ),
         (
             "--leveldb short --leveldb whole",
             json!(4),
-            "some of these counts have only positions to half-move 4\n",
+            "some of these counts contain only positions up to half-move 4\n",
         ),
     ] {
         let output = run(dir, &format!("moves --json {indexes}"));

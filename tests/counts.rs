@@ -340,15 +340,15 @@ fn games_are_not_chosen_in_counts() {
     for (options, told) in [
         (
             "0.counts --min-elo 2000",
-            "instead of games, so --min-elo 2000 cannot be applied: name the PGN files",
+            "instead of games, so --min-elo 2000 cannot be applied: give the PGN files",
         ),
         (
             "0.counts --max-ply 10",
-            "--max-ply 10 cannot be applied: name the PGN files",
+            "--max-ply 10 cannot be applied: give the PGN files",
         ),
         (
             "0.counts --drop-duplicates",
-            "--drop-duplicates cannot be applied: name the PGN files",
+            "--drop-duplicates cannot be applied: give the PGN files",
         ),
         (
             "0.counts 1.pgn --max-ply 10",
@@ -356,7 +356,7 @@ fn games_are_not_chosen_in_counts() {
         ),
         (
             "0.counts --variant crazyhouse",
-            "--variant crazyhouse cannot be applied: name the PGN files",
+            "--variant crazyhouse cannot be applied: give the PGN files",
         ),
         (
             "0.counts --leveldb idx",
@@ -373,8 +373,8 @@ fn games_are_not_chosen_in_counts() {
         assert!(output.status.success(), "{line}");
         let report = String::from_utf8(output.stderr).unwrap();
         report.contains(
-            "warning: some inputs are counted up to half-move 10, others up to half-move 1024, so positions after \
-             half-move 10 lack games",
+            "warning: some inputs are counted up to half-move 10, others up to half-move 1024, so some games are \
+             missing from the positions after half-move 10",
         )
     };
     assert!(!warns("make-book short --bin both.bin"));
@@ -395,7 +395,7 @@ fn games_are_not_chosen_in_counts() {
     let report = run(dir.path(), "make-book short short --bin twice.bin");
     let report = String::from_utf8(report.stderr).unwrap();
     assert!(
-        report.contains("short: this file is named twice, so its games count twice"),
+        report.contains("short: this file is given twice, so its games count twice"),
         "{report}"
     );
 }
@@ -500,7 +500,7 @@ fn counts_of_variants_tell_positions_of_one_key_apart() {
     );
     let err = fails(dir.path(), "make-book one other", 1);
     assert!(
-        err.contains("these counts are of crazyhouse, but other inputs are of fischerandom"),
+        err.contains("these counts are for crazyhouse, but other inputs are for fischerandom"),
         "{err}"
     );
 }
@@ -847,7 +847,10 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
     ok(dir, "make-book -q many --counts many.counts");
     for (inputs, problem) in [
         ("many many many", "add up to more than 2^63"),
-        ("many", "the counts have impossibly many games of a move"),
+        (
+            "many",
+            "the counts contain an impossibly large number of games of a move",
+        ),
     ] {
         let output = match inputs {
             "many" => "--explorer x",
@@ -1105,7 +1108,7 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
             )
             .unwrap();
         },
-        "the counts have version 3 of the format, but this polybook reads version 2: use a newer polybook",
+        "the counts use version 3 of the format, but this polybook reads version 2: use a newer polybook",
     );
     refused(
         &|counts| {
@@ -1116,7 +1119,7 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
             )
             .unwrap();
         },
-        "the counts have version 1 of the format, but this polybook reads version 2: count the games again",
+        "the counts use version 1 of the format, but this polybook reads version 2: count the games again",
     );
     let err = fails(
         dir.path(),
@@ -1124,7 +1127,7 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
         1,
     );
     assert!(
-        err.contains("this is a directory: name the PGN files in the directory"),
+        err.contains("this is a directory: give the PGN files in the directory"),
         "{err}"
     );
 }
@@ -1141,7 +1144,7 @@ fn counts_are_named_as_such() {
         &format!("make-book -q {pgn} --counts c --bin b.bin --leveldb i.idx"),
     );
     let counts = "c: this is a directory of counts: make a book or an index from the counts with polybook make-book";
-    let index = "i.idx: this is an index: name a book or a database";
+    let index = "i.idx: this is an index: give a book or a database";
     refused(
         dir,
         &[
@@ -1167,12 +1170,12 @@ fn counts_are_named_as_such() {
             (
                 "edit . --remove e4 --in-place",
                 1,
-                ".: this is a directory: name a file",
+                ".: this is a directory: give the name of a file",
             ),
             (
                 "make-book c/part-000.parquet",
                 1,
-                "name the directory of counts to which this file belongs",
+                "give the directory of counts to which this file belongs",
             ),
         ],
     );
@@ -1247,7 +1250,8 @@ fn no_counts_come_of_no_games() {
         pgn.display()
     );
     let err = fails(dir.path(), &all, 1);
-    let reason = "positions is kept, because each has fewer than 1000 counted moves: give a smaller --min-game; --allow-empty writes";
+    let reason = "positions is kept, because fewer than 1000 moves were counted in each of them: use a smaller \
+                  --min-game; --allow-empty writes";
     assert!(
         err.contains(reason) && !dir.path().join("few").exists(),
         "{err}"

@@ -261,19 +261,19 @@ fn a_script_from_a_pipe() {
     for (script, says) in [
         (
             "e4 e5; set Nf3",
-            "line 1: cannot read \"Nf3\": write a move and its weight",
+            "line 1: cannot read \"Nf3\": give a move and its weight",
         ),
         ("\ne4 e4; remove e5", "line 2: move 2 of the line"),
         (
             "e4; set Ke3=1",
             "8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1, \"Ke3\": illegal move",
         ),
-        ("; remove a4\n", "the book does not have the move \"a4\""),
-        ("e4", "line 1: the line has no change"),
+        ("; remove a4\n", "the book does not contain the move \"a4\""),
+        ("e4", "line 1: the line contains no change"),
         ("\u{feff}# a\n8/8/8 w - -; remove e4", "line 2: FEN"),
         (
             "e4 a6 d4 h5 a3; remove-position",
-            "the book has no move to remove",
+            "the book contains no move to remove",
         ),
     ] {
         let line = ["edit", "book.bin", "--out", "x.bin", "--script", "-"];

@@ -331,7 +331,7 @@ fn what_cannot_be_read_or_replaced_is_refused() {
         assert!(fs::read(path(name)).unwrap() == sound, "{name}");
     }
     let error = fails(dir.path(), "evals --out new.evals my.parquet", 1);
-    assert!(error.contains("name the store from which"), "{error}");
+    assert!(error.contains("give the store from which"), "{error}");
     let error = fails(dir.path(), "evals --out my.parquet/x games.pgn", 1);
     assert!(error.contains("my.parquet"), "{error}");
 }
@@ -535,7 +535,7 @@ fn a_position_can_lose_all_its_moves() {
     assert!(moves_of(dir, "kept.bin", "f3 e5").is_empty());
     let output = crate::common::run(dir, filter);
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("; 1 position lost all moves"), "{said}");
+    assert!(said.contains("; no move is left in 1 position"), "{said}");
 }
 
 #[test]
@@ -688,9 +688,9 @@ fn an_engine_that_fails_costs_one_position() {
     assert_eq!(numbers, [4, 0, 4], "{report}");
     let reasons = [
         "the engine ended: exit status: 3",
-        "the engine gave no answer in 1 s",
+        "the engine did not answer within 1 s",
         "the engine",
-        "the engine gave no answer in 1 s",
+        "the engine did not answer within 1 s",
     ];
     for ((failed, reason), epd) in engine["described"]
         .as_array()
@@ -755,8 +755,8 @@ fn an_engine_that_fails_costs_one_position() {
     for (engine, says) in [
         ("./missing", "cannot start the engine"),
         ("true", "the engine ended"),
-        ("cat", "no answer"),
-        ("yes", "no answer"),
+        ("cat", "did not answer"),
+        ("yes", "did not answer"),
     ] {
         let line =
             format!("evals --out x.evals --engine {engine} --positions some.epd --time-limit 1");
@@ -816,8 +816,8 @@ fn an_engine_that_talks_past_polybook_fails() {
     );
     let long = format!("X={}", "y".repeat(100_000));
     for (engine, says) in [
-        ("./slow.sh", "the engine gave no answer in 3 s"),
-        ("./yes.sh", "the engine names more than 4096 options"),
+        ("./slow.sh", "the engine did not answer within 3 s"),
+        ("./yes.sh", "the engine lists more than 4096 options"),
     ] {
         let line = "evals --out x.evals --positions some.epd --jobs 1 --time-limit 3 --engine";
         let mut arguments: Vec<&str> = line.split(' ').collect();
@@ -832,7 +832,7 @@ fn an_engine_that_talks_past_polybook_fails() {
     arguments.push(&long);
     let said = crate::common::run(dir.path(), &arguments[..]);
     let said = String::from_utf8(said.stderr).unwrap();
-    let reasons = ["answers before it is asked", "does not read"];
+    let reasons = ["sent a move before it was asked for one", "does not read"];
     assert!(reasons.iter().any(|reason| said.contains(reason)), "{said}");
 }
 
@@ -850,7 +850,7 @@ fn an_engine_ends_with_what_it_started() {
     let line =
         "evals --out x.evals --positions some.epd --engine ./script.sh --jobs 1 --time-limit 1";
     let error = fails(dir.path(), line, 1);
-    assert!(error.contains("gave no answer in 1 s"), "{error}");
+    assert!(error.contains("did not answer within 1 s"), "{error}");
     let processes = fs::read_to_string(dir.path().join("processes")).unwrap();
     assert!(processes.lines().count() > 0);
     for process in processes.lines() {
@@ -927,7 +927,7 @@ fn positions_of_an_engine_are_bounded_by_memory() {
             format!("evals --out x.evals --engine ./engine.sh --positions {file} --memory 64KiB");
         let error = fails(dir.path(), &*line, 1);
         assert!(
-            error.contains("positions to evaluate: give more --memory"),
+            error.contains("positions to evaluate: use a larger --memory"),
             "{error}"
         );
     }
@@ -1434,7 +1434,7 @@ fn an_engine_is_asked_without_the_clocks_of_games() {
         "evals -q --out my.evals --engine ./engine.sh --nodes 1000 --jobs 1 --positions games.pgn";
     let error = fails(dir.path(), &*format!("{line} --option Hsah=64"), 1);
     assert!(
-        error.contains("has no option Hsah: name one of Hash"),
+        error.contains("has no option Hsah: use one of Hash"),
         "{error}"
     );
     let report = ok_json(dir.path(), &*format!("{line} --json --option hash=1"));

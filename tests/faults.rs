@@ -860,8 +860,8 @@ fn an_error_of_the_system_is_not_called_damage() {
         "Input/output error",
         "Too many open files",
         "disk I/O error",
-        "SQLite cannot open it",
-        "SQLite cannot read it",
+        "SQLite cannot open the database",
+        "SQLite cannot read the database",
         // SQLite has the same error for a page that the system cannot read and for a malformed one.
         "database disk image is malformed",
     ];
@@ -903,7 +903,8 @@ fn an_error_of_the_system_is_not_called_damage() {
                 let error = String::from_utf8_lossy(&outcome.output.stderr);
                 let is_as_before = outcome.output.stderr == sound.output.stderr;
                 // An old output that cannot be examined is kept.
-                let is_in_place = error.contains("or cannot be examined: it is kept as");
+                let is_in_place =
+                    error.contains("or cannot be examined: the old output is kept as");
                 assert!(
                     outcome.output.status.success()
                         || is_as_before

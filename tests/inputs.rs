@@ -221,8 +221,8 @@ fn files_in_a_zip_archive_that_are_not_read_are_reported() {
         &["notes.txt", "a.pgn", "games.pgn.gz", "__MACOSX/._a.pgn"],
     );
     let said = run("some.zip");
-    let advice = "some.zip: polybook did not read 2 other files such as \"notes.txt\": unpack the archive and name the \
-                  files of games";
+    let advice = "some.zip: polybook did not read 2 other files such as \"notes.txt\": unpack the archive and give \
+                  the files of games";
     assert!(
         said.contains(advice) && said.contains("1 counted"),
         "{said}"
@@ -320,7 +320,7 @@ const FOREIGN: [(&str, &[u8], &str); 18] = [
     (
         "i.parquet",
         b"PAR1\x15\x04\x15\x10",
-        "Parquet file: write the games as PGN",
+        "Parquet file: export the games as PGN",
     ),
     ("j.pdf", b"%PDF-1.7", "PDF document"),
     ("l.lzh", b"\x1f\x5a-lh5-", "LHA archive: unpack the archive"),

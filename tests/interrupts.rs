@@ -733,7 +733,7 @@ fn a_directory_that_cannot_be_flushed_is_an_error() {
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{error}");
     let expected =
-        "cannot flush the directory to the disk: Input/output error; in place: book.bin\n";
+        "cannot flush the directory to the disk: Input/output error; complete outputs: book.bin\n";
     assert!(error.ends_with(expected), "{error}");
     assert_eq!(names(dir.path()), ["book.bin"]);
 }
@@ -885,7 +885,7 @@ fn an_input_that_is_named_twice_is_found_before_the_run() {
     let (code, error) = run.end();
     assert_eq!(code, Some(0), "{error}");
     assert!(
-        error.contains("warning: b.pgn: this file is named twice"),
+        error.contains("warning: b.pgn: this file is given twice"),
         "{error}"
     );
 }

@@ -363,7 +363,7 @@ fn messages_count_games_from_1_and_indexes_have_ids() {
     assert_eq!(report["rejected"][0]["game"], 1);
     let err = fails(dir, "game --index a.idx 2", 1);
     assert!(
-        err.contains("the index has no game id 2: write an id from 0 to 1"),
+        err.contains("the index contains no game with the id 2: use an id from 0 to 1"),
         "{err}"
     );
     assert!(ok(dir, "game --index a.idx 1").contains("Ke3"));

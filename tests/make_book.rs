@@ -315,7 +315,7 @@ fn wrong_command_lines_have_status_2() {
         fails(dir.path(), line, 2);
     }
     let error = fails(dir.path(), "make-book", 2);
-    assert!(error.contains("no PGN file is named"), "{error}");
+    assert!(error.contains("no PGN file is given"), "{error}");
 }
 
 /// Mounts a disk of 64 KiB. Returns its path, and a guard that unmounts it when it is dropped.

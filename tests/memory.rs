@@ -503,7 +503,7 @@ fn counts_by_class_of_many_directories() {
     let refused = add(&names, "sum", 64);
     let error = String::from_utf8_lossy(&refused.stderr);
     let advice =
-        "takes 66 MiB of memory: give more --memory, or add up some of the directories first";
+        "takes 66 MiB of memory: use a larger --memory, or add up some of the directories first";
     assert!(error.contains(advice), "{error}");
     // The advice works.
     assert!(add(&names, "sum", 66).status.success());

@@ -186,7 +186,7 @@ fn memory_is_bounded() {
         &[(
             &format!("{line} --min-game 1 --memory 16MiB"),
             1,
-            "give more --memory",
+            "use a larger --memory",
         )],
     );
     // Rare moves do not displace frequent ones.

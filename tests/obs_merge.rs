@@ -193,11 +193,11 @@ fn a_database_named_twice_is_told_through_links_too() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success());
     assert!(
-        error.contains("warning: link.db3: this database is named twice"),
+        error.contains("warning: link.db3: this database is given twice"),
         "{error}"
     );
     assert!(
-        !error.contains("b.db3: this database is named twice"),
+        !error.contains("b.db3: this database is given twice"),
         "{error}"
     );
 }
@@ -241,7 +241,7 @@ fn a_sum_that_no_database_can_have_is_refused() {
         .unwrap();
     let error = fails(dir.path(), "merge-book a.db3 a.db3 --out m.db3", 1);
     assert!(
-        error.contains("m.db3") && error.contains("holds at most 68719476736"),
+        error.contains("m.db3") && error.contains("at most 68719476736"),
         "{error}"
     );
     assert!(!at("m.db3").exists());

@@ -227,7 +227,7 @@ fn tables_of_openings() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
         said,
-        "no opening has at least 2 games: use a lower --min-games\n"
+        "no opening was played in at least 2 games: use a lower --min-games\n"
     );
     let output = run(dir.path(), "openings --index idx --families --limit 2");
     assert_eq!(

@@ -113,7 +113,7 @@ fn a_missing_directory_is_named_before_games_are_read() {
                 (
                     &format!("make-book no.pgn {output} months/2024/01.epd"),
                     1,
-                    "cannot write months/2024/01.epd: the directory months does not exist: make it first",
+                    "cannot write months/2024/01.epd: the directory months does not exist: create the directory first",
                 ),
                 (
                     &format!("make-book no.pgn {output} ./no.pgn/01.epd"),
@@ -136,7 +136,11 @@ fn a_missing_directory_is_named_before_games_are_read() {
     ] {
         refused(
             dir,
-            &[(line, 1, "the directory x does not exist: make it first")],
+            &[(
+                line,
+                1,
+                "the directory x does not exist: create the directory first",
+            )],
         );
     }
 }
@@ -156,7 +160,7 @@ fn what_is_mounted_is_refused_before_games_are_read() {
         .iter()
         .filter(|output| matches!(**output, "--leveldb" | "--explorer" | "--counts"));
     for output in directories {
-        let refusal = "volume: this directory is a mount point, so it cannot be replaced: name a directory inside it";
+        let refusal = "volume: this directory is a mount point, so it cannot be replaced: give a directory inside it";
         refused(
             dir,
             &[(&format!("make-book no.pgn {output} volume"), 1, refusal)],
@@ -208,7 +212,7 @@ fn a_directory_of_a_lower_layer_is_refused_before_games_are_read() {
     let Some(_both) = Mounted::at(&dir.join("both"), &layers) else {
         return;
     };
-    let refusal = "both/index: this directory is in a lower layer of its file system, where directories cannot be replaced: remove it first";
+    let refusal = "both/index: this directory is in a lower layer of an overlay file system";
     refused(
         dir,
         &[("make-book no.pgn --leveldb both/index --force", 1, refusal)],
@@ -272,8 +276,7 @@ fn a_single_record_is_edited_and_not_replaced() {
         "verify book.bin --fix one.bin",
         "edit book.bin --set e4=1 --out one.bin",
     ] {
-        let expected =
-            "one.bin: this file exists and is not certainly a Polyglot book: remove the file";
+        let expected = "one.bin: this file exists and may not be a Polyglot book: remove the file";
         refused(dir, &[(command, 1, expected)]);
         assert_eq!(fs::read(dir.join("one.bin")).unwrap(), entry.to_bytes());
     }
@@ -360,8 +363,7 @@ fn an_output_that_may_only_grow_is_refused_before_games_are_read() {
     let made = run(dir, "make-book no.pgn --bin a.bin");
     assert!(chattr("-a", &dir.join("a.bin")));
     let error = String::from_utf8_lossy(&made.stderr);
-    let expected =
-        "a.bin: the system does not let you replace this output: it may only grow (chattr +a)";
+    let expected = "a.bin: the system does not let you replace this output: the output is append-only (chattr +a)";
     assert!(error.contains(expected), "{error}");
     assert_eq!(names(dir), ["a.bin", "no.pgn"]);
     ok(dir, &format!("make-book -q {pgn} --min-game 1 --bin a.bin"));
@@ -515,7 +517,7 @@ fn an_input_that_is_named_twice_is_a_warning() {
         .run()
         .unwrap();
     assert_eq!(report.totals.games.read, 90);
-    assert!(report.warnings[0].contains("is named twice"), "{report:?}");
+    assert!(report.warnings[0].contains("is given twice"), "{report:?}");
 }
 
 /// Each input is examined once. Comparing all pairs took minutes for so many inputs.
@@ -540,7 +542,7 @@ fn thousands_of_inputs_are_compared_in_no_time() {
         .lines()
         .filter(|line| line.contains("twice"))
         .collect();
-    let expected = "warning: 0.pgn: this file is named twice, so its games count twice";
+    let expected = "warning: 0.pgn: this file is given twice, so its games count twice";
     assert_eq!(warnings, [expected]);
     assert!(
         start.elapsed() < Duration::from_secs(20),
@@ -817,10 +819,7 @@ fn a_small_file_that_happens_to_have_the_size_of_a_book_is_kept() {
         fs::write(dir.path().join("other.bin"), &sound).unwrap();
         fs::write(dir.path().join("third.bin"), &sound).unwrap();
         let error = fails(dir.path(), convert, 1);
-        assert!(
-            error.contains("is not certainly a Polyglot book"),
-            "{error}"
-        );
+        assert!(error.contains("may not be a Polyglot book"), "{error}");
         assert_eq!(fs::read(&book).unwrap(), other);
         ok(dir.path(), &format!("{make} --force"));
     }

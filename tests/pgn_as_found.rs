@@ -1167,7 +1167,7 @@ fn results_that_cannot_be_read_and_games_without_one_are_reported() {
     assert_eq!((totals.unreadable_results, totals.unfinished), (3, 6));
     let advice = |warning: &String| {
         warning.starts_with("3 games have an unreadable result")
-            && warning.ends_with("write 1-0, 0-1, 1/2-1/2 or *")
+            && warning.ends_with("use 1-0, 0-1, 1/2-1/2 or *")
     };
     assert!(
         made.report.warnings.iter().any(advice),

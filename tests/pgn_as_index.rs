@@ -90,7 +90,7 @@ fn a_game_is_found_by_its_lichess_address() {
     for (id, said) in [
         (
             "twiceAA1",
-            "games.idx: no game or several games have the Lichess id twiceAA1",
+            "games.idx: the index contains no game, or several games, with the Lichess id twiceAA1",
         ),
         ("unknown1", "with polybook games --index games.idx"),
     ] {
@@ -107,7 +107,7 @@ fn a_game_is_found_by_its_lichess_address() {
         "game --index games.idx https://www.chess.com/game/live/1",
     );
     let error = String::from_utf8(output.stderr).unwrap();
-    let said = "write the number of a game, 0 or larger, or the address of a game at lichess.org";
+    let said = "use the number of a game, 0 or larger, or the address of a game at lichess.org";
     assert!(error.contains(said), "{error}");
 }
 
@@ -124,8 +124,7 @@ fn what_cannot_be_indexed_is_named() {
             "{error}"
         );
         let error = fails(dir, &*format!("{command} --index - {last}"), 2);
-        let said =
-            "an index of games from standard input cannot be kept: write the games to a file";
+        let said = "an index of games from standard input cannot be kept in the cache: save the games as a file";
         assert!(error.contains(said), "{error}");
         #[cfg(unix)]
         {

@@ -224,7 +224,7 @@ fn preparations_over_http_are_those_of_the_command() {
         ),
         (
             "player=Them&color=white&me=Me&result=win",
-            "does not have the parameter result, ",
+            "unknown parameter result: this address accepts",
         ),
         (
             "player=Them&color=white&me=Me&edits=e2e4",

@@ -181,7 +181,7 @@ fn positions_without_a_key() {
     let question = ["--variant", "chess960", "--fen", fen];
     for asked in [vec!["key"], vec!["show", "b.bin"]] {
         let error = fails(dir, &[&asked[..], &question].concat(), 1);
-        assert!(error.contains("has no key"), "{error}");
+        assert!(error.contains("has no Polyglot key"), "{error}");
     }
     let found = ok_json(
         dir,

@@ -12,17 +12,17 @@ const REFUSALS: &[Refusal] = &[
     (
         "convert games.obs.db3 a.csv --weighted",
         2,
-        "only to outputs that are suites",
+        "only if the output is a suite",
     ),
     (
         "convert games.obs.db3 a.csv --no-header",
         2,
-        "Polyglot books",
+        "a Polyglot book",
     ),
     (
         "convert games.obs.db3 a.epd --comment x",
         2,
-        "Polyglot books",
+        "a Polyglot book",
     ),
     ("convert games.obs.db3 a.pgn --uniform", 2, "--weighted"),
     (
@@ -84,36 +84,37 @@ const REFUSALS: &[Refusal] = &[
     (
         "famous.pgn",
         2,
-        "polybook: famous.pgn is a file: polybook serve famous.pgn --open shows its games, polybook make-book famous.pgn makes a book",
+        "polybook: famous.pgn is a file: to show its games, run polybook serve famous.pgn --open; to make a book, run \
+         polybook make-book famous.pgn",
     ),
     ("book.bin", 2, "polybook show book.bin"),
     ("gone.pgn", 2, "unrecognized subcommand 'gone.pgn'"),
     (
         "moves famous.pgn",
         2,
-        "polybook: famous.pgn is a file: name it after --index, as in polybook",
+        "polybook: famous.pgn is a file: give the file with the option --index, as in polybook",
     ),
     (
         "games famous.pgn --json",
         2,
-        "polybook: famous.pgn is a file: name it after --index, as in polybook",
+        "polybook: famous.pgn is a file: give the file with the option --index, as in polybook",
     ),
     ("moves gone.pgn", 2, "missing: --index <INDEX>"),
     // Standard output as a directory.
     (
         "make-book games.pgn --counts -",
         2,
-        "--counts writes a directory, so its value cannot be -",
+        "--counts writes a directory, so the output cannot be standard output (-)",
     ),
     (
         "make-book games.pgn --leveldb -",
         2,
-        "--leveldb writes a directory, so its value cannot be -",
+        "--leveldb writes a directory, so the output cannot be standard output (-)",
     ),
     (
         "merge-index a.idx --out -",
         2,
-        "--out writes a directory, so its value cannot be -",
+        "--out writes a directory, so the output cannot be standard output (-)",
     ),
     // Editing.
     ("edit book.bin --out x.bin", 2, "no change"),
@@ -131,18 +132,18 @@ const REFUSALS: &[Refusal] = &[
     (
         "edit book.bin --out book.bin --set e4=1",
         1,
-        "name another output, or change the book with --in-place",
+        "choose another output, or change the book with --in-place",
     ),
     ("edit book.bin --out x.bin --set e4", 2, "Nf3=100"),
     (
         "edit book.bin --out x.bin --set e4=0%",
         2,
-        "above 0% and at most 100%",
+        "greater than 0% and at most 100%",
     ),
     (
         "edit book.bin --out x.bin --set e4=90000",
         2,
-        "write a weight from 0 to 65535",
+        "use a weight from 0 to 65535",
     ),
     ("edit book.bin --out x.bin --set e4=much", 2, "Nf3=100"),
     (
@@ -155,7 +156,7 @@ const REFUSALS: &[Refusal] = &[
         2,
         "cannot be used with",
     ),
-    ("edit book.bin --out - --json --set e4=1", 2, "name a file"),
+    ("edit book.bin --out - --json --set e4=1", 2, "give a file"),
     ("edit missing.bin --out x.bin --set e4=1", 1, "missing.bin"),
     (
         "edit book.bin --out x.bin --script missing.txt",
@@ -165,7 +166,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "edit book.bin --out x.bin --memory 64KiB --script long.txt",
         1,
-        "long.txt: this text is longer than 2048 bytes: give --memory",
+        "long.txt: this text is longer than 2048 bytes: use a --memory",
     ),
     // Suites and tables.
     ("convert book.bin s.epd --balance 45-55", 1, "no results"),
@@ -173,7 +174,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "convert book.bin s.epd --min-game 3",
         2,
-        "--min-game needs games",
+        "--min-game needs the results of games",
     ),
     ("convert book.bin s.epd --limit 0", 2, "--limit"),
     ("convert book.bin other.bin", 2, "polybook filter"),
@@ -185,7 +186,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "convert book.bin s.epd --from none.epd",
         1,
-        "none.epd: this file has no position",
+        "none.epd: this file contains no position",
     ),
     (
         "convert book.bin s.epd --plies 40",
@@ -220,23 +221,23 @@ const REFUSALS: &[Refusal] = &[
     (
         "make-book counts --suite s.pgn",
         1,
-        "has counts instead of games",
+        "contains counts instead of games",
     ),
     ("make-book games.pgn --suite games.pgn", 1, "games.pgn"),
     (
         "make-book games.pgn --suite s.pgn --json --plies 9",
         1,
-        "no game has 9",
+        "no game contains 9",
     ),
     (
         "make-book games.pgn --suite s.pgn --plies 2",
         1,
-        "no line of 2 half-moves was played by 3 games, and the largest number is 1",
+        "no line of 2 half-moves was played by 3 games, and the largest number of games is 1",
     ),
     (
         "make-book games.pgn --suite s.epd --plies 2",
         1,
-        "no position after 2 half-moves was reached by 3 games, and the largest number is 1",
+        "no position after 2 half-moves was reached by 3 games, and the largest number of games is 1",
     ),
     (
         "make-book games.pgn --suite s.epd --plies 2 --min-game 1 --balance 1-2",
@@ -261,7 +262,7 @@ const REFUSALS: &[Refusal] = &[
         1,
         "both an input and an output",
     ),
-    ("filter book.bin --out - --json", 2, "name a file"),
+    ("filter book.bin --out - --json", 2, "give a file"),
     ("filter book.bin --out a.bin --min-share 101", 2, "0 to 100"),
     ("filter book.bin --out a.bin --min-share NaN", 2, "0 to 100"),
     (
@@ -278,7 +279,7 @@ const REFUSALS: &[Refusal] = &[
         1,
         "both an input and an output",
     ),
-    ("tree book.bin --json --out -", 2, "name a file"),
+    ("tree book.bin --json --out -", 2, "give a file"),
     ("tree book.bin --max-ply 5000", 2, "4096"),
     ("tree missing.bin", 1, "missing.bin"),
     ("tree notes", 1, "this is not a Polyglot book, but text"),
@@ -301,7 +302,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "suite-report empty.pgn m.pgn",
         1,
-        "this suite has no line and no position: name another file",
+        "this suite contains no lines and no positions: choose another file",
     ),
     (
         "suite-report exits.epd other.pgn",
@@ -323,7 +324,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "suite-report exits.epd m.pgn --first C",
         1,
-        "no game of an exit has the player \"C\"",
+        "no game that reached an exit of the suite was played by \"C\"",
     ),
     ("suite-report exits.epd m.pgn --min-pairs 0", 2, "zero"),
     (

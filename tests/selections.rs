@@ -66,7 +66,7 @@ fn repeated_options_and_tags() {
         for name in ["", " \t"] {
             let error = fails(dir.path(), &[command, &[option, name]].concat(), 2);
             assert!(
-                error.contains("write at least one letter"),
+                error.contains("give at least one letter"),
                 "{command:?} {error}"
             );
         }
@@ -272,5 +272,5 @@ fn results_are_asked_for_in_any_spelling() {
         assert_eq!(moves["games"], 1, "{result}");
     }
     let error = fails(dir.path(), "make-book games.pgn --result 2-0", 2);
-    assert!(error.contains("write 1-0, 0-1, 1/2-1/2 or *"), "{error}");
+    assert!(error.contains("use 1-0, 0-1, 1/2-1/2 or *"), "{error}");
 }

@@ -208,28 +208,28 @@ fn a_name_of_the_user_that_no_game_has_is_warned_of() {
 fn numbers_out_of_range_are_refused() {
     let (_dir, served) = famous();
     for (path, range) in [
-        ("/games?skip=10001", "write a number from 0 to 10000"),
-        ("/games?limit=201", "write a number from 0 to 200"),
-        ("/games?minPly=65536", "write a number from 0 to 65535"),
-        ("/lichess?minPly=65536", "write a number from 0 to 65535"),
+        ("/games?skip=10001", "use a number from 0 to 10000"),
+        ("/games?limit=201", "use a number from 0 to 200"),
+        ("/games?minPly=65536", "use a number from 0 to 65535"),
+        ("/lichess?minPly=65536", "use a number from 0 to 65535"),
         (
             "/prepare?player=x&color=white&me=y&lines=51",
-            "write a number from 0 to 50",
+            "use a number from 0 to 50",
         ),
-        ("/book.bin?depth=0", "write a number from 1 to 600"),
-        ("/book.bin?depth=601", "write a number from 1 to 600"),
-        ("/book.bin?minGame=0", "write a number from 1 to 1000000"),
+        ("/book.bin?depth=0", "use a number from 1 to 600"),
+        ("/book.bin?depth=601", "use a number from 1 to 600"),
+        ("/book.bin?minGame=0", "use a number from 1 to 1000000"),
         (
             "/repertoire.pgn?side=white&reach=10001",
-            "write a number from 1 to 10000",
+            "use a number from 1 to 10000",
         ),
         (
             "/gaps?side=white&repertoire=x&limit=10001",
-            "write a number from 0 to 10000",
+            "use a number from 0 to 10000",
         ),
         (
             "/suggest?field=player&text=m&limit=51",
-            "write a number from 0 to 50",
+            "use a number from 0 to 50",
         ),
     ] {
         let refused = served.get(path);
@@ -505,7 +505,7 @@ fn parameters_that_a_route_of_ours_does_not_have_are_named() {
         assert!(
             reply
                 .text()
-                .contains("does not have the parameter limits, "),
+                .contains("unknown parameter limits: this address accepts"),
             "{}",
             reply.text()
         );
@@ -934,7 +934,7 @@ fn a_file_without_games_does_not_hide_the_others() {
     let error = fails(dir.path(), "serve -q --no-cache empty.pgn bad.pgn", 1);
     assert_eq!(
         error,
-        "polybook: empty.pgn: the server has nothing to show, because there is no game\n"
+        "polybook: empty.pgn: there is nothing to show, because there is no game\n"
     );
 }
 
@@ -946,7 +946,7 @@ fn a_folder_of_games_is_no_source() {
     let error = fails(dir.path(), "serve folder", 1);
     let files = std::path::Path::new("folder").join("*.pgn");
     let said = format!(
-        "polybook: folder: this is a directory, but not an index: name the PGN files in the directory, as {}\n",
+        "polybook: folder: this is a directory, but not an index: give the PGN files in the directory, such as {}\n",
         files.display()
     );
     assert_eq!(error, said);

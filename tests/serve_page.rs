@@ -110,7 +110,7 @@ fn suggested_players_count_duplicates_once_and_their_games_against_others() {
         (refusal.status, refusal.text().trim_end()),
         (
             400,
-            "the parameters duplicates and with apply only to players: write field=player"
+            "the parameters duplicates and with apply only to players: use field=player"
         )
     );
 }
@@ -310,7 +310,7 @@ fn openings_are_grouped_in_families_with_the_scores_of_a_player() {
     assert!(
         refused
             .text()
-            .contains("does not have the parameter limit, "),
+            .contains("unknown parameter limit: this address accepts"),
         "{refused:?}"
     );
 }
@@ -518,7 +518,7 @@ fn a_list_that_is_longer_than_the_limit_of_skip_says_so() {
     assert!(
         refused
             .text()
-            .contains("\"10001\": write a number from 0 to 10000")
+            .contains("\"10001\": use a number from 0 to 10000")
     );
     assert_eq!(served.json("/games?skip=9990")["next"], Value::Null);
 }
@@ -767,7 +767,7 @@ fn a_repertoire_is_that_of_its_command() {
         ),
         (
             "side=white&minGame=2",
-            "this address does not have the parameter minGame, ",
+            "unknown parameter minGame: this address accepts",
         ),
     ] {
         let refusal = served.get(&format!("/repertoire.bin?{wrong}"));
@@ -815,14 +815,14 @@ fn gaps_under_filters_are_those_of_the_command() {
         assert_eq!(first["gaps"], json!([gaps[0]]));
     }
     for (wrong, why) in [
-        ("", "the parameter side is missing: write white or black"),
+        ("", "the parameter side is missing: use white or black"),
         (
             "side=white",
-            "the parameter repertoire is missing: for white, name one of mine",
+            "the parameter repertoire is missing: for white, use one of mine",
         ),
         (
             "side=white&repertoire=x",
-            "no repertoire for white is called \"x\": name one of mine",
+            "no repertoire for white is called \"x\": use one of mine",
         ),
         (
             "side=black&repertoire=mine",
@@ -907,7 +907,10 @@ fn gaps_of_a_repertoire_from_a_position_begin_there() {
     let refusal = served.get("/gaps?repertoire=book&side=white");
     assert_eq!(
         (refusal.status, refusal.text().trim_end()),
-        (400, "the repertoire book has no move in the first position")
+        (
+            400,
+            "the repertoire book contains no move in the first position"
+        )
     );
 }
 
@@ -998,7 +1001,7 @@ fn moves_that_a_user_adds_belong_to_the_repertoire() {
     for (wrong, why) in [
         (
             "repertoire=mine&edits=e2e4",
-            "the parameter side is missing: write white or black",
+            "the parameter side is missing: use white or black",
         ),
         (
             &*format!("{mine}&edits=e2e5"),
@@ -1112,7 +1115,7 @@ fn a_move_that_a_user_removes_leaves_the_repertoire_with_its_subtree() {
     assert_eq!(refusal.status, 400);
     assert_eq!(
         refusal.text().trim_end(),
-        "the repertoire mine has no move in the first position"
+        "the repertoire mine contains no move in the first position"
     );
     let bare = served.json("/repertoire?repertoire=bare&side=white&edits=-c2c4");
     assert_eq!(bare["repertoires"][0]["moves"], json!([]));
@@ -1227,7 +1230,7 @@ fn a_book_of_files_that_have_changed_is_refused() {
     fs::write(&pgn, &changed).unwrap();
     refused(
         &served,
-        "games.pgn has changed since the server started: start the server again",
+        "games.pgn has changed since the server started: restart the server",
     );
     // A server that starts with the changed file indexes it again.
     drop(served);

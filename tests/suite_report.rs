@@ -262,7 +262,7 @@ fn a_match_that_needs_more_than_the_memory_budget_is_refused() {
         .map(|round| game("A", "B", "1-0", &round, "1. e4 e5"))
         .collect();
     fs::write(dir.join("m.pgn"), games).unwrap();
-    let refusal = "m.pgn: the games need more than 65536 bytes of memory: give more --memory";
+    let refusal = "m.pgn: the games need more than 65536 bytes of memory: use a larger --memory";
     refused(
         dir,
         &[("suite-report s.pgn m.pgn --memory 64KiB", 1, refusal)],
@@ -399,7 +399,7 @@ fn an_output_that_cannot_be_written_is_found_before_the_games_are_read() {
     fs::write(dir.path().join("s.epd"), "not a suite").unwrap();
     let error = fails(dir.path(), line, 1);
     assert!(
-        error.contains("the directory missing does not exist: make it first"),
+        error.contains("the directory missing does not exist: create the directory first"),
         "{error}"
     );
 }

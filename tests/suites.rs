@@ -440,7 +440,7 @@ fn suites_of_games_of_variants() {
         "make-book games.pgn --variant auto --plies 2 --min-game 1 --suite t.epd",
         1,
     );
-    assert!(error.contains("games of one variant"), "{error}");
+    assert!(error.contains("games of only one variant"), "{error}");
     assert!(!dir.join("t.epd").exists());
 }
 
@@ -590,7 +590,7 @@ fn a_suite_alone_takes_no_options_of_books() {
         let name = option.split(' ').next().unwrap();
         let line = format!("make-book -q games.pgn --suite s.pgn --plies 2 --min-game 1 {option}");
         let error = fails(dir, &line, 2);
-        let expected = format!("{name} applies only to books, not to the suite of --suite");
+        let expected = format!("{name} applies only to books, not to suites");
         assert!(error.contains(&expected), "{error}");
         assert!(!dir.join("s.pgn").exists());
     }
@@ -872,7 +872,7 @@ fn evaluations() {
             let output = crate::common::run(dir, &*line);
             let said = String::from_utf8(output.stderr).unwrap();
             assert!(
-                said.contains("; 1 left out for lack of an evaluation"),
+                said.contains("; 1 left out, because no evaluation is known"),
                 "{said}"
             );
             fs::remove_file(dir.join(out)).unwrap();

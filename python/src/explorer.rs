@@ -288,7 +288,7 @@ fn add_results(options: &mut Options<'_>, filters: &mut Filters) -> PyResult<()>
     }
     if (filters.won || filters.lost) && filters.players.is_empty() {
         return Err(value_error(
-            "the results \"win\" and \"loss\" are those of a player: name a player",
+            "the results \"win\" and \"loss\" are those of a player: give a player",
         ));
     }
     Ok(())

@@ -287,7 +287,7 @@ fn edited(
                 entries.retain(|entry| with_format_castling(&edit.pos, entry.mv) != mv);
             }
             Change::RemovePosition if entries.is_empty() => {
-                return Err(problem("the book has no move to remove".to_owned()));
+                return Err(problem("the book contains no move to remove".to_owned()));
             }
             Change::RemovePosition => {
                 shares.clear();
@@ -328,7 +328,7 @@ fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<Boo
         return Ok(mv);
     }
     let text = text.escape_debug();
-    Err(format!("the book does not have the move \"{text}\""))
+    Err(format!("the book does not contain the move \"{text}\""))
 }
 
 /// Sets the weight of the move `mv` in `pos`. Replaces all records of the move by a single one, or adds a record
@@ -417,7 +417,7 @@ impl Change {
     ///
     /// Returns an error if the text does not have this form, or if the number is out of range.
     pub fn set(text: &str) -> Result<Change, ChangeError> {
-        let what = "write a move and its weight, such as Nf3=100 or Nf3=25%";
+        let what = "give a move and its weight, such as Nf3=100 or Nf3=25%";
         // The last equals sign separates the weight, because a promotion contains one itself: e8=Q=5.
         let (mv, weight) = text
             .rsplit_once('=')
@@ -452,12 +452,12 @@ impl FromStr for NewWeight {
                 .filter(|percent| *percent > 0.0 && *percent <= 100.0)
                 .map(NewWeight::Percent)
                 .ok_or_else(|| {
-                    ChangeError::new(text, "write a percentage above 0% and at most 100%")
+                    ChangeError::new(text, "use a percentage greater than 0% and at most 100%")
                 }),
             None => text
                 .parse()
                 .map(NewWeight::Absolute)
-                .map_err(|_| ChangeError::new(text, "write a weight from 0 to 65535")),
+                .map_err(|_| ChangeError::new(text, "use a weight from 0 to 65535")),
         }
     }
 }
@@ -475,7 +475,7 @@ impl FromStr for Change {
             ("remove-position", "") => Ok(Change::RemovePosition),
             _ => Err(ChangeError::new(
                 text,
-                "write set MOVE=WEIGHT, remove MOVE or remove-position",
+                "use set MOVE=WEIGHT, remove MOVE or remove-position",
             )),
         }
     }
@@ -523,7 +523,7 @@ pub enum ScriptError {
     Change(#[from] ChangeError),
     /// The line has no change.
     #[error(
-        "the line has no change: write a position, a semicolon and a change, such as 1. e4 c5; set Nf3=100"
+        "the line contains no change: write a position, a semicolon and a change, such as 1. e4 c5; set Nf3=100"
     )]
     NoChange,
 }

@@ -178,7 +178,7 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     if force || may_be_replaced(path, MIN_PLAUSIBLE_RECORDS)? {
         return Ok(());
     }
-    let problem = "this file exists and is not a Polyglot book: name another file, or replace this file with --force";
+    let problem = "this file exists and is not a Polyglot book: choose another file, or replace this file with --force";
     Err(Error::foreign(path, problem))
 }
 

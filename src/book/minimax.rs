@@ -193,8 +193,8 @@ impl Graph {
         let bytes = 2 * (positions * size_of::<MinimaxNode>() + moves * size_of::<MinimaxEdge>());
         if bytes > memory.bytes {
             let problem = format!(
-                "--minimax needs {} MiB more memory for the moves that at least {} games played: give more --memory, \
-                 or a larger --min-game",
+                "--minimax needs {} MiB more memory for the moves that were played in at least {} games: use a larger \
+                 --memory or a larger --min-game",
                 (bytes - memory.bytes).div_ceil(1 << 20),
                 filter.min_game
             );

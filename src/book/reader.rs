@@ -104,7 +104,7 @@ impl Book {
         let mut start = file.take(MAX_PIPE_BYTES);
         start.read_to_end(&mut bytes).at(path, "read")?;
         if bytes.len() as u64 == MAX_PIPE_BYTES {
-            let problem = "this pipe or device delivers more than 256 MiB: write the book to a file, and name the file";
+            let problem = "this pipe or device delivers more than 256 MiB: save the book as a file, and give that file";
             return Err(Error::too_large(path, problem));
         }
         refuse_foreign_start(&bytes, bytes.len() as u64, path)?;
@@ -389,8 +389,8 @@ pub(super) fn records_of_key(book: &BookStorage, key: u64) -> io::Result<Cow<'_,
             return Ok(block);
         }
         if width > MAX_MOVES_PER_POSITION {
-            let problem = "the book has more records for this position than moves exist: the book is damaged; use an \
-                           intact copy";
+            let problem = "the book is damaged: it contains more records for one position than the position can have \
+                           moves; use an intact copy";
             return Err(io::Error::new(ErrorKind::InvalidData, problem));
         }
         width *= 4;

@@ -26,7 +26,7 @@ impl Book {
         temp_dir: &Path,
         write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
     ) -> Result<Book> {
-        let file = tempfile::tempfile_in(temp_dir).at(temp_dir, "make a temporary file in")?;
+        let file = tempfile::tempfile_in(temp_dir).at(temp_dir, "create a temporary file in")?;
         let mut out = BufWriter::with_capacity(1 << 16, file);
         write(&mut out)?;
         let file = out.into_inner().map_err(io::IntoInnerError::into_error);
@@ -79,7 +79,7 @@ fn begin_over(out: &Path, enough: usize) -> Result<AtomicFile> {
     AtomicFile::create_over(out, |old| match may_be_replaced(old, enough)? {
         true => Ok(()),
         false => {
-            let problem = "this file exists and is not certainly a Polyglot book: remove the file, or name another file";
+            let problem = "this file exists and may not be a Polyglot book: remove the file, or choose another file";
             Err(Error::foreign(old, problem))
         }
     })
@@ -121,7 +121,7 @@ impl<'a> BookWriter<'a> {
         let has_checksum = header.is_some_and(|text| split_checksum(text).1.is_some());
         let waiting = (has_checksum && !file.is_seekable()).then_some(temp_dir);
         let records = match waiting {
-            Some(dir) => tempfile::tempfile_in(dir).at(dir, "make a temporary file in")?,
+            Some(dir) => tempfile::tempfile_in(dir).at(dir, "create a temporary file in")?,
             None => {
                 let target = file.target().to_owned();
                 let raw = header.map_or_else(Vec::new, create_raw);

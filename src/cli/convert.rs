@@ -97,7 +97,7 @@ pub struct Args {
 
 /// The name of opening suites in error messages, with their file extensions. An opening suite is a list of openings
 /// for games between engines.
-const SUITES: &str = "suites, .pgn and .epd";
+const SUITES: &str = "suites (.pgn and .epd)";
 
 /// An output format of `polybook convert`.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
@@ -200,7 +200,9 @@ fn book(
     context: Context,
 ) -> anyhow::Result<Converted> {
     let name = input::name(&args.input);
-    let reason = format!("needs games, but {name} is a Polyglot book: use polybook filter");
+    let reason = format!(
+        "needs the results of games, but {name} is a Polyglot book, which contains only weights: use polybook filter"
+    );
     Usage::refuse(args.weighting.given(Requirement::Games), &reason)?;
     let memory = args.resources.memory();
     let evals = args.losses.store(args.suite.needs_evals())?;
@@ -208,7 +210,7 @@ fn book(
     let variant = of_book(&args.input, &book, args.variant)?;
     refuse_unused(args, format)?;
     let weighted = args.weighted.then_some("--weighted");
-    let reason = "applies only to databases: a Polyglot book has no moves of weight 0";
+    let reason = "applies only to databases: a Polyglot book contains no moves of weight 0";
     Usage::refuse(weighted, reason)?;
     if !format.is_suite() {
         args.suite.refuse_but_starts(SUITES)?;
@@ -242,18 +244,18 @@ fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
         let given = given.or(args.weighting.minimax());
         Usage::refuse(
             given,
-            "applies only to outputs that are Polyglot books, .bin",
+            "applies only if the output is a Polyglot book (.bin)",
         )?;
     }
     if format.is_suite() && !args.weighted {
         let reason =
-            "changes weights, but a suite uses weights only with --weighted: give --weighted too";
+            "changes weights, but a suite uses weights only with --weighted: also give --weighted";
         Usage::refuse(args.weighting.given(Requirement::Weights), reason)?;
     }
     if args.weighted && !format.is_suite() {
         Usage::refuse(
             Some("--weighted"),
-            "applies only to outputs that are suites, .pgn and .epd",
+            "applies only if the output is a suite (.pgn or .epd)",
         )?;
     }
     args.suite.refuse_unused(format == TargetFormat::Pgn)
@@ -274,8 +276,8 @@ fn format(args: &Args) -> Result<TargetFormat, Usage> {
              merge several"
         )),
         _ => Usage(format!(
-            "{out}: the ending of this name does not determine the format: use --format, or end the name in .bin, \
-             .pgn, .epd, .csv, .jsonl or .parquet"
+            "{out}: cannot determine the format from the ending of this name: give --format, or use a name that ends \
+             in .bin, .pgn, .epd, .csv, .jsonl or .parquet"
         )),
     })
 }
@@ -303,9 +305,9 @@ fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<Strin
         && (made_with.only.is_none() || made_with.only == kept.only);
     let consequence = match format {
         TargetFormat::Pgn | TargetFormat::Epd => {
-            "so the numbers of games are too low and the scores inexact"
+            "so the numbers of games are too low, and the scores are inexact"
         }
-        TargetFormat::Bin if !keeps_no_more => "so the book lacks these moves",
+        TargetFormat::Bin if !keeps_no_more => "so the book does not contain these moves either",
         _ => return None,
     };
     let min_game = made_with.min_game;
@@ -314,7 +316,8 @@ fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<Strin
         false => (format!("that were left out by \"{dropped}\""), " alone"),
     };
     Some(format!(
-        "this database lacks moves {which}, {consequence}; make the database again with --min-game 1{remedy}"
+        "this database does not contain moves {which}, {consequence}; make the database again with --min-game \
+         1{remedy}"
     ))
 }
 
@@ -338,7 +341,7 @@ fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
     text.push_str(&minimax(converted.minimax));
     if converted.is_cut {
         text.push_str(
-            "warning: polybook did not examine all lines of this length, so the suite may lack some lines\n",
+            "warning: polybook did not examine all lines of this length, so some lines may be missing from the suite\n",
         );
     }
     text.push_str(&format!(

@@ -89,12 +89,14 @@ fn removal(text: &str) -> Result<Change, ChangeError> {
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     if args.out.is_none() && !args.in_place {
-        let usage = "no output is named: name the book to write with --out, or change this book with --in-place";
+        let usage = "no output is given: give a file for the changed book with --out, or change this book with \
+                     --in-place";
         return Err(Usage(usage.to_owned()).into());
     }
     let out = args.out.as_ref().unwrap_or(&args.book);
     if args.in_place && out == Path::new("-") {
-        let usage = "--in-place cannot change standard input: name a file with --out";
+        let usage =
+            "--in-place cannot change standard input: give a file for the changed book with --out";
         return Err(Usage(usage.to_owned()).into());
     }
     if !args.in_place {

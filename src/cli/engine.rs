@@ -48,22 +48,21 @@ pub struct Args {
     #[arg(value_name = "ENGINE", last = true)]
     engine: Vec<OsString>,
 
-    /// Choose a move at random in proportion to its weight, or, if results are known, in proportion to its number of
-    /// games times the square of its score (weighted); choose the best move (best); or choose each move equally often
-    /// (uniform)
+    /// Choose a move at random, in proportion to its weight or, if results are known, to its number of games times the
+    /// square of its score (weighted); the best move (best); or every move equally often (uniform)
     #[arg(long, default_value = "weighted", value_parser = one_of(Play::NAMES))]
     play: Play,
 
-    /// Begin the random choices with this seed. The same seed gives the same choices; 0 gives different choices in each
+    /// Use this seed for the random choices. The same seed gives the same choices; 0 gives different choices in each
     /// run
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Play no move that scored less than N percent. Moves of books have no score, so the option does not exclude them
+    /// Play only moves that scored at least N percent. Moves of books have no score, so the option does not exclude them
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     min_score: u8,
 
-    /// Play no move that was played in fewer than N games
+    /// Play only moves that were played in at least N games
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_games: u64,
 
@@ -95,7 +94,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         .iter()
         .any(|source| matches!(source, EngineSource::Games(_)));
     if !args.filters.are_none() && !has_games {
-        let usage = "filters apply to games, but no source contains games: name an explorer's index or a PGN file";
+        let usage = "filters apply to games, but no source contains games: give an explorer's index or a PGN file";
         return Err(Usage(usage.to_owned()).into());
     }
     let settings = Settings {
@@ -136,7 +135,7 @@ fn opened(
     }
     if argument == Path::new("-") {
         let problem =
-            "standard input contains the UCI commands, so - cannot be a source: name a file";
+            "standard input contains the UCI commands, so - cannot be a source: give a file";
         return Err(Usage(problem.to_owned()).into());
     }
     if is_directory(argument)? {

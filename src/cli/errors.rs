@@ -343,9 +343,10 @@ fn a_file(file: &str) -> String {
         false => file.to_owned(),
     };
     match file.ends_with(".bin") {
-        true => format!("{name} is a file: polybook show {name} shows what a book plays"),
+        true => format!("{name} is a file: to show the moves of a book, run polybook show {name}"),
         false => format!(
-            "{name} is a file: polybook serve {name} --open shows its games, polybook make-book {name} makes a book"
+            "{name} is a file: to show its games, run polybook serve {name} --open; to make a book, run polybook \
+             make-book {name}"
         ),
     }
 }
@@ -367,7 +368,7 @@ fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
         let name = file.display();
         let command = command.get_name();
         return Some(format!(
-            "{name} is a file: name it after --index, as in polybook {command} --index {name}"
+            "{name} is a file: give the file with the option --index, as in polybook {command} --index {name}"
         ));
     }
     let err = file.is_file().then(|| Index::open(file))?.err()?;
@@ -443,21 +444,21 @@ fn plain(text: &str) -> String {
         ),
         (
             "invalid digit found in string",
-            "write a whole number, 0 or larger",
+            "use a whole number, 0 or larger",
         ),
         (
             "cannot parse integer from empty string",
-            "write a whole number",
+            "use a whole number",
         ),
         (
             "number too large to fit in target type",
             "the number is too large",
         ),
-        ("invalid float literal", "write a number"),
-        ("0 is not in 1..18446744073709551615", "write 1 or more"),
+        ("invalid float literal", "use a number"),
+        ("0 is not in 1..18446744073709551615", "use 1 or more"),
         (
             "invalid socket address syntax",
-            "write ADDRESS:PORT, such as 127.0.0.1:8040",
+            "use ADDRESS:PORT, such as 127.0.0.1:8040",
         ),
         (" but none was supplied", ", and none is given"),
     ];
@@ -495,7 +496,7 @@ mod tests {
         );
         assert_eq!(
             message_of("polybook make-book --max-ply -1"),
-            "invalid value '-1' for '--max-ply <N>': write a whole number, 0 or larger; see polybook make-book --help"
+            "invalid value '-1' for '--max-ply <N>': use a whole number, 0 or larger; see polybook make-book --help"
         );
         assert_eq!(
             message_of("polybook make-book --scale x"),

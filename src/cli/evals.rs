@@ -124,7 +124,7 @@ fn uci_option(text: &str) -> Result<(String, String), &'static str> {
         Some((name, value)) if is_line && !name.is_empty() => {
             Ok((name.to_owned(), value.to_owned()))
         }
-        _ => Err("write the name of an option and its value, such as Hash=64"),
+        _ => Err("give the name of an option and its value, such as Hash=64"),
     }
 }
 
@@ -180,8 +180,7 @@ impl EvalsArg {
 /// The options `--evals` and `--max-loss`, which remove moves with bad evaluations from an output.
 #[derive(clap::Args, Debug)]
 pub struct MaxLossArgs {
-    /// Read evaluations from this store, which polybook evals makes; --max-loss, --eval and --eval-abs use the
-    /// evaluations
+    /// Read the evaluations for --max-loss, --eval and --eval-abs from this store, which polybook evals makes
     #[arg(long, value_name = "FILE")]
     evals: Option<PathBuf>,
 
@@ -202,8 +201,8 @@ impl MaxLossArgs {
     /// needs it.
     pub fn store(&self, is_needed: bool) -> Result<Option<&Path>, Usage> {
         if self.evals.is_some() && self.max_loss.is_none() && !is_needed {
-            let usage = "--evals is given, but no option uses evaluations: give --max-loss, or --eval or --eval-abs \
-                         for a suite";
+            let usage = "--evals is given, but no option uses evaluations: also give --max-loss or, for a suite, \
+                         --eval or --eval-abs";
             return Err(Usage(usage.to_owned()));
         }
         Ok(self.evals.as_deref())
@@ -226,7 +225,7 @@ pub fn losses(losses: Option<LossSummary>) -> String {
     losses.map_or_else(String::new, |losses| {
         let emptied = match losses.emptied {
             0 => String::new(),
-            positions => format!("; {} lost all moves", counted(positions, "position")),
+            positions => format!("; no move is left in {}", counted(positions, "position")),
         };
         format!(
             "{} left out by --max-loss, {} kept without an evaluation{emptied}\n",
@@ -241,7 +240,7 @@ pub fn losses(losses: Option<LossSummary>) -> String {
 pub fn unevaluated_suffix(unevaluated: Option<u64>) -> String {
     let count = unevaluated.filter(|count| *count > 0);
     count.map_or_else(String::new, |count| {
-        format!("; {count} left out for lack of an evaluation")
+        format!("; {count} left out, because no evaluation is known")
     })
 }
 
@@ -260,8 +259,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let format = format_of(&args.out);
     let is_store = format == EvalsFormat::Store && args.out != Path::new("-");
     if args.engine.engine.is_some() && !is_store {
-        let usage = "--engine adds its evaluations to a store, but --out names another format: name a store with \
-                     --out, and convert the store afterwards";
+        let usage = "--engine adds evaluations to a store, but the ending of the output's name selects another \
+                     format: give the name of a store with --out, and convert the store afterwards";
         return Err(Usage(usage.to_owned()).into());
     }
     check_output(&args.out, &args.inputs, args.json)?;
@@ -294,7 +293,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         document["engine"]["variations"] = variations.into();
         let skipped = counted(variations, "variation");
         let hint = "to evaluate the positions of variations too, make a book with make-book --variations --uniform \
-                    --min-game 1, and name the book";
+                    --min-game 1, and give the book with --positions";
         text = format!("{skipped} skipped: {hint}\n{text}");
     }
     context.report(&text, args.json, document)

@@ -21,9 +21,9 @@ use super::{
 /// Write a part of a book, or of several merged books
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-If you name several books, they are first merged, as merge-book does. With --reachable or --max-ply, filter also drops
-positions that can be reached only through dropped moves. If castling is spelled e1g1 in one record and e1h1 in another
-one, these are two moves.
+If you give several books, filter first merges them, as merge-book does. With --reachable or --max-ply, filter also drops
+positions that can be reached only through dropped moves. If castling is spelled e1g1 in one record and e1h1 in another,
+these are two moves.
 
 Examples:
   polybook filter book.bin --out narrow.bin --min-share 10 --best 3
@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(long)]
     reachable: bool,
 
-    /// Multiply the weights of each position by one factor, so that the largest weight is 65535
+    /// Scale the weights of each position so that the largest weight is 65535
     #[arg(long)]
     normalize: bool,
 
@@ -89,7 +89,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let max_loss = args.losses.open(&memory)?;
     if let Some(asked) = args.variant {
         if !args.reachable && args.max_ply.is_none() && max_loss.is_none() {
-            let usage = "--variant applies only with --reachable, --max-ply or --max-loss: give one of these options too";
+            let usage = "--variant applies only with --reachable, --max-ply or --max-loss: also give one of these \
+                         options";
             return Err(Usage(usage.to_owned()).into());
         }
         for (argument, book) in args.books.iter().zip(&books) {

@@ -31,11 +31,11 @@ pub const GAMES: &str = "Which games count";
 /// The options that filter games by the ratings of the players.
 #[derive(clap::Args, Clone, PartialEq, Default, Debug)]
 struct RatingArgs {
-    /// Keep games in which both players are rated N or higher. A player without a rating does not exclude a game
+    /// Keep games in which both players are rated N or higher. Missing ratings are ignored
     #[arg(long, value_name = "N")]
     min_elo: Option<u32>,
 
-    /// Keep games in which both players are rated N or lower. A player without a rating does not exclude a game
+    /// Keep games in which both players are rated N or lower. Missing ratings are ignored
     #[arg(long, value_name = "N")]
     max_elo: Option<u32>,
 
@@ -91,7 +91,7 @@ pub struct GameFilterArgs {
     #[arg(long, value_name = "NAME", group = NAMES)]
     black: Vec<String>,
 
-    /// Compare whole names: a part of a name does not match
+    /// Match whole names only, not parts of names
     #[arg(long, requires = NAMES)]
     exact: bool,
 
@@ -100,8 +100,8 @@ pub struct GameFilterArgs {
     #[arg(long, value_name = "RANGE")]
     eco: Vec<EcoRange>,
 
-    /// Keep games whose tag NAME contains TEXT, in upper or lower case. If the option is given several times, only
-    /// games that match all of them are kept
+    /// Keep games whose tag NAME contains TEXT, ignoring case. If the option is given several times, only games that
+    /// match all of them are kept
     #[arg(long, value_name = "NAME=TEXT")]
     tag: Vec<TagText>,
 
@@ -120,7 +120,7 @@ pub struct GameFilterArgs {
 }
 
 fn result(text: &str) -> Result<GameResult, String> {
-    GameResult::from_text(text.as_bytes()).ok_or_else(|| "write 1-0, 0-1, 1/2-1/2 or *".to_owned())
+    GameResult::from_text(text.as_bytes()).ok_or_else(|| "use 1-0, 0-1, 1/2-1/2 or *".to_owned())
 }
 
 impl GameFilterArgs {
@@ -167,8 +167,8 @@ const FILTERS: &str = "Which games count (needs an explorer's index)";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = FILTERS, group = ArgGroup::new(NAMES).multiple(true))]
 pub struct ExplorerFilterArgs {
-    /// Keep games of the player whose name contains NAME, in upper or lower case; can be given several times, for one
-    /// player with several names
+    /// Keep games of the player whose name contains NAME, ignoring case; can be given several times if the player has
+    /// several names
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     player: Vec<String>,
 
@@ -189,7 +189,7 @@ pub struct ExplorerFilterArgs {
     )]
     opponent_rating: Option<RatingRange>,
 
-    /// Compare whole names: a part of a name does not match
+    /// Match whole names only, not parts of names
     #[arg(long, requires = NAMES)]
     exact: bool,
 
@@ -209,8 +209,8 @@ pub struct ExplorerFilterArgs {
     speed: Vec<Speed>,
 
     /// Keep games of the rating group that begins at N: 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200 or 2500. The group
-    /// of a game is chosen by the mean rating of its players. unknown keeps games in which no rating is known. Can be
-    /// given several times
+    /// of a game is chosen by the mean rating of its players. The value unknown keeps games in which no rating is
+    /// known. Can be given several times
     #[arg(long, value_name = "N|unknown", value_parser = rating_group)]
     rating: Vec<Option<RatingGroup>>,
 
@@ -223,12 +223,12 @@ pub struct ExplorerFilterArgs {
     #[arg(long, value_name = "RANGE")]
     eco: Option<EcoRange>,
 
-    /// Keep games whose moves lead to this opening, whatever their tags say. The opening is a part of a name, or a
+    /// Keep games whose moves lead to this opening, whatever their tags say. Give a part of the opening's name, or a
     /// range of ECO codes such as B20-B99. A name such as Sicilian Defense includes all variations of this opening
     #[arg(long, value_name = "NAME|CODES")]
     opening: Option<OpeningFilter>,
 
-    /// Keep games of an event whose name contains NAME, in upper or lower case
+    /// Keep games of an event whose name contains NAME, ignoring case
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     event: Option<String>,
 }
@@ -246,7 +246,10 @@ fn wanted_result(text: &str) -> Result<WantedResult, String> {
         "loss" => Ok(WantedResult::PlayerWon(false)),
         text => GameResult::from_text(text.as_bytes())
             .map(WantedResult::Game)
-            .ok_or_else(|| "write 1-0, 0-1, 1/2-1/2 or *, or with --player win or loss".to_owned()),
+            .ok_or_else(|| {
+                "use 1-0, 0-1, 1/2-1/2 or *; with --player, win and loss are also possible"
+                    .to_owned()
+            }),
     }
 }
 
@@ -254,7 +257,7 @@ fn wanted_result(text: &str) -> Result<WantedResult, String> {
 /// every name.
 pub fn name(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("write at least one letter of the name".to_owned()),
+        "" => Err("give at least one letter of the name".to_owned()),
         _ => Ok(text.to_owned()),
     }
 }
@@ -269,7 +272,7 @@ fn rating_group(text: &str) -> Result<Option<RatingGroup>, ParseIntError> {
 }
 
 fn color(text: &str) -> Result<Color, String> {
-    text.parse().map_err(|_| "write white or black".to_owned())
+    text.parse().map_err(|_| "use white or black".to_owned())
 }
 
 impl ExplorerFilterArgs {

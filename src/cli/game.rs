@@ -19,13 +19,13 @@ Examples:
   polybook game --index games.pgn https://lichess.org/abcdefgh
   polybook game --index games.idx 17 4711 > two.pgn")]
 pub struct Args {
-    /// Read this index, made with make-book --explorer or --leveldb, or this PGN file, whose index polybook keeps in a
-    /// cache for later runs
+    /// Read this index, made with make-book --explorer or --leveldb, or this PGN file. The index of a PGN file is kept
+    /// in a cache for later runs
     #[arg(long, alias = "leveldb", value_name = "INDEX")]
     index: PathBuf,
 
-    /// The numbers of the games in the list of polybook games, from 0; or the addresses or ids of games at Lichess, if
-    /// the Site tags of the games contain their addresses
+    /// The numbers of the games, as polybook games lists them, or the addresses or ids of games at Lichess. A game at
+    /// Lichess is found only if its Site tag contains its address
     #[arg(value_name = "GAME", value_parser = game_id, required = true)]
     ids: Vec<GameId>,
 }
@@ -55,11 +55,12 @@ fn game_id(text: &str) -> Result<GameId, String> {
             Ok(GameId::Lichess(id[..8].to_owned()))
         }
         8 | 12 if path.is_some() && !is_page => Err(
-            "a Lichess id that consists only of digits cannot be looked up: write the number of the game that polybook games lists"
+            "a Lichess id that consists only of digits cannot be looked up: use the number of the game from the list \
+             that polybook games prints"
                 .to_owned(),
         ),
         _ => Err(
-            "write the number of a game, 0 or larger, or the address of a game at lichess.org".to_owned(),
+            "use the number of a game, 0 or larger, or the address of a game at lichess.org".to_owned(),
         ),
     }
 }
@@ -94,8 +95,8 @@ fn numbers(args: &Args, index: &Index, context: Context) -> anyhow::Result<Vec<u
             let number = number.and_then(|number| u32::try_from(number).ok());
             number.ok_or_else(|| {
                 anyhow::anyhow!(
-                    "{}: no game or several games have the Lichess id {id} in the Site tag: find the number of the \
-                     game with polybook games --index {0}",
+                    "{}: the index contains no game, or several games, with the Lichess id {id} in the Site tag: find \
+                     the number of the game with polybook games --index {0}",
                     args.index.display()
                 )
             })

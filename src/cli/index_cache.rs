@@ -43,7 +43,8 @@ pub fn index_of(argument: &Path, context: Context) -> anyhow::Result<PathBuf> {
 #[cfg(feature = "serve")]
 pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::Result<PathBuf> {
     let Some(directory) = dirs::cache_dir() else {
-        let usage = "an index cannot be cached, because this system has no directory for caches: make an index with make-book --explorer";
+        let usage = "this system has no cache directory, so polybook cannot keep an index of the games: make an index with \
+                     make-book --explorer";
         return Err(Usage(usage.to_owned()).into());
     };
     let index = Cache::new(directory.join("polybook"))?.of(pgn, untagged)?;
@@ -56,7 +57,7 @@ pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::
 /// Always returns an error, because this build of polybook has no cache of indexes.
 #[cfg(not(feature = "serve"))]
 pub fn cached_index(pgn: &Path, _untagged: Variant, _context: Context) -> anyhow::Result<PathBuf> {
-    let problem = "this is a PGN file, but this polybook was built without a cache of indexes: make an index with make-book --explorer";
+    let problem = "this is a PGN file, but this build of polybook keeps no cache of indexes: make an index with make-book --explorer";
     Err(Error::file(pgn, problem).into())
 }
 

@@ -32,7 +32,7 @@ pub struct BookArg {
     #[arg(value_name = "BOOK", conflicts_with = "bin")]
     book: Option<PathBuf>,
 
-    /// The book; the same option as in the program polyglot
+    /// The book, as in the program polyglot
     #[arg(
         long,
         value_name = "FILE",
@@ -72,7 +72,7 @@ pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Res
         .with_context(|| format!("cannot read {name}"))?;
     if bytes.len() > most {
         let problem = format!(
-            "this text is longer than {most} bytes: give --memory {factor} times the size of the text"
+            "this text is longer than {most} bytes: use a --memory of {factor} times the size of the text"
         );
         return Err(Error::too_large(name, problem).into());
     }
@@ -107,8 +107,8 @@ pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
     let file = file_or_index(argument)?;
     if is_directory(argument)? {
         let problem = match is_index(argument) {
-            Ok(true) => "this is an index: name a book or a database",
-            _ => "this is a directory: name a file",
+            Ok(true) => "this is an index: give a book or a database",
+            _ => "this is a directory: give a file",
         };
         return Err(Error::file(argument, problem).into());
     }
@@ -132,7 +132,8 @@ pub fn refuse_stream(argument: &Path) -> Result<(), Usage> {
         false => format!("{}, a pipe or a device,", argument.display()),
     };
     Err(Usage(format!(
-        "an index of games from {stream} cannot be kept: write the games to a file, or make an index with make-book"
+        "an index of games from {stream} cannot be kept in the cache: save the games as a file, or make an index with \
+         make-book"
     )))
 }
 
@@ -202,7 +203,10 @@ pub fn refuse_twice(arguments: &[&PathBuf]) -> Result<(), Usage> {
 }
 
 fn given_twice() -> Usage {
-    Usage("- is given twice, but there is only one standard input: name a file".to_owned())
+    Usage(
+        "- is given twice, but there is only one standard input: use a file for one of them"
+            .to_owned(),
+    )
 }
 
 /// Returns the extension of a file name in lower case, without the dot. Returns an empty text if the name has no
@@ -217,7 +221,7 @@ pub fn ending(path: &Path) -> String {
 pub fn pgn_inputs(arguments: &[PathBuf], untagged: Variant) -> polybook::Result<Vec<Input>> {
     for path in arguments {
         if is_directory(path)? && is_index(path)? {
-            let problem = "this is an index: name the PGN files from which the index was made";
+            let problem = "this is an index: give the PGN files from which the index was made";
             return Err(Error::file(path, problem));
         }
     }
@@ -318,7 +322,7 @@ pub fn with_given_names(message: &str) -> String {
 pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
     if is_standard_output(out) {
         let usage = format!(
-            "{option} writes a directory, so its value cannot be - for standard output: name a directory"
+            "{option} writes a directory, so the output cannot be standard output (-): give a directory"
         );
         return Err(Usage(usage));
     }
@@ -402,7 +406,7 @@ pub fn check_output(
 /// if the command prints a JSON document.
 pub fn refuse_document_beside(has_document: bool, out: &Path) -> Result<(), Usage> {
     if has_document && is_standard_output(out) {
-        let usage = "the JSON document of --json and the output would both go to standard output: name a file for the \
+        let usage = "the JSON document of --json and the output would both go to standard output: give a file for the \
                      output";
         return Err(Usage(usage.to_owned()));
     }

@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 pub fn book_key(pos: &VariantPosition) -> anyhow::Result<String> {
     anyhow::ensure!(
         pos.castles().mode().is_standard() || !has_inner_castling_rook(pos),
-        "{}: this position has no key and cannot be in a book, because an inner rook has castling rights",
+        "{}: this position has no Polyglot key and cannot be in a book, because a rook that is not the outermost one may castle",
         fen_of(pos)
     );
     Ok(text(key(pos)))

@@ -115,8 +115,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     suite: Option<PathBuf>,
 
-    /// Replace an output that exists: an index, an OOBS database, counts, or a file with the name of the book or the
-    /// suite that polybook did not write
+    /// Replace existing outputs: an index, an OOBS database, counts, or a file of a book or suite that polybook did not
+    /// write
     #[arg(long, help_heading = OUTPUTS)]
     force: bool,
 
@@ -142,7 +142,7 @@ pub struct Args {
     #[arg(long, help_heading = GAMES)]
     drop_duplicates: bool,
 
-    /// Keep games whose moves lead to this opening, whatever their tags say. The opening is a part of a name, or a
+    /// Keep games whose moves lead to this opening, whatever their tags say. Give a part of the opening's name, or a
     /// range of ECO codes such as B20-B99. A name such as Sicilian Defense includes all variations of this opening
     #[arg(long, value_name = "NAME|CODES", help_heading = GAMES)]
     opening: Option<OpeningFilter>,
@@ -351,12 +351,12 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     let has_moves = args.bin.is_some() || args.obs.is_some();
     if args.suite.is_some() && !has_moves {
         let given = weighting.given(Requirement::Book).or(header);
-        Usage::refuse(given, "applies only to books, not to the suite of --suite")?;
+        Usage::refuse(given, "applies only to books, not to suites")?;
     }
     if args.bin.is_none() {
         let given = weighting.given(Requirement::OwnWeights).or(header);
         let given = given.or(args.losses.given());
-        Usage::refuse(given, "applies only to books: write a book with --bin too")?;
+        Usage::refuse(given, "applies only to books: also write a book with --bin")?;
     }
     let is_missing = |input: &&PathBuf| matches!(input.try_exists(), Ok(false));
     let mut missing = args.inputs.iter().filter(is_missing);
@@ -368,8 +368,8 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     }
     let prunes = weighting.min_game().is_some_and(|least| least > 1);
     if args.explorer.is_some() && prunes && !has_moves && args.suite.is_none() {
-        let usage = "--min-game does not apply to an index, which has every position: write counts with --counts and \
-                     --min-game, then make the index from these counts";
+        let usage = "--min-game does not apply to an index, which contains every position: write counts with --counts \
+                     and --min-game, then make the index from these counts";
         return Err(Usage(usage.to_owned()));
     }
     if prunes_counts(args) {
@@ -418,8 +418,8 @@ fn inputs(
     if !paths.is_empty() {
         return Ok(pgn_inputs(&paths, untagged)?);
     }
-    let usage = "no PGN file is named, and the current directory has no book.pgn: name the files to read, or - for \
-                 standard input";
+    let usage = "no PGN file is given, and the current directory contains no book.pgn: give the files to read, or - \
+                 for standard input";
     Err(Usage(usage.to_owned()).into())
 }
 
@@ -520,8 +520,8 @@ fn outputs(text: &mut String, report: &Report) {
     }
     if report.totals.ambiguous_castling > 0 {
         *text += &format!(
-            "the book leaves out {}, because an inner rook has castling rights, which the format of books cannot \
-             express\n",
+            "the book leaves out {}, because a rook that is not the outermost one may castle, which the format of \
+             books cannot store\n",
             counted(report.totals.ambiguous_castling, "half-move")
         );
     }
@@ -607,11 +607,12 @@ pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
     minimax.map_or_else(String::new, |minimax| {
         let unreached = match minimax.unreached {
             0 => String::new(),
-            moves => format!("; it did not reach {moves}"),
+            moves => format!("; it could not reach {moves} from the starting position"),
         };
         let warning = match minimax.first_percent {
             percent @ ..10 => {
-                format!("warning: --minimax leaves only {percent}% of the weight of the moves in the first position\n")
+                format!("warning: --minimax leaves only {percent}% of the weight of the moves in the starting \
+                         position\n")
             }
             _ => String::new(),
         };

@@ -35,7 +35,7 @@ Examples:
   polybook merge-book 2023.obs.db3 2024.obs.db3 --out all.obs.db3
   polybook merge-book -in1 a.bin -in2 b.bin -out c.bin        the spelling of old scripts")]
 pub struct Args {
-    /// The books or OOBS databases. With --policy first, name the most important book first. - reads standard input
+    /// The books or OOBS databases. With --policy first, give the most important book first. - reads standard input
     #[arg(value_name = "BOOK")]
     books: Vec<PathBuf>,
 
@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// If several books contain a position, add the weights of its moves (sum), or take all its moves from the first
+    /// If several books contain a position, add the weights of its moves (sum), or keep only the moves of the first
     /// book that contains it (first)
     #[arg(
         long,
@@ -76,7 +76,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let named = args.in1.iter().chain(&args.in2).chain(&args.books);
     let named: Vec<PathBuf> = named.cloned().collect();
     if named.is_empty() {
-        return Err(Usage("no book is named: name the books to merge".to_owned()).into());
+        return Err(Usage("no book is given: give the books to merge".to_owned()).into());
     }
     // Copy pipes after the output is claimed, unless only they show what is merged.
     let mut paths = None;
@@ -150,7 +150,7 @@ fn merge_books(
     say_default_output(args, &name, context);
     for book in repeated(paths.iter().map(PathBuf::as_path)) {
         context.say(&format!(
-            "warning: {}: this book is named twice\n",
+            "warning: {}: this book is given twice\n",
             book.display()
         ));
     }
@@ -199,7 +199,7 @@ fn merge_databases(
         for path in &merged.repeated {
             let path = path.display();
             text.push_str(&format!(
-                "warning: {path}: this database is named twice, so its games count twice\n"
+                "warning: {path}: this database is given twice, so its games count twice\n"
             ));
         }
         database.commit()?;

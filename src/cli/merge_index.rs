@@ -17,14 +17,15 @@ use super::{
 #[command(after_help = "\
 The result is byte-identical to an index that make-book makes from all PGN files in the same order. The games of the second
 index are numbered after those of the first one. All indexes must be made with the same --variant, and either with --leveldb
-and the same --index-stats, or with --explorer and the same --max-ply. Indexes made from counts cannot be merged: add the counts, and
-make an index from the sum.
+and the same --index-stats, or with --explorer and the same --max-ply. Indexes made from counts cannot be merged: add up the
+counts, and make an index from the sum.
 
 Examples:
   polybook merge-index all.idx week.idx --out new.idx
   polybook merge-index 2023.idx 2024.idx 2025.idx --out all.idx --force")]
 pub struct Args {
-    /// The indexes, of one kind. The games are numbered in this order, so name the index with the oldest games first
+    /// The indexes, all of the same kind. The games are numbered in this order, so give the index with the oldest games
+    /// first
     #[arg(value_name = "DIR", required = true)]
     indexes: Vec<PathBuf>,
 
@@ -51,7 +52,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     for index in repeated(inputs) {
         let index = index.display();
         context.say(&format!(
-            "warning: {index}: this index is named twice, so its games count twice\n"
+            "warning: {index}: this index is given twice, so its games count twice\n"
         ));
     }
     let merge = MergeIndexes::new(args.indexes)

@@ -119,7 +119,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         if let [] | [_] = &args[..] {
             return welcome::run(args.first().map_or("polybook".as_ref(), |name| name));
         }
-        signals::watch().context("cannot watch for signals")?;
+        signals::watch().context("cannot install the handler for interrupts")?;
         resources::raise_file_limit();
         let cli = parsed(&args).and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
         match cli {

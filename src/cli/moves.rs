@@ -43,8 +43,8 @@ Examples:
   polybook moves --index 2024.idx --index 2025.idx --player \"Carlsen, Magnus\" --color black
   polybook moves --index games.idx --since 2020 --min-elo 2500 --speed classical --sort score")]
 pub struct Args {
-    /// Read this index, made with make-book --explorer or with --leveldb and --index-stats, or this PGN file, whose
-    /// index polybook keeps in a cache for later runs. If several indexes of --explorer or PGN files are given, their
+    /// Read this index, made with make-book --explorer or with --leveldb and --index-stats, or this PGN file. The index
+    /// of a PGN file is kept in a cache for later runs. If several indexes of --explorer or PGN files are given, their
     /// results are added
     #[arg(long, alias = "leveldb", value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
@@ -115,9 +115,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             run_plain(args, &index)?;
             if !args.json {
                 context.say(
-                    "the numbers are those of the games that reached the position after a move, by any order of moves; \
-                     an explorer's index (make-book --explorer) counts the games in which the move was played in this \
-                     position, and has ratings, opening names and filters\n",
+                    "each move is listed with the games that reached the position after it, by any order of moves; an \
+                     explorer's index (make-book --explorer) counts only the games in which the move was played in \
+                     this position, shows ratings and opening names, and can filter the games\n",
                 );
             }
             Ok(())

@@ -30,15 +30,15 @@ Examples:
   polybook openings --index games.idx --sort games \"1. d4 Nf6\"
   polybook openings --index games.idx --player Me --opening B20-B99 --json")]
 pub struct Args {
-    /// Read this index, made with make-book --explorer, or this PGN file, whose index polybook keeps in a cache for
-    /// later runs. If several are given, their games are taken together
+    /// Read this index, made with make-book --explorer, or this PGN file. The index of a PGN file is kept in a cache
+    /// for later runs. If several are given, their games are combined
     #[arg(long, value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
     #[command(flatten)]
     position: PositionArgs,
 
-    /// List openings such as Sicilian Defense as one row, without their variations
+    /// Combine all variations of an opening such as Sicilian Defense into one row
     #[arg(long)]
     families: bool,
 
@@ -126,7 +126,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     if rows.is_empty() && !table.families.is_empty() {
         context.say(&format!(
-            "no opening has at least {}: use a lower --min-games\n",
+            "no opening was played in at least {}: use a lower --min-games\n",
             counted(args.min_games, "game")
         ));
     }

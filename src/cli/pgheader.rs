@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let Some(file) = &args.file else {
         return Err(
-            Usage("no book is named: name the file (-h lists the options)".to_owned()).into(),
+            Usage("no book is given: give the file (-h lists the options)".to_owned()).into(),
         );
     };
     if args.show || args.show_data {
@@ -101,7 +101,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         });
     }
     if file == Path::new("-") {
-        let usage = "pgheader changes a file, so it cannot read standard input: name the file";
+        let usage = "pgheader changes a file, so it cannot read standard input: give the file";
         return Err(Usage(usage.to_owned()).into());
     }
     if args.delete {

@@ -26,15 +26,16 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 --player is you, and --color is your color; the opponent's games are those with the other color. The filters apply to the games
-of both. Names match in part; --exact requires whole names.
+of both. A name matches if it contains the given text; with --exact, the whole name must match.
 
-If the opponent is to move in the position, the list has the opponent's moves; your games and your score are those of the position
-after each move, by any order of moves. Your answer is the move of the repertoire or, without one, the move that you played most,
-if in at least five games; \"gap\" means that there is none. If you are to move, the list has your moves.
+If the opponent is to move in the position, the list contains the opponent's moves; your games and your score are those of the
+position after each move, by any order of moves. Your answer is the move of the repertoire or, if it contains none, the move that
+you played most often, in at least five games; \"gap\" means that you have no answer. If you are to move, the list contains your
+moves.
 
 \"Look at these first\" lists the lines with which the opponent is expected to cost you most points: the probability of the line
 times your average score minus your score after it, in at least ten games. Then follow the likeliest lines that end in a gap.
-\"1 in N\" means that one game of N comes to the line: the shares of the opponent's moves and of yours are multiplied, and moves
+\"1 in N\" means that one game of N follows the line: the shares of the opponent's moves and of yours are multiplied, and moves
 of the repertoire share the probability equally. --out writes these lines as games.
 
 Examples:
@@ -42,8 +43,8 @@ Examples:
   polybook prepare --index games.idx --opponent caruana --player aronian --color black --since 2018 \"1. e4 e5\"
   polybook prepare --index games.idx --opponent them --player me --player \"my name\" --color white --repertoire white.pgn --out tonight.pgn")]
 pub struct Args {
-    /// Read this index, made with make-book --explorer, or this PGN file, whose index polybook keeps in a cache for
-    /// later runs. If several are given, their games are taken together
+    /// Read this index, made with make-book --explorer, or this PGN file. The index of a PGN file is kept in a cache
+    /// for later runs. If several are given, their games are combined
     #[arg(long, value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
@@ -57,12 +58,12 @@ pub struct Args {
     #[command(flatten)]
     untagged: UntaggedArg,
 
-    /// List at most N lines to look at first. At most two of the lines end at a gap in the repertoire, and at most half
-    /// of them if other lines fill the list
+    /// List at most N lines, the most important lines first. At most two of the lines end at a gap in the repertoire,
+    /// and at most half of the lines, unless there are too few other lines
     #[arg(long, value_name = "N", default_value_t = 7)]
     lines: usize,
 
-    /// Write the lines to look at first to this file: PGN with one game for each line
+    /// Write the most important lines to this file, as PGN with one game per line
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -90,7 +91,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     let out = match &args.out {
         Some(out) if is_standard_output(out) => {
-            let usage = "the list and the output of --out would both go to standard output: name a file for --out";
+            let usage = "the list and the output of --out would both go to standard output: give a file with --out";
             return Err(Usage(usage.to_owned()).into());
         }
         Some(_) if args.lines == 0 => {
@@ -113,7 +114,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             let known = opener.repertoire(path, color)?;
             if !known.is_for(variant) {
                 anyhow::bail!(
-                    "{}: this repertoire has no games of {variant}: give --variant with a variant of the repertoire",
+                    "{}: this repertoire contains no games of {variant}: give --variant with a variant of the \
+                     repertoire",
                     path.display()
                 );
             }

@@ -84,9 +84,9 @@ fn memory(text: &str) -> Result<usize, &'static str> {
     match bytes.and_then(|bytes| usize::try_from(bytes).ok()) {
         Some(bytes) if bytes >= MIN_MEMORY => Ok(bytes),
         Some(_) => {
-            Err("the size must be at least 64KiB: write a number with its unit, such as 512MiB")
+            Err("the size must be at least 64KiB: use a number with its unit, such as 512MiB")
         }
-        None => Err("write a size such as 64MiB or 4GiB"),
+        None => Err("use a size such as 64MiB or 4GiB"),
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
             assert_eq!(memory(text), Ok(bytes), "{text}");
         }
         for wrong in ["", "MiB", "-1", "99999999999TiB", "1x", "lots"] {
-            assert_eq!(memory(wrong), Err("write a size such as 64MiB or 4GiB"));
+            assert_eq!(memory(wrong), Err("use a size such as 64MiB or 4GiB"));
         }
         assert!(
             memory("65535")

@@ -86,8 +86,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE:COLOR", value_parser = with_side)]
     repertoire: Vec<(PathBuf, Color)>,
 
-    /// Use this name for the button "Me" of the page, which shows your games; can be given several times, for a player
-    /// with several names
+    /// Use this name for the button "Me" of the page, which shows your games; can be given several times if you have
+    /// several names
     #[arg(long, value_name = "NAME", value_parser = filters::name)]
     me: Vec<String>,
 
@@ -103,8 +103,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     book_games: u64,
 
-    /// Count a game without a result as a draw (draw), or leave it out (skip), in the answers that have the format of
-    /// Lichess's API. Games without a result never change scores or performance ratings
+    /// Count a game without a result as a draw (draw), or leave it out (skip), in responses in the format of Lichess's
+    /// API. Games without a result never change scores or performance ratings
     #[arg(
         long,
         value_name = "draw|skip",
@@ -129,7 +129,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     threads: Option<u16>,
 
-    /// Write the indexes of PGN files to a temporary directory, and delete them at the end
+    /// Write the indexes of PGN files to a temporary directory, and delete them when the server stops
     #[arg(long)]
     no_cache: bool,
 
@@ -163,7 +163,8 @@ fn explain_cache(err: anyhow::Error, cache: Option<&Cache>) -> anyhow::Error {
 
 /// The text that is printed if the user named no games. It says where to get some.
 const GAMES: &str = "\
-polybook serve games.pgn --open    shows games in the browser. To get yours, open in the browser, with your name:
+polybook serve games.pgn --open    shows games in the browser. To download your own games, open one of
+these addresses in the browser, with your name instead of NAME:
 https://lichess.org/api/games/user/NAME                           all from Lichess
 https://api.chess.com/pub/player/NAME/games/2026/01/pgn           a month from Chess.com
 ";
@@ -171,7 +172,7 @@ https://api.chess.com/pub/player/NAME/games/2026/01/pgn           a month from C
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if args.sources.is_empty() {
         context.say(GAMES);
-        return Err(Usage("no games are named; see polybook serve --help".to_owned()).into());
+        return Err(Usage("no games are given; see polybook serve --help".to_owned()).into());
     }
     let of_me = Filters {
         players: args.me.clone(),
@@ -308,13 +309,13 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
             let files = path.join("*.pgn");
             let files = files.display();
             let problem = format!(
-                "this is a directory, but not an index: name the PGN files in the directory, as {files}"
+                "this is a directory, but not an index: give the PGN files in the directory, such as {files}"
             );
             return Err(Error::file(path, problem).into());
         }
         let name = polybook::serve::source_name(path);
         if sources.iter().any(|source| source.name == name) {
-            let problem = format!("two sources are called \"{name}\": rename one of the files");
+            let problem = format!("two sources have the name \"{name}\": rename one of the files");
             return Err(Usage(problem).into());
         }
         let cache = cache.filter(|_| !is_directory);
@@ -395,7 +396,7 @@ fn open(
     }
     for (pgn, reason) in without_games {
         if shown.is_empty() {
-            let problem = format!("the server has nothing to show, because {reason}");
+            let problem = format!("there is nothing to show, because {reason}");
             return Err(Error::empty(pgn, problem).into());
         }
         let name = pgn.display();
@@ -433,8 +434,8 @@ fn cache(args: &Args) -> anyhow::Result<Cache> {
         return Ok(Cache::temporary()?);
     }
     let Some(directory) = dirs::cache_dir() else {
-        let usage = "this system has no directory for caches, so the index cannot be kept: add --no-cache, or serve an \
-                     index";
+        let usage = "this system has no cache directory, so polybook cannot keep the index of the games: add --no-cache, \
+                     or make an index with make-book --explorer and serve the index";
         return Err(Usage(usage.to_owned()).into());
     };
     let directory = directory.join("polybook");

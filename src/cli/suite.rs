@@ -42,33 +42,32 @@ pub struct SuiteArgs {
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 
-    /// Keep a position of the suite if White scored between LOW and HIGH percent in the games that reached it.
-    /// make-book counts the games that reach the position after exactly --plies half-moves; convert counts all games
+    /// Keep only positions in which White scored between LOW and HIGH percent. If the suite is made from games, the
+    /// score is that of the games that reach the position after exactly --plies half-moves
     #[arg(long, value_name = "LOW-HIGH", value_parser = balance)]
     balance: Option<(f64, f64)>,
 
-    /// Keep a position of the suite if between LOW and HIGH percent of the games that reached it were drawn. The games
-    /// are counted as for --balance
+    /// Keep only positions in which between LOW and HIGH percent of the games were drawn. The games are counted as for
+    /// --balance
     #[arg(long, value_name = "LOW-HIGH", value_parser = draw_rate)]
     draw_rate: Option<(f64, f64)>,
 
-    /// Keep a position of the suite if its evaluation in the store --evals is between A and B pawns, from the point of
+    /// Keep only positions whose evaluation in the store --evals is between A and B pawns, from the point of
     /// view of White
     #[arg(long, value_name = "A..B", value_parser = pawns, allow_hyphen_values = true, requires = "evals", conflicts_with = "eval_abs")]
     eval: Option<(i16, i16)>,
 
-    /// Keep a position of the suite if its evaluation in the store --evals is between A and B pawns, from the point of
+    /// Keep only positions whose evaluation in the store --evals is between A and B pawns, from the point of
     /// view of the better side
     #[arg(long, value_name = "A..B", value_parser = pawns, requires = "evals")]
     eval_abs: Option<(i16, i16)>,
 
-    /// Keep only the first N lines or positions of each opening code (ECO). Lines and positions without a code are all
+    /// Keep only the first N lines or positions of each opening code (ECO). All lines and positions without a code are
     /// kept
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     per_eco: Option<u64>,
 
-    /// Write the code (ECO) and the name of the opening: in PGN as the tags ECO and Opening, in EPD as the
-    /// operation id
+    /// Write the ECO code and the name of the opening: as the tags ECO and Opening in PGN, as the opcode id in EPD
     #[arg(long)]
     tags: bool,
 
@@ -76,7 +75,7 @@ pub struct SuiteArgs {
     #[arg(long)]
     unique: bool,
 
-    /// Start the lines from the positions in this file, which has one FEN or EPD on each line; - reads standard input
+    /// Start the lines from the positions in this file, which contains one FEN or EPD per line; - reads standard input
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 
@@ -107,7 +106,7 @@ fn pawns(text: &str) -> Result<(i16, i16), &'static str> {
     text.split_once("..")
         .and_then(|(low, high)| Some((centipawns(low)?, centipawns(high)?)))
         .filter(|(low, high)| low <= high)
-        .ok_or("write a range of pawns, the lower number first, such as 0.8..1.2")
+        .ok_or("use a range of pawns with the lower number first, such as 0.8..1.2")
 }
 
 /// Parses a range of percentages and returns its bounds. Error messages call the values `things` and contain
@@ -118,13 +117,13 @@ fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> 
     text.split_once('-')
         .and_then(|(low, high)| Some((percent(low)?, percent(high)?)))
         .filter(|(low, high)| (0.0..=100.0).contains(low) && (0.0..=100.0).contains(high))
-        .ok_or_else(|| format!("write a range of {things} in percent, such as {example}"))
+        .ok_or_else(|| format!("use a range of {things} in percent, such as {example}"))
         .and_then(|(low, high)| match low <= high {
             true if high > 0.0 && high <= 1.0 && !text.contains('%') => {
-                Err(format!("write percentages, such as {example}"))
+                Err(format!("use percentages, such as {example}"))
             }
             true => Ok((low, high)),
-            false => Err(format!("write the lower number first, such as {example}")),
+            false => Err(format!("put the lower number first, as in {example}")),
         })
 }
 
@@ -215,7 +214,7 @@ impl SuiteArgs {
             .map_err(|(number, err)| problem(format!("line {number}: {err}")))?;
         if starts.is_empty() {
             return Err(problem(
-                "this file has no position: write a FEN or an EPD on each line".to_owned(),
+                "this file contains no position: write a FEN or an EPD on each line".to_owned(),
             )
             .into());
         }

@@ -28,15 +28,15 @@ pub const MEMORY_PER_BYTE: usize = 16;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 An exit is a position in which an opening of the suite ends: the end of a line (PGN), or a position (EPD or FEN). A game belongs
-to the first of these that is an exit: the position after its first moves with the comment {book}, the end of the longest line
-with which it begins, the position in its FEN tag.
+to the first of these three positions that is an exit: the position after the game's first moves with the comment {book}, the end
+of the longest line with which the game begins, and the position in the FEN tag of the game.
 
 Two games are a pair if the same two players played the same exit in the same round with both colors (tag Round: 7 for both, or
 7.1 and 7.2). If no two games share a round, they are paired in the order of the file. A pentanomial counts the pairs by the
-points of one player: 0, 0.5, 1, 1.5 and 2 (LL, LD, DD or WL, WD, WW). This is the player --first, or else the first one of
-the file.
+points of one player: 0, 0.5, 1, 1.5 and 2 (LL, LD, DD or WL, WD, WW). This is the player given with --first, or
+else the first player in the file.
 
-An exit is one-sided if it has at least --min-pairs pairs and the same color won all its games.
+An exit is one-sided if it has at least --min-pairs pairs and the same color won all of its games.
 
 Examples:
   polybook suite-report openings.pgn match.pgn

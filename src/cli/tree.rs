@@ -34,9 +34,10 @@ use super::{
 #[command(after_help = "\
 The moves of a book are printed with weights. The moves of an OOBS database, or of an explorer's index or one made with
 --index-stats, are printed with the wins, draws and losses of the side that plays them, such as \"+2 =0 -8, 47.6%\". In an
-explorer's index, games without a result follow, such as \"+2 =0 -8 *1\"; otherwise they are among the draws. The percentage is
-not the score: it is the move's share of the games (in an index) or of the weights (in a book or a database) of its position. With --color, \"any reply\" marks a move of the opponent that the source does not contain, although it contains an
-answer to it. A line ends with \"transposition\" at a position that the tree already contains.
+explorer's index, the number of games without a result follows, such as \"+2 =0 -8 *1\"; in other sources, these games count as
+draws. The percentage is not the score: it is the move's share of the games (in an index) or of the weights (in a book or a
+database) of its position. With --color, \"any reply\" marks a move of the opponent that the source does not contain, although
+the source contains an answer to the move. A line ends with \"transposition\" at a position that the tree already contains.
 
 Examples:
   polybook tree book.bin --max-ply 6
@@ -97,7 +98,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 
-    /// Print the moves of this side, and those moves of the opponent that the book answers
+    /// Print all moves of this side, but only those moves of the opponent that the book answers
     #[arg(long, alias = "colour", value_parser = position::color())]
     color: Option<Color>,
 
@@ -127,7 +128,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let path = output_name(&args.out);
     let text = match moves {
         _ if is_file => format!("{path}: {}\n", counted(moves, "move")),
-        0 => "the source has no moves in this position, or the options keep none\n".to_owned(),
+        0 => "the source contains no moves in this position, or the options exclude all of them\n"
+            .to_owned(),
         _ => String::new(),
     };
     context.report(&text, args.json, json!({ "path": path, "moves": moves }))

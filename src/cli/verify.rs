@@ -34,13 +34,13 @@ The exit status is 1 if a file has faults, unless --fix writes a copy without th
 report, and --json prints one document on each line.
 
 Books and databases that polybook wrote contain a checksum, so verify detects damage and changes by other programs. Without a
-checksum, verify cannot detect a changed move or weight. Of a database, verify also finds rows without a position or a legal
-move. Of a book, it does not check whether moves are legal in their positions; show marks illegal moves.
+checksum, verify cannot detect a changed move or weight. In a database, verify also finds rows without a position or a legal
+move. In a book, it does not check whether moves are legal in their positions; show marks illegal moves.
 
-Of an index, verify reads every block and every value, and compares them with what the crate rusty-leveldb reads. It does not
+In an index, verify reads every block and every value, and compares them with what the crate rusty-leveldb reads. It does not
 detect a changed name of the variant, or a PGN file that is missing or was changed.
 
-Of a suite (EPD, FEN or PGN), verify finds illegal positions and moves, positions in which the game is over, and entries that
+In a suite (EPD, FEN or PGN), verify finds illegal positions and moves, positions in which the game is over, and entries that
 occur twice. It prints the lengths of the lines, the number of lines that transpose to an earlier one, and the evaluations, if
 every position has one.
 
@@ -204,7 +204,7 @@ fn verify_suite(
     }
     anyhow::ensure!(
         faults.is_empty(),
-        "{name}: this suite has faults: {}{}; remove these entries",
+        "{name}: this suite contains invalid entries: {}{}; remove these entries",
         faults[..faults.len().min(MAX_LISTED_FAULTS)].join("; "),
         match faults.len().saturating_sub(MAX_LISTED_FAULTS) {
             0 => String::new(),
@@ -250,7 +250,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         return verify(args, book, context);
     }
     let fix = args.fix.as_ref().map(|_| "--fix");
-    Usage::refuse(fix, "writes a copy of one book: name only one book")?;
+    Usage::refuse(fix, "writes a copy of one book: give only one book")?;
     refuse_twice(&args.books.iter().collect::<Vec<_>>())?;
     let mut has_failed = false;
     for book in &args.books {

@@ -79,7 +79,7 @@ pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
 pub fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        _ => Err("write a number from 0 to 100".to_owned()),
+        _ => Err("use a number from 0 to 100".to_owned()),
     }
 }
 
@@ -88,7 +88,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
 fn score_percent(text: &str) -> Result<f64, String> {
     let score = percent(text)?;
     match score > 0.0 && score < 1.0 {
-        true => Err("write a percentage, such as 45".to_owned()),
+        true => Err("use a percentage, such as 45".to_owned()),
         false => Ok(score),
     }
 }

@@ -172,7 +172,7 @@ impl<'a> ConvertBook<'a> {
         task::caught(|| {
             if let Some(option) = suite.results_option() {
                 let problem = format!(
-                    "a Polyglot book has no results, so {option} does not apply: make the suite from a database"
+                    "a Polyglot book contains no results, so {option} does not apply: make the suite from a database"
                 );
                 return Err(Error::file(self.book.path(), problem));
             }

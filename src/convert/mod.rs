@@ -250,8 +250,8 @@ impl Convert {
                 starts: &starts,
                 suite,
                 advice: SourceAdvice {
-                    more: can_keep_more.then_some("keep moves of fewer games (--min-game)"),
-                    fewer: "keep only moves of more games (--min-game)",
+                    more: can_keep_more.then_some("keep moves with fewer games (--min-game)"),
+                    fewer: "keep only moves with more games (--min-game)",
                 },
                 memory: self.memory.share(2),
                 meter: &self.meter,
@@ -277,7 +277,7 @@ impl Convert {
         name.parse().map_err(|_| {
             Error::file(
                 self.obs.path(),
-                format!("this file is for the unknown variant \"{name}\": name the variant with --variant"),
+                format!("this file is for the unknown variant \"{name}\": give the variant with --variant"),
             )
         })
     }

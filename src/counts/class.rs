@@ -357,7 +357,7 @@ pub struct Grouping {
 
 /// The error returned if a string is not a list of properties for a [`Grouping`], such as `speed,month`.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("write one or more of speed, rating and month, separated by commas, or none")]
+#[error("use one or more of speed, rating and month, separated by commas, or none")]
 pub struct UnknownClass;
 
 impl Grouping {

@@ -77,7 +77,7 @@ impl CountsDirectory {
             if parts.is_empty() {
                 return Err(Error::file(
                     &path,
-                    "this directory contains no counts: name a directory of counts, which contains Parquet files",
+                    "this directory contains no counts: give a directory of counts, which contains Parquet files",
                 ));
             }
             return Ok(CountsDirectory {

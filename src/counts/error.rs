@@ -159,7 +159,7 @@ pub enum CountsError {
     #[error("this file does not describe counts of polybook: {0}")]
     Sidecar(String),
     /// The counts have a version of the format that this polybook cannot read. Holds the version.
-    #[error("the counts have version {0} of the format, but this polybook reads version {VERSION}: {advice}", advice = other_version(.0))]
+    #[error("the counts use version {0} of the format, but this polybook reads version {VERSION}: {advice}", advice = other_version(.0))]
     Version(u32),
     #[error(
         "these counts have no rows with the move 0, which mark the ends of games, but other inputs have such rows: \
@@ -170,12 +170,14 @@ pub enum CountsError {
     NoEnds,
     /// A file has a column of identities, like all counts of variants, but no variant was named.
     #[error(
-        "this Parquet file has a column \"identity\", so its counts are of a variant: name the variant with \
-             --variant"
+        "this Parquet file has a column \"identity\", so it contains counts of a variant: give the variant with \
+         --variant"
     )]
     Identity,
     /// A file with counts of a variant lacks the column of identities, which distinguish positions with equal keys.
-    #[error("this Parquet file has no column \"identity\", which counts of a variant must have")]
+    #[error(
+        "this Parquet file has no column \"identity\", which is required in counts of a variant"
+    )]
     NoIdentity,
 }
 

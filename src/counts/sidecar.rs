@@ -222,7 +222,7 @@ impl Sidecar {
         text.push(b'\n');
         if text.len() as u64 > MAX_SIDECAR_SIZE {
             let problem = format!(
-                "the names of all inputs together have more than {MAX_SIDECAR_SIZE} bytes: count fewer files at a time"
+                "the names of all inputs together are longer than {MAX_SIDECAR_SIZE} bytes: count fewer files at a time"
             );
             return Err(Error::too_large(target, problem));
         }
@@ -329,8 +329,8 @@ impl Sidecar {
         let parts: u128 = self.parts.iter().map(|part| u128::from(part.plies)).sum();
         if parts != u128::from(self.about.plies) {
             return Err(CountsError::Sidecar(format!(
-                "the Parquet files have {parts} half-moves, but the games have {}, so a file is missing or is listed \
-                 twice",
+                "the Parquet files contain {parts} half-moves, but the games contain {}, so a file is missing or is \
+                 listed twice",
                 self.about.plies
             )));
         }
@@ -357,13 +357,14 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
         Err(err) if err.kind() == ErrorKind::Io => return Err(err),
         _ => {
             return refused(
-                "this file or directory exists and is not a directory of polybook's counts: name another directory",
+                "this file or directory exists and is not a directory of counts made by polybook: choose another \
+                 directory",
             );
         }
     };
     match own_files(path, |name| name == SIDECAR || sidecar.lists(name))? {
         Err(other) => refused(&format!(
-            "this directory exists and contains {}, which {SIDECAR} does not list: move that file away, or name \
+            "this directory exists and contains {}, which {SIDECAR} does not list: move that file away, or choose \
              another directory",
             other.display()
         )),

@@ -120,17 +120,18 @@ pub(super) fn position(text: &str, variant: Variant) -> Result<VariantPosition, 
         Some((start, moves)) => (start.trim(), moves),
         None => (text.trim(), ""),
     };
-    let mut pos =
-        match start.strip_prefix("fen") {
-            Some(fen) => variant
-                .parse_position(fen.trim())
-                .map_err(|err| err.to_string())?,
-            None if start == "startpos" => variant.start(),
-            None => return Err(
-                "the command position is malformed: write position startpos or position fen FEN"
+    let mut pos = match start.strip_prefix("fen") {
+        Some(fen) => variant
+            .parse_position(fen.trim())
+            .map_err(|err| err.to_string())?,
+        None if start == "startpos" => variant.start(),
+        None => {
+            return Err(
+                "the command position is malformed: use position startpos or position fen FEN"
                     .to_owned(),
-            ),
-        };
+            );
+        }
+    };
     for text in moves.split_ascii_whitespace() {
         let mv = text.parse::<UciMove>().ok();
         let mv = mv.and_then(|mv| mv.to_move(&pos).ok());

@@ -182,9 +182,8 @@ impl<W: Write> Session<W> {
 
     fn set(&mut self, text: &str) -> Result<()> {
         let Some((name, value)) = command::option(text) else {
-            return self.inform(
-                "the command setoption is malformed: write setoption name NAME value VALUE",
-            );
+            return self
+                .inform("the command setoption is malformed: use setoption name NAME value VALUE");
         };
         let mut own = self.options.iter();
         let own = own.find(|option| option.name.eq_ignore_ascii_case(name));

@@ -254,7 +254,12 @@ impl Jobs<'_> {
         let eval = engine.evaluate(pos, self.options.nodes)?;
         let program = &self.options.program;
         let record = EvalRecord::new(pos, eval_key(pos), eval);
-        record.ok_or_else(|| Error::file(program, "was asked for more than 32 pieces"))
+        record.ok_or_else(|| {
+            Error::file(
+                program,
+                "cannot evaluate a position with more than 32 pieces",
+            )
+        })
     }
 }
 
@@ -336,7 +341,7 @@ impl Engine {
             line == "uciok" || known.len() > MAX_OPTIONS
         })?;
         if known.len() > MAX_OPTIONS {
-            return Err(self.failure(&format!("names more than {MAX_OPTIONS} options")));
+            return Err(self.failure(&format!("lists more than {MAX_OPTIONS} options")));
         }
         self.name = name.unwrap_or_else(|| {
             let program = options.program.file_stem().unwrap_or_default();
@@ -347,7 +352,7 @@ impl Engine {
             if !known.is_empty() && !is_known {
                 let known = known.join(", ");
                 let known: String = known.chars().take(MAX_LIST_LENGTH).collect();
-                let problem = format!("the engine has no option {name}: name one of {known}");
+                let problem = format!("the engine has no option {name}: use one of {known}");
                 return Err(Error::file(&options.program, problem));
             }
             self.say(&format!("setoption name {name} value {value}"))?;
@@ -372,7 +377,7 @@ impl Engine {
         for _ in 0..MAX_BUFFERED_LINES {
             match self.lines.next_waiting() {
                 Some(line) if is_answer(&line) => {
-                    return Err(self.failure("answers before it is asked"));
+                    return Err(self.failure("sent a move before it was asked for one"));
                 }
                 Some(_) => {}
                 None => break,
@@ -384,7 +389,9 @@ impl Engine {
             last.read(line);
             is_answer(line)
         })?;
-        let score = last.score.ok_or_else(|| self.failure("gave no score"))?;
+        let score = last
+            .score
+            .ok_or_else(|| self.failure("reported no score"))?;
         Ok(Eval {
             score: score.seen_from(pos.turn()),
             depth: last.depth.min(255) as u8,
@@ -418,7 +425,7 @@ impl Engine {
             }
         }
         let seconds = self.time_limit.as_secs();
-        Err(self.failure(&format!("gave no answer in {seconds} s")))
+        Err(self.failure(&format!("did not answer within {seconds} s")))
     }
 
     fn failure(&self, how: &str) -> Error {
@@ -552,7 +559,7 @@ pub(crate) fn check_memory(positions: usize, memory: &Memory, path: &Path) -> Re
         return Ok(());
     }
     let problem =
-        format!("this file has more than {most} positions to evaluate: give more --memory");
+        format!("this file contains more than {most} positions to evaluate: use a larger --memory");
     Err(Error::too_large(path, problem))
 }
 

@@ -59,8 +59,8 @@ impl EvalsSource {
             }
             #[cfg(feature = "parquet")]
             FileKind::Parquet if super::parquet::contains_evals(input.path())? => {
-                let problem = "this Parquet file contains evaluations, but polybook does not read evaluations from Parquet: name \
-                     the store from which the file was made";
+                let problem = "this Parquet file contains evaluations, but polybook does not read evaluations from \
+                               Parquet: give the store from which the file was made";
                 Err(Error::foreign(input.path(), problem))
             }
             _ => Ok(EvalsSource::Text(input.clone())),

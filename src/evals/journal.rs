@@ -277,7 +277,7 @@ fn locked(path: &Path) -> Result<File> {
         match fs::symlink_metadata(path) {
             Ok(found) if !found.is_file() => {
                 let problem =
-                    "the journal is not a regular file: remove it, or name another output";
+                    "the journal is not a regular file: remove it, or choose another output";
                 return Err(Error::foreign(path, problem));
             }
             Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err).at(path, "open"),

@@ -340,7 +340,7 @@ fn player_totals(tally: &PlayerTally) -> PlayerTotals {
 fn position_after(line: &Line, mv: BookMove) -> VariantPosition {
     let legal = mv
         .to_move(line.position())
-        .expect("moves that are not legal were left out");
+        .expect("illegal moves were left out");
     let mut next = line.position().clone();
     next.play_unchecked(legal);
     next

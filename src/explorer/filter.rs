@@ -544,7 +544,7 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
     for list in sides.flat_map(of_side) {
         for id in source.listed(list)? {
             let word = bits.get_mut(id as usize / 64);
-            let word = word.ok_or_else(|| source.damaged("a list has an unknown game"))?;
+            let word = word.ok_or_else(|| source.damaged("a list contains an unknown game"))?;
             *word |= 1 << (id % 64);
         }
     }

@@ -90,7 +90,7 @@ impl FirstSeen<'_> {
         if let Some(source) = indexes.find(|source| source.counted.is_some()) {
             return Err(Error::file(
                 &source.name,
-                "this index has counts instead of games",
+                "this index contains counts instead of games",
             ));
         }
         Ok(FirstSeen {

@@ -305,7 +305,7 @@ fn fold_period(
     let candidates = results.candidates.iter();
     let mut ids = rows.clone().filter_map(|row| row.game);
     if !ids.all(has_game) || !candidates.clone().all(|game| has_game(game.game)) {
-        return Err(source.damaged("the results of a position name an unknown game"));
+        return Err(source.damaged("the results of a position refer to an unknown game"));
     }
     for row in rows.filter(|row| classes.admits(row.class)) {
         collector.add_row(source, period, row);

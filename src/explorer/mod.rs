@@ -181,8 +181,9 @@ impl Explorer {
             .iter()
             .find(|source| source.counted.is_some())
         {
-            let problem = "this index has counts, in which games without a result are draws: make the counts with make-book --unfinished skip, and \
-                serve the counts without that option";
+            let problem = "this index contains counts, in which games without a result are counted as draws: make the \
+                           counts again with make-book --unfinished skip, and serve their index without the option \
+                           --unfinished";
             return Err(Error::file(source.index.path(), problem));
         }
         self.sources.skip_unfinished = true;
@@ -228,7 +229,7 @@ impl Explorer {
     pub fn lacking_line(&self, filters: &Filters) -> Option<String> {
         let (fewest, last) = (self.min_game(filters), self.max_ply(filters));
         let few = fewest.map(|fewest| format!(" in which at least {fewest} moves were counted"));
-        let end = last.map(|ply| format!(" to half-move {ply}"));
+        let end = last.map(|ply| format!(" up to half-move {ply}"));
         if few.is_none() && end.is_none() {
             return None;
         }
@@ -238,7 +239,7 @@ impl Explorer {
             false => "some of these",
         };
         let (end, few) = (end.unwrap_or_default(), few.unwrap_or_default());
-        Some(format!("{which} counts have only positions{end}{few}\n"))
+        Some(format!("{which} counts contain only positions{end}{few}\n"))
     }
 
     /// Checks whether the selected sources (indexes of the explorer) can apply the filters. Returns `None` if they can.
@@ -279,7 +280,7 @@ impl Explorer {
         for source in self.sources.selected(filters.source.as_deref()) {
             if source.counted.is_some() {
                 let problem =
-                    "this index has counts instead of games, so there are no files of games";
+                    "this index contains counts instead of games, so there are no files of games";
                 return Err(Error::file(&source.name, problem));
             }
             let inputs = source.index.inputs_with_games();

@@ -462,9 +462,7 @@ impl Preparing<'_> {
     fn their_moves(&self, here: &PositionGames) -> Result<Vec<PreparedMove>> {
         let pos = self.query.line.position();
         let prepared = |(mv, tally): (BookMove, RecentTally)| {
-            let legal = mv
-                .to_move(pos)
-                .expect("moves that are not legal were left out");
+            let legal = mv.to_move(pos).expect("illegal moves were left out");
             let next = after(pos, legal);
             let yours = self.position(self.yours, &next)?;
             let answers = self.answers(&next, &yours)?;

@@ -173,7 +173,7 @@ impl Sources {
         match wanted {
             Some(name) if self.indexes.iter().all(|source| source.name != name) => {
                 let names: Vec<&str> = self.indexes.iter().map(|source| &*source.name).collect();
-                let problem = format!("no source has this name: name one of {}", names.join(", "));
+                let problem = format!("no source has this name: use one of {}", names.join(", "));
                 Err(Error::file(name, problem))
             }
             _ => Ok(()),
@@ -206,7 +206,7 @@ impl Sources {
             _ => {
                 let games = self.game_count();
                 let problem = format!(
-                    "no game has this number: the sources have {games} games, numbered from 0"
+                    "no game has this number: the sources contain {games} games, numbered from 0"
                 );
                 Err(Error::file(number.to_string(), problem))
             }
@@ -225,7 +225,8 @@ pub struct NeedsGames {
 impl NeedsGames {
     fn problem(&self) -> String {
         format!(
-            "this index has only counts, but games are needed for {}: choose an index that make-book --explorer made of games",
+            "this index contains only counts, but games are needed for {}: use an index that make-book --explorer \
+             made from games",
             self.what
         )
     }
@@ -236,8 +237,8 @@ impl fmt::Display for NeedsGames {
         let NeedsGames { what, source } = self;
         write!(
             f,
-            "the source \"{source}\" has only counts, but games are needed for {what}: choose an index that make-book \
-             --explorer made of games"
+            "the source \"{source}\" contains only counts, but games are needed for {what}: use an index that \
+             make-book --explorer made from games"
         )
     }
 }

@@ -297,7 +297,7 @@ fn sources_of_both_kinds_answer_together() {
     assert_eq!(both.max_ply(&of(None)), Some(30));
     let line = |source| both.lacking_line(&of(source)).unwrap_or_default();
     assert!(line(None).starts_with(
-        "some of these counts have only positions to half-move 30 in which at least 5"
+        "some of these counts contain only positions up to half-move 30 in which at least 5"
     ));
     assert!(line(Some("counts")).starts_with("these counts have only"));
     assert_eq!(line(Some("games")), "");

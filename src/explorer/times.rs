@@ -61,8 +61,8 @@ pub(super) fn times(
         let (source, id) = sources.locate(number?.0)?;
         if source.index.is_slow_to_read(id)? {
             let (path, _) = source.index.file_of(id)?;
-            let problem = "this file is packed, so reading the clocks of each game would unpack the whole file: unpack \
-                           the file and make the index again";
+            let problem = "this file is compressed, so the clocks of a game cannot be read without unpacking the \
+                           whole file: unpack the file and make the index again";
             return Err(Error::file(path, problem));
         }
         times.read += 1;

@@ -213,7 +213,8 @@ impl Index {
             Error::file(
                 &self.path,
                 format!(
-                    "this index has games of the variant '{name}', which this version of polybook does not support"
+                    "this index contains games of the variant '{name}', which this version of polybook does not \
+                     support"
                 ),
             )
         };
@@ -279,7 +280,7 @@ impl Index {
     /// searched by Polyglot keys.
     pub fn games(&self, key: u64) -> Result<Vec<u32>> {
         if self.kind != IndexKind::Leveldb {
-            let problem = "this is an explorer's index, which does not list positions by key: name an index made with \
+            let problem = "this is an explorer's index, which does not list positions by key: use an index made with \
                            --leveldb";
             return Err(Error::file(&self.path, problem));
         }
@@ -298,8 +299,7 @@ impl Index {
     /// Returns an error if the index cannot be read or is damaged, or if it contains counts instead of games.
     pub fn games_of<P: Rules>(&self, pos: &Keyed<P>) -> Result<Vec<u32>> {
         if self.kind == IndexKind::Counts {
-            let problem =
-                "this index has counts instead of games: moves and serve show the results of moves";
+            let problem = "this index contains counts instead of games: moves and serve show the results of moves";
             return Err(Error::file(&self.path, problem));
         }
         if let Some(contents) = self.contents {
@@ -352,8 +352,12 @@ impl Index {
             return Ok(());
         }
         let problem = match self.games.checked_sub(1) {
-            Some(last) => format!("the index has no game id {id}: write an id from 0 to {last}"),
-            None => format!("the index has no game id {id}, because it has no games"),
+            Some(last) => {
+                format!("the index contains no game with the id {id}: use an id from 0 to {last}")
+            }
+            None => {
+                format!("the index contains no game with the id {id}, because it contains no games")
+            }
         };
         Err(Error::file(&self.path, problem))
     }
@@ -454,14 +458,14 @@ fn no_database(path: &Path) -> Error {
     let why = || -> Result<Error> {
         if is_empty_directory(path)? {
             let problem =
-                "this is an empty directory, not an index: name an index that make-book made";
+                "this is an empty directory, not an index: give an index that make-book made";
             return Ok(Error::foreign(path, problem));
         }
         let Some(found) = metadata_if_any(path).at(path, "open")? else {
             return Ok(Error::foreign(path, "this index does not exist"));
         };
         if found.is_dir() {
-            let problem = "this directory is not an index: name an index that make-book made";
+            let problem = "this directory is not an index: give an index that make-book made";
             return Ok(Error::foreign(path, problem));
         }
         // Only regular files are read; reading from a pipe could block.
@@ -482,7 +486,7 @@ fn no_total(database: &Database) -> &'static str {
     if database.is_empty() {
         "this index is empty: make the index again"
     } else {
-        "this LevelDB database is not an index of games, because total_game_count is missing: name an index that \
+        "this LevelDB database is not an index of games, because total_game_count is missing: give an index that \
          make-book made"
     }
 }

@@ -32,18 +32,18 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
         Ok(TargetContent::Index(files)) if force => return Ok(files),
         Ok(TargetContent::Index(_)) => return Err(Error::exists(path)),
         Ok(TargetContent::IndexAnd(other)) => format!(
-            "this index exists and contains {}, which is not a file of an index: move that file away, or name another \
-             directory",
+            "this index exists and contains {}, which is not a file of an index: move that file away, or choose \
+             another directory",
             other.display()
         ),
         Ok(TargetContent::Other) => {
-            "this path exists and is not an index: name another directory".to_owned()
+            "this path exists and is not an index: choose another directory".to_owned()
         }
         Err(err) if err.kind() == ErrorKind::Io => return Err(err),
         Err(err) => {
             format!(
-                "this directory exists and does not look like an index ({err}): remove the directory, or name another \
-                 one"
+                "this directory exists and does not look like an index ({err}): remove the directory, or choose \
+                 another one"
             )
         }
     };

@@ -53,7 +53,8 @@ impl Index {
             Error::changed(
                 path,
                 format!(
-                    "this file has changed since the index was made: game id {id} has moved; make the index again"
+                    "this file has changed since the index was made, and the game with the id {id} is no longer at \
+                     the same place: make the index again"
                 ),
             )
         };

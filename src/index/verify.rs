@@ -322,7 +322,7 @@ impl IndexCheck<'_> {
         }
         if !is_well_formed || !ids.is_done() || games == 0 {
             self.found
-                .fault("lists games that are not ids in ascending order", key);
+                .fault("lists game ids that are not in ascending order", key);
         }
         self.open.push(OpenPosition {
             number: key.to_vec(),
@@ -361,7 +361,7 @@ impl IndexCheck<'_> {
                     .fault("has statistics that contradict its games", &open.number),
                 _ => self
                     .found
-                    .fault("does not have all statistics", &open.number),
+                    .fault("does not contain all statistics", &open.number),
             }
             self.with_stats += 1;
         }
@@ -391,7 +391,7 @@ impl IndexCheck<'_> {
         let is_named = |row: &store::GameRow| row.white.max(row.black).max(row.event) < names;
         if !rows.iter().all(is_named) {
             self.found.fault(
-                "has a game with the number of a name that does not exist",
+                "contains a game that refers to a name that does not exist",
                 key,
             );
         }
@@ -466,7 +466,7 @@ impl IndexCheck<'_> {
                     self.items += rows;
                 }
                 if mem::take(&mut self.separate) != expected {
-                    self.found.fault("does not name the periods before it", key);
+                    self.found.fault("does not list the periods before it", key);
                 }
             }
             _ => self.found.fault("is malformed", key),
@@ -520,7 +520,7 @@ impl IndexCheck<'_> {
         }
         if mem::take(&mut self.separate) != expected {
             self.found
-                .fault("does not name the chunks and sums before it", key);
+                .fault("does not list the chunks and sums before it", key);
         }
         Ok(())
     }
@@ -614,7 +614,7 @@ impl IndexCheck<'_> {
             ),
             (
                 in_order,
-                "names inputs whose games are not in order",
+                "lists inputs whose games are not in order",
                 layout::FILE_NAME,
             ),
             (

@@ -255,8 +255,7 @@ pub(super) fn name_in(directory: &Path) -> Result<String> {
         .ok_or_else(|| {
             Error::damaged(
                 &current,
-                "this file of the index is damaged: it names no manifest; make the \
-                                                 index again",
+                "this file of the index is damaged: it does not contain the name of a manifest; make the index again",
             )
         })
 }

@@ -257,7 +257,7 @@ impl<W: Write> BlockWriter<W> {
     /// Returns an error if `len` does not fit into 32 bits, or if writing fails.
     fn begin(&mut self, len: usize) -> io::Result<()> {
         if u32::try_from(len).is_err() {
-            return Err(io::Error::other("an entry has more than 4 GiB"));
+            return Err(io::Error::other("an entry is larger than 4 GiB"));
         }
         (self.start, self.checksum, self.missing) = (self.offset, 0, len);
         let mut header = Vec::new();

@@ -176,7 +176,7 @@ impl MakeBook {
         if !is_directory(temp_dir)? {
             return Err(Error::file(
                 temp_dir,
-                "this is not a directory, so temporary files cannot be written there: name another directory",
+                "this is not a directory, so temporary files cannot be written there: choose another directory",
             ));
         }
         Ok(())
@@ -188,7 +188,7 @@ impl MakeBook {
         repeated
             .map(|path| {
                 let path = path.display();
-                format!("{path}: this file is named twice, so its games count twice")
+                format!("{path}: this file is given twice, so its games count twice")
             })
             .collect()
     }
@@ -305,7 +305,7 @@ fn refuse_counts_for(plans: &[Plan<'_>], inputs: &Inputs<'_>) -> Result<()> {
     match of_games.next() {
         Some((plan, reason)) if inputs.has_counts() => Err(Error::file(
             plan.path,
-            format!("{reason}, but an input has counts instead of games: name the PGN files"),
+            format!("{reason}, but an input contains counts instead of games: give the PGN files"),
         )),
         _ => Ok(()),
     }

@@ -89,8 +89,8 @@ impl Totals {
             ),
             (
                 self.unreadable_results,
-                "game has an unreadable result in the Result tag or after the moves: write 1-0, 0-1, 1/2-1/2 or *",
-                "games have an unreadable result in the Result tag or after the moves: write 1-0, 0-1, 1/2-1/2 or *",
+                "game has an unreadable result in the Result tag or after the moves: use 1-0, 0-1, 1/2-1/2 or *",
+                "games have an unreadable result in the Result tag or after the moves: use 1-0, 0-1, 1/2-1/2 or *",
             ),
             (
                 self.undated,

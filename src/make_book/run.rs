@@ -269,8 +269,8 @@ impl TemporarySpace {
             Some(Some(needed)) if needed as f64 > free as f64 * TOLERANCE => Err(Error::too_large(
                 &self.directory,
                 format!(
-                    "the temporary files need about {} MiB more, but only {} MiB are free: name a directory with more \
-                     space, or allow more memory",
+                    "the temporary files need about {} MiB more, but only {} MiB are free: choose a directory with \
+                     more space, or use a larger --memory",
                     needed >> 20,
                     free >> 20
                 ),

@@ -172,7 +172,7 @@ impl<'a> Sequencer<'a> {
         if played.peek().is_some() {
             let games: Vec<String> = played.collect();
             return format!(
-                "none of the games in this file can be played: {}",
+                "none of the games in this file can be read: {}",
                 games.join("; ")
             );
         }

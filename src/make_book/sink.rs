@@ -187,8 +187,8 @@ pub(super) fn refuse_several_variants(
         Some(other) => Err(Error::file(
             path,
             format!(
-                "{output} holds games of one variant, but the games are of {} and {other}: choose one of the two with \
-                 --variant",
+                "{output} can contain games of only one variant, but the games are of {} and {other}: choose one of \
+                 the two with --variant",
                 first.expect("the other one is the second")
             ),
         )),

@@ -85,7 +85,8 @@ impl Connections {
         if is_replaced || states_of(path)? == self.states {
             return Ok(());
         }
-        let problem = "the file changed while it was read: run the command again when no program writes the file";
+        let problem = "the file changed while it was read: run the command again when no other program is writing the \
+                       file";
         Err(Error::changed(path, problem))
     }
 
@@ -205,7 +206,8 @@ fn immutable_uri(path: &Path) -> Result<Option<String>> {
         (_, Some(_)) => return Ok(None),
         (Some(_), None) => {
             let problem = "the -wal file of this database contains changes that another program did not finish: open \
-                           and close the database there, or run sqlite3 FILE \"PRAGMA wal_checkpoint(TRUNCATE)\"";
+                           and close the database with that program, or run sqlite3 FILE \"PRAGMA \
+                           wal_checkpoint(TRUNCATE)\"";
             return Err(Error::file(path, problem));
         }
     }
@@ -247,11 +249,12 @@ impl PooledConnection {
     pub(super) fn sort_in(&self, memory: &Memory) -> Result<()> {
         let dir = &memory.temp_dir;
         let Some(name) = dir.to_str() else {
-            let problem = "SQLite needs a directory for temporary files whose name is UTF-8: name another directory";
+            let problem = "SQLite needs a directory for temporary files whose name is UTF-8: choose another directory";
             return Err(Error::file(dir, problem));
         };
         if !is_directory(dir)? {
-            let problem = "this is not a directory, so temporary files cannot be written there: name another directory";
+            let problem = "this is not a directory, so temporary files cannot be written there: choose another \
+                           directory";
             return Err(Error::file(dir, problem));
         }
         let kibibytes = memory.bytes.clamp(MIN_CACHE, MAX_CACHE) >> 10;
@@ -259,7 +262,7 @@ impl PooledConnection {
         // was set last.
         self.pragma_update(None, "temp_store_directory", name)
             .and_then(|()| self.pragma_update(None, "cache_size", -(kibibytes as i64)))
-            .sql(dir, "make a temporary file in")
+            .sql(dir, "create a temporary file in")
     }
 }
 

@@ -351,7 +351,7 @@ pub fn verify(path: impl AsRef<Path>) -> Result<VerifiedDatabase> {
         .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
         .sql(path, "read")?;
     if is_system_error(&found) {
-        let problem = format!("SQLite cannot read it: {found}");
+        let problem = format!("SQLite cannot read the database: {found}");
         return Err(Error::failed(path, problem));
     }
     if found != "ok" {

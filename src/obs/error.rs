@@ -20,12 +20,12 @@ pub(super) const CHECKSUM: &str = "Checksum";
 pub enum ObsError {
     /// The file is not an SQLite database, because it does not begin with SQLite's header.
     #[error(
-        "this file is not an OOBS database, because it is not an SQLite database: name an OOBS database"
+        "this file is not an OOBS database, because it is not an SQLite database: give an OOBS database"
     )]
     NotSqlite,
     /// The table `Book` does not exist, or it lacks the named column.
     #[error(
-        "this file is not an OOBS database, because it has no table Book with a column {0}: name an OOBS database"
+        "this file is not an OOBS database, because it has no table Book with a column {0}: give an OOBS database"
     )]
     MissingColumn(&'static str),
     /// The table `Info` contains a value that polybook cannot read.
@@ -38,7 +38,8 @@ pub enum ObsError {
     },
     /// A row contains a number of games that is negative or too large.
     #[error(
-        "the row of \"{epd}\" \"{mv}\" has {games} games, which is impossible: correct or delete the row"
+        "in the position \"{epd}\", the row of the move \"{mv}\" contains {games} games, which is impossible: correct \
+         or delete the row"
     )]
     ImpossibleGames {
         /// The position.
@@ -50,8 +51,8 @@ pub enum ObsError {
     },
     /// A row to be written contains more wins, draws or losses than readers accept.
     #[error(
-        "the row of \"{epd}\" \"{mv}\" would have {games} games with one result, but a database holds at most {most}: \
-         write counts with --counts, or databases of fewer games"
+        "in the position \"{epd}\", the move \"{mv}\" has {games} games with the same result, but a row of a database can \
+         contain at most {most}: write counts with --counts, or distribute the games over several databases"
     )]
     TooManyGames {
         /// The position.
@@ -64,7 +65,7 @@ pub enum ObsError {
         most: u64,
     },
     /// A row contains a value that does not fit its column. The string describes the row and the problem.
-    #[error("the database has a bad row: {0}; correct or delete the row")]
+    #[error("the database contains an invalid row: {0}; correct or delete the row")]
     MalformedRow(String),
     /// The checksum does not match the rows.
     #[error(
@@ -85,7 +86,7 @@ pub enum ObsError {
         others: String,
     },
     /// There are no databases to merge.
-    #[error("no database is named: name the databases to merge")]
+    #[error("no database is given: give the databases to merge")]
     NoInput,
     /// Another file has replaced the database, so no further connection to the first file can be opened.
     #[error("another file has replaced this database while it was open: open the database again")]
@@ -112,7 +113,7 @@ impl<T> Sql<T> for rusqlite::Result<T> {
             let (doing, source) = match err.sqlite_error_code() {
                 // Only a query that sorts writes temporary files, so the disk for temporary files is full.
                 Some(ErrorCode::DiskFull) if doing == "read" => {
-                    let problem = "the disk for temporary files is full: free some space, or name another directory \
+                    let problem = "the disk for temporary files is full: free some space, or choose another directory \
                                    for temporary files";
                     let source = io::Error::new(io::ErrorKind::StorageFull, problem);
                     ("sort the rows of", source)
@@ -137,18 +138,18 @@ fn io_error(err: rusqlite::Error, path: &Path) -> io::Error {
     match err.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => io::Error::new(
             io::ErrorKind::StorageFull,
-            "the disk is full: free some space, or name a file on another disk",
+            "the disk is full: free some space, or give a file on another disk",
         ),
         Some(ErrorCode::TooBig) => io::Error::new(
             io::ErrorKind::InvalidData,
-            "a row of the database has more than a megabyte of text: correct or delete the row",
+            "a row of the database contains more than a megabyte of text: correct or delete the row",
         ),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => io::Error::new(
             io::ErrorKind::ResourceBusy,
-            "another program is writing the database: wait until it has finished",
+            "another program is writing the database: wait until that program has finished",
         ),
         // SQLite's message contains the name of the temporary output file, which the user does not know.
-        Some(ErrorCode::CannotOpen) => io::Error::other("SQLite cannot open it"),
+        Some(ErrorCode::CannotOpen) => io::Error::other("SQLite cannot open the database"),
         // `err.to_string()` already contains the message of the source.
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             io::Error::new(io::ErrorKind::InvalidData, err.to_string())
@@ -218,7 +219,10 @@ mod tests {
             ffi::SQLITE_LOCKED,
         ] {
             let busy = said(extended);
-            assert!(busy.contains("wait until it has finished"), "{busy}");
+            assert!(
+                busy.contains("wait until that program has finished"),
+                "{busy}"
+            );
         }
         // A write-protected database is not reported as unfinished.
         assert!(!said(ffi::SQLITE_READONLY).contains("exists: another program"));

@@ -62,7 +62,7 @@ fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     if !database::is_database(path)? {
         return Err(Error::foreign(
             path,
-            "this file exists and is not an OOBS database: name another file",
+            "this file exists and is not an OOBS database: choose another file",
         ));
     }
     if force {

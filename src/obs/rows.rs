@@ -280,13 +280,13 @@ fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
 pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRow, ObsError>> {
     let epd = match text(row.get_ref(0)?, MAX_EPD_LENGTH) {
         Ok(epd) => epd,
-        Err(problem) => return Ok(malformed(format!("a row has an EPD that {problem}"))),
+        Err(problem) => return Ok(malformed(format!("a row contains an EPD that {problem}"))),
     };
     let mv = match text(row.get_ref(1)?, MAX_MOVE_LENGTH) {
         Ok(mv) => mv,
         Err(problem) => {
             return Ok(malformed(format!(
-                "a row of \"{epd}\" has a move that {problem}"
+                "a row of the position \"{epd}\" contains a move that {problem}"
             )));
         }
     };
@@ -301,7 +301,7 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRo
             }
             None => {
                 return Ok(malformed(format!(
-                    "the row of \"{epd}\" \"{mv}\" has a count that is not a number"
+                    "in the position \"{epd}\", the row of the move \"{mv}\" contains a count that is not a number"
                 )));
             }
         };
@@ -309,7 +309,7 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRo
     let [wins, draws, losses] = numbers;
     let Some(active) = integer(row.get_ref(2)?, ObsRow::ACTIVE) else {
         return Ok(malformed(format!(
-            "the row of \"{epd}\" \"{mv}\" has a value of Active that is not a number"
+            "in the position \"{epd}\", the row of the move \"{mv}\" contains a value of Active that is not a number"
         )));
     };
     Ok(Ok(ObsRow {

@@ -182,7 +182,8 @@ impl ObsWriter {
         // The name of the temporary file is removed at once if the system allows this, so that no file remains however
         // the program ends. Otherwise the name is removed at the end.
         let dir = properties.temp_dir;
-        let temporary = tempfile::NamedTempFile::new_in(dir).at(dir, "make a temporary file in")?;
+        let temporary =
+            tempfile::NamedTempFile::new_in(dir).at(dir, "create a temporary file in")?;
         let db = open(temporary.path()).sql(dir, "write a temporary file in")?;
         let (file, name) = temporary.into_parts();
         let name = (!cfg!(unix)).then_some(name);

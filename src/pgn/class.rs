@@ -40,7 +40,7 @@ pub enum Speed {
 
 /// The error returned if a string is not the name of a [`Speed`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("write ultraBullet, bullet, blitz, rapid, classical or correspondence")]
+#[error("use ultraBullet, bullet, blitz, rapid, classical or correspondence")]
 pub struct UnknownSpeed;
 
 impl Speed {
@@ -112,7 +112,7 @@ pub enum Mode {
 
 /// The error returned if a string is not the name of a [`Mode`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("write rated or casual")]
+#[error("use rated or casual")]
 pub struct UnknownMode;
 
 impl Mode {

@@ -18,8 +18,7 @@ use crate::{
 };
 
 /// The error message for an input that contains text but no game.
-pub(crate) const NO_GAME: &str =
-    "this file contains no game: name a PGN file, plain or packed with gzip, bzip2, zstd or zip";
+pub(crate) const NO_GAME: &str = "this file contains no game: give a PGN file, uncompressed or compressed with gzip, bzip2, zstd or zip";
 
 /// The approximate size in bytes of a batch of games. Each thread reads one batch at a time.
 const BATCH_SIZE: usize = 1 << 18;

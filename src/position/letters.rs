@@ -48,7 +48,7 @@ pub enum PieceLetters {
 
 /// The error returned if a text is not the code of a supported language of piece letters.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("this language of piece letters is unknown: write en, de, nl, fr, es or it")]
+#[error("this language of piece letters is unknown: use en, de, nl, fr, es or it")]
 pub struct UnknownLetters;
 
 impl PieceLetters {
@@ -192,7 +192,7 @@ fn advice<P: Rules>(pos: &P, text: &[u8], letters: PieceLetters) -> Option<Strin
         );
     }
     has_foreign_letters(text).then(|| {
-        "--piece-letters does not have the language of this move: write K, Q, R, B and N for the pieces, and a to h \
+        "--piece-letters does not support the language of this move: use K, Q, R, B and N for the pieces, and a to h \
          for the files"
             .to_owned()
     })

@@ -292,9 +292,9 @@ impl Variant {
     pub fn parse_fen(self, text: &str) -> Result<VariantPosition, LineError> {
         let missing = match text.split_ascii_whitespace().count() {
             1 => {
-                "the side to move and the castling rights are missing: write w or b and KQkq or - after the board"
+                "the side to move and the castling rights are missing: add w or b, and KQkq or -, after the board"
             }
-            2 => "the castling rights are missing: write KQkq or - after the side to move",
+            2 => "the castling rights are missing: add KQkq or - after the side to move",
             _ => "",
         };
         if !missing.is_empty() {

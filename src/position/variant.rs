@@ -45,7 +45,7 @@ pub enum Variant {
 /// The error for a name that is not the name of a supported variant.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
-    "this variant is unknown: write standard, fischerandom, crazyhouse, suicide, giveaway, atomic, 3check, horde, \
+    "this variant is unknown: use standard, fischerandom, crazyhouse, suicide, giveaway, atomic, 3check, horde, \
      kingofthehill or racingkings"
 )]
 /// The error returned if a text is not the name of a supported variant.

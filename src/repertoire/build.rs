@@ -80,7 +80,7 @@ pub(super) fn answer_of(
     by: OwnMoveRule,
 ) -> Result<Option<TreeMove>> {
     if by != OwnMoveRule::Weight && !source.has_results() {
-        let problem = "a book has weights but no results: choose the moves with --by weight";
+        let problem = "a book contains weights but no results: choose the moves with --by weight";
         return Err(Error::file("--by", problem));
     }
     if let Some(best) = by.best(moves) {
@@ -184,13 +184,13 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
     if first.is_empty() {
         return Err(match *build.start == build.source.variant().start() {
             true => {
-                let problem = "the source has no game with a move in the first position: name a position of the games \
+                let problem = "no game of the source has a move in the starting position: give a position of the games \
                                with --from";
                 Error::file("the source", problem)
             }
             false => {
                 let problem =
-                    "the source has no game with a move in this position: choose another position";
+                    "no game of the source has a move in this position: give another position";
                 Error::file("--from", problem)
             }
         });

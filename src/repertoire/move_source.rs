@@ -108,7 +108,8 @@ impl RepertoirePgn {
         if self.is_unchanged()? {
             return Ok(());
         }
-        let problem = "the file changed while it was read: run the command again when no program writes the file";
+        let problem = "the file changed while it was read: run the command again when no other program is writing the \
+                       file";
         Err(Error::changed(self.path(), problem))
     }
 }
@@ -144,7 +145,7 @@ impl MoveSource {
     /// Returns an error if the file cannot be read, or if it has another format.
     pub fn repertoire(path: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
         if is_directory(path)? {
-            let problem = "this is a directory, but a repertoire is a PGN file, a book (.bin) or an OOBS database: name a file";
+            let problem = "this is a directory, but a repertoire is a PGN file, a book (.bin) or an OOBS database: give a file";
             return Err(Error::file(path, problem));
         }
         match MoveSource::stored(path, options)? {
@@ -243,7 +244,7 @@ impl MoveSource {
         drop(shown);
         if options.filter.is_some() && report.counts_nothing() {
             let reason = report.why_none_counts();
-            let problem = format!("{reason}; change the filters, or name another source");
+            let problem = format!("{reason}; change the filters, or choose another source");
             return Err(Error::empty(name, problem));
         }
         let mut known = MoveSource::index(&index, options)?;
@@ -378,7 +379,7 @@ impl MoveSource {
             starts: Vec::new(),
             warnings: [
                 pruned.map(|fewest| {
-                    format!("the counts lack positions with fewer than {fewest} counted moves")
+                    format!("the counts contain only positions in which at least {fewest} moves were counted")
                 }),
                 end.map(|ply| format!("the counts end at half-move {ply}")),
             ]
@@ -454,7 +455,7 @@ impl MoveSource {
         let variant = shared.ok_or_else(|| {
             let variant = repertoire.variant();
             let problem =
-                format!("the source has no games of {variant}, the variant of the repertoire");
+                format!("the source contains no games of {variant}, the variant of the repertoire");
             Error::file("--against", problem)
         })?;
         self.read_as(variant);
@@ -681,7 +682,7 @@ impl OpenOptions<'_> {
 const MAX_EXAMINED_MOVES: u64 = 10_000;
 
 /// The error message for options that filter the games of a file that is not PGN.
-const NO_FILTER: &str = "this file is not PGN, but the options filter games in PGN files: remove the filters, or name \
+const NO_FILTER: &str = "this file is not PGN, but the options filter games in PGN files: remove the filters, or give \
                          a PGN file";
 
 /// Returns the variants of the games that `report` counts, or standard chess if it counts no game.

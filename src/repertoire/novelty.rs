@@ -96,7 +96,8 @@ pub fn new_moves(
 ) -> Result<ComparedGames> {
     let explorer = reference.known.explorer();
     if reference.earlier && explorer.is_none() {
-        let problem = "this reference has no games with dates: name a PGN file, or an index made with make-book --explorer";
+        let problem = "this reference contains no games with dates: give a PGN file, or an index made with make-book \
+                       --explorer";
         return Err(Error::file("--earlier", problem));
     }
     let lookup = Lookup {

@@ -194,7 +194,7 @@ impl Walk<'_> {
             }
             if graph.nodes.len() > self.memory / BYTES_PER_NODE {
                 let problem = format!(
-                    "the repertoire has more than {} positions: give more --memory or a lower --max-ply",
+                    "the repertoire contains more than {} positions: use a larger --memory or a smaller --max-ply",
                     self.memory / BYTES_PER_NODE
                 );
                 return Err(Error::too_large("--memory", problem));

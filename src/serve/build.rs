@@ -144,13 +144,14 @@ impl AppState {
         let edited = served.edited(&parameters, stop)?;
         let (name, variant) = (&served.name, query.line.variant());
         if !served.known.is_for(variant) {
-            let problem =
-                format!("the repertoire {name} has no games of {variant}: ask for another variant");
+            let problem = format!(
+                "the repertoire {name} contains no games of {variant}: request another variant"
+            );
             return Err(Refusal::bad(problem));
         }
         let start = edited.known.start(variant, color)?;
         if start.turn() == color && edited.known.moves(&Keyed::new(start.clone()))?.is_empty() {
-            let problem = format!("the repertoire {name} has no move in the first position");
+            let problem = format!("the repertoire {name} contains no move in the first position");
             return Err(Refusal::bad(problem));
         }
         let mut found = gaps(&FindGaps {
@@ -269,11 +270,11 @@ impl AppState {
                     "this server has no repertoire for {color}: start the server with a repertoire"
                 ),
                 (None, _) => format!(
-                    "the parameter repertoire is missing: for {color}, name one of {}",
+                    "the parameter repertoire is missing: for {color}, use one of {}",
                     known.join(", ")
                 ),
                 (Some(name), _) => format!(
-                    "no repertoire for {color} is called \"{name}\": name one of {}",
+                    "no repertoire for {color} is called \"{name}\": use one of {}",
                     known.join(", ")
                 ),
             };
@@ -304,7 +305,7 @@ struct RepertoireReport<'a> {
 /// Returns the side of a repertoire from the parameter `side`, or a refusal if the parameter is missing.
 pub(super) fn side(parameters: &Parameters) -> Result<Color, Refusal> {
     let color = parameters.choice("side", |side| side.parse().ok())?;
-    color.ok_or_else(|| Refusal::bad("the parameter side is missing: write white or black"))
+    color.ok_or_else(|| Refusal::bad("the parameter side is missing: use white or black"))
 }
 
 /// Returns the memory budget for one request. Data that exceeds the budget is written to temporary files in

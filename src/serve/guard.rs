@@ -253,7 +253,7 @@ pub struct Origin(pub(super) HeaderValue);
 /// The error for a text that is not a valid [`Origin`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "write an origin without a path, such as https://chess.example or http://localhost:3000, or * for every origin"
+    "use an origin without a path, such as https://chess.example or http://localhost:3000, or * for every origin"
 )]
 pub struct OriginError;
 

@@ -133,7 +133,7 @@ async fn answer_product(
         Refusal::unavailable(problem)
     };
     let permit = while_wanted(&client, MAKING, permit, another).await?;
-    let permit = permit.map_err(|_| Refusal::unavailable("the server has ended"))?;
+    let permit = permit.map_err(|_| Refusal::unavailable("the server is shutting down"))?;
     let stop = StopAtEnd::default();
     let (key, state, flag) = (
         CacheKey::of(&request),
@@ -347,8 +347,8 @@ impl AppState {
         if games > self.book_games {
             let (games, most) = (counted(games, "game"), self.book_games);
             let problem = format!(
-                "the files have {games}, but this server makes books from at most {most}: use polybook make-book, or \
-                 start the server with a larger --book-games"
+                "the files contain {games}, but this server makes books from at most {most}: use polybook make-book, \
+                 or start the server with a larger --book-games"
             );
             return Err(Refusal::bad(problem));
         }
@@ -356,7 +356,7 @@ impl AppState {
         let variant = request::variant(parameters)?;
         if variant.number().is_none() {
             let problem =
-                format!("a book cannot contain games of {variant}: ask for another variant");
+                format!("a book cannot contain games of {variant}: request another variant");
             return Err(Refusal::bad(problem));
         }
         if variant != Variant::default() {
@@ -381,7 +381,7 @@ impl AppState {
         for file in &files {
             let name = file.path.file_name().unwrap_or_default().to_str();
             let name = name.ok_or_else(|| {
-                Refusal::bad("the name of a file of games is not UTF-8: rename the file")
+                Refusal::bad("the name of a PGN file is not valid UTF-8: rename the file")
             })?;
             words.file(name);
         }
@@ -624,13 +624,13 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
         indices.dedup();
         let (Some(first), Some(last)) = (indices.first(), indices.last()) else {
             return Err(Refusal::bad(
-                "the parameter speeds names no speed: name at least one",
+                "the parameter speeds is empty: give at least one speed",
             ));
         };
         if last - first + 1 != indices.len() {
             return Err(Refusal::bad(
-                "the parameter speeds skips a speed between others, but a book is filtered by one range of speeds: \
-                 name adjacent speeds",
+                "the parameter speeds skips a speed between others, but a book can be filtered only by one range of \
+                 speeds: use adjacent speeds",
             ));
         }
         let range = format!("{}-{}", SPEED_RANGES[*first].1, SPEED_RANGES[*last].2);
@@ -675,7 +675,7 @@ pub(super) fn read_limited(path: &Path, what: &str, advice: &str) -> Result<Vec<
     let size = fs::metadata(path).at(path, "read")?.len();
     if size > MAX_PRODUCT_BYTES {
         let most = MAX_PRODUCT_BYTES >> 20;
-        let problem = format!("the {what} would have more than {most} MiB: {advice}");
+        let problem = format!("the {what} would be larger than {most} MiB: {advice}");
         return Err(Refusal::bad(problem));
     }
     Ok(fs::read(path).at(path, "read")?)

@@ -37,7 +37,7 @@ impl AppState {
         let me = names(&parameters, "me")?;
         if me.is_empty() {
             return Err(Refusal::bad(
-                "the parameter me is missing: write the name of the player who prepares",
+                "the parameter me is missing: give the name of the player who prepares",
             ));
         }
         let repertoire = match parameters.text("repertoire") {
@@ -47,7 +47,7 @@ impl AppState {
                 let variant = query.line.variant();
                 if !served.known.is_for(variant) {
                     let problem = format!(
-                        "the repertoire {name} has no games of {variant}: ask for another variant"
+                        "the repertoire {name} contains no games of {variant}: request another variant"
                     );
                     return Err(Refusal::bad(problem));
                 }

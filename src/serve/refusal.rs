@@ -11,7 +11,7 @@ use crate::error::{self, Error};
 
 /// The error message if reading the texts of games takes longer than the server allows, which is ten seconds.
 const TOO_SLOW: &str =
-    "reading these games takes too long: ask for fewer games, or serve an unpacked PGN file";
+    "reading these games takes too long: request fewer games, or serve an uncompressed PGN file";
 
 const PANICKED: &str = "the server has a bug: please report this address";
 

@@ -200,7 +200,7 @@ impl Request {
                 .text("edits")
                 .is_some_and(|edits| !edits.is_empty())
         {
-            let problem = "the parameter edits adds lines to a repertoire: name the repertoire with the parameter \
+            let problem = "the parameter edits adds lines to a repertoire: give the repertoire with the parameter \
                            repertoire";
             return Err(Refusal::bad(problem));
         }
@@ -230,7 +230,7 @@ impl Request {
         }
         if route == Route::Scores {
             let by = parameters.choice("by", |name| (name == "rating").then_some(()))?;
-            by.ok_or_else(|| Refusal::bad("the parameter by is missing: write by=rating"))?;
+            by.ok_or_else(|| Refusal::bad("the parameter by is missing: use by=rating"))?;
         }
         query.transpositions = parameters.flag("transpositions")?.unwrap_or(false);
         Ok(Request {
@@ -265,7 +265,7 @@ fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     let words = play.split(',').filter(|_| !play.is_empty());
     if words.clone().count() > MAX_PLIES {
         return Err(Refusal::bad(format!(
-            "the parameter play has more than {MAX_PLIES} moves: send fewer moves"
+            "the parameter play contains more than {MAX_PLIES} moves: send fewer moves"
         )));
     }
     for word in words {
@@ -315,26 +315,26 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     if matches!(route, Route::Player | Route::Prepare) {
         if filters.players.is_empty() {
             return Err(Refusal::bad(
-                "the parameter player is missing: write the name of a player",
+                "the parameter player is missing: give the name of a player",
             ));
         }
         if color.is_none() {
             return Err(Refusal::bad(
-                "the parameter color is missing: write white, black or both",
+                "the parameter color is missing: use white, black or both",
             ));
         }
     }
     filters.opponents = names(parameters, "opponent")?;
     if filters.color.is_some() && filters.players.is_empty() && !filters.opponents.is_empty() {
-        let problem = "the parameter color is the color of the player, but no player is named: add the parameter \
+        let problem = "the parameter color is the color of the player, but no player is given: add the parameter \
                        player, or remove color";
         return Err(Refusal::bad(problem));
     }
     filters.opponent_rating = match parameters.text("opponentRating") {
         None | Some("") => None,
         Some(_) if filters.players.is_empty() => {
-            let problem = "the parameter opponentRating is the rating of the player's opponent, but no player is named: add the \
-                 parameter player";
+            let problem = "the parameter opponentRating is the rating of the player's opponent, but no player is \
+                           given: add the parameter player";
             return Err(Refusal::bad(problem));
         }
         Some(text) => Some(text.parse().map_err(|err| {
@@ -353,7 +353,7 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
         }
     }
     if (filters.won || filters.lost) && filters.players.is_empty() {
-        let problem = "the results win and loss are those of a player, but no player is named: add the parameter player";
+        let problem = "the results win and loss are those of a player, but no player is given: add the parameter player";
         return Err(Refusal::bad(problem));
     }
     filters.eco = match parameters.text("eco") {
@@ -391,7 +391,7 @@ pub(super) fn folds_duplicates(parameters: &Parameters) -> Result<bool, Refusal>
 pub(super) fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<String>, Refusal> {
     let names = parameters.texts(parameter).map(|name| match name.trim() {
         "" => Err(Refusal::bad(format!(
-            "the parameter {parameter} is empty: write a name"
+            "the parameter {parameter} is empty: give the name of a player or an event"
         ))),
         name => Ok(name.to_owned()),
     });
@@ -418,7 +418,7 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     let date = text.parse().ok().filter(|_| has_form);
     let wrong = || {
         Refusal::bad(format!(
-            "the parameter {name} has the value \"{text}\": write a date as YYYY-MM or YYYY"
+            "the parameter {name} has the value \"{text}\": use a date of the form YYYY-MM or YYYY"
         ))
     };
     date.map(Some).ok_or_else(wrong)
@@ -437,7 +437,7 @@ fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), 
         text => text.parse().ok().map(Some),
     };
     let named = parameters.list("ratings", group).map_err(|refusal| {
-        refusal.with_advice(&format!("write ratings from 0 to {MAX_RATING}, or unknown"))
+        refusal.with_advice(&format!("use ratings from 0 to {MAX_RATING}, or unknown"))
     })?;
     let Some(named) = named else {
         return Ok((None, false));
@@ -488,7 +488,8 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     };
     if route == Route::Games {
         let skip = parameters.number("skip", 0..=MAX_SKIP);
-        let skip = skip.map_err(|refusal| refusal.with_advice("narrow the games with filters"))?;
+        let skip = skip
+            .map_err(|refusal| refusal.with_advice("use filters to reduce the number of games"))?;
         page.skip = skip.unwrap_or(0) as usize;
         let limit = parameters.number("limit", 0..=MAX_PAGE_LENGTH)?;
         page.limit = limit.unwrap_or(DEFAULT_PAGE_LENGTH) as usize;
@@ -564,7 +565,7 @@ impl Parameters {
             own => format!("only the parameters {}", own.join(", ")),
         };
         let others = others.join(", ");
-        let problem = format!("this address does not have the parameter {others}, but {own}");
+        let problem = format!("unknown parameter {others}: this address accepts {own}");
         Err(Refusal::bad(problem))
     }
 
@@ -615,7 +616,7 @@ impl Parameters {
     pub fn filled(&self, name: &str) -> Result<Option<&str>, Refusal> {
         match self.text(name) {
             Some("") => Err(Refusal::bad(format!(
-                "the parameter {name} is empty: write a value"
+                "the parameter {name} is empty: give a value"
             ))),
             text => Ok(text),
         }
@@ -636,7 +637,7 @@ impl Parameters {
         let (first, last) = (range.start(), range.end());
         let problem = || {
             format!(
-                "the parameter {name} has the value \"{text}\": write a number from {first} to {last}"
+                "the parameter {name} has the value \"{text}\": use a number from {first} to {last}"
             )
         };
         number.map(Some).ok_or_else(|| Refusal::bad(problem()))
@@ -657,7 +658,7 @@ impl Parameters {
         };
         let problem = || {
             format!(
-                "the parameter {name} has the value \"{text}\": write a whole number, 0 or larger"
+                "the parameter {name} has the value \"{text}\": use a whole number, 0 or larger"
             )
         };
         let length = digits(text).ok_or_else(|| Refusal::bad(problem()))?;
@@ -816,7 +817,7 @@ mod tests {
             let refusal = ask(21).unwrap_err();
             assert_eq!(refusal.status(), 400);
             let problem = format!(
-                "the parameter {name} is not valid: 21 names are too many: write at most 20"
+                "the parameter {name} is not valid: 21 names are too many: give at most 20"
             );
             assert_eq!(refusal.text(), problem);
         }
@@ -891,23 +892,24 @@ mod tests {
         for (query, problem) in [
             (
                 "skip=10001",
-                "the parameter skip has the value \"10001\": write a number from 0 to 10000; narrow the games with filters",
+                "the parameter skip has the value \"10001\": use a number from 0 to 10000; use filters to reduce the \
+                 number of games",
             ),
             (
                 "limit=201",
-                "the parameter limit has the value \"201\": write a number from 0 to 200",
+                "the parameter limit has the value \"201\": use a number from 0 to 200",
             ),
             (
                 "limit=99999999999",
-                "the parameter limit has the value \"99999999999\": write a number from 0 to 200",
+                "the parameter limit has the value \"99999999999\": use a number from 0 to 200",
             ),
             (
                 "limit=-1",
-                "the parameter limit has the value \"-1\": write a number from 0 to 200",
+                "the parameter limit has the value \"-1\": use a number from 0 to 200",
             ),
             (
                 "ratings=9999",
-                "the parameter ratings has the unknown value \"9999\"; write ratings from 0 to 4000, or unknown",
+                "the parameter ratings has the unknown value \"9999\"; use ratings from 0 to 4000, or unknown",
             ),
         ] {
             let refusal = Request::parse(Route::Games, query).unwrap_err();

@@ -92,7 +92,7 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .merge(page::routes())
         .merge(api)
         .fallback(async || {
-            Refusal::unknown("this address does not exist; the page of the explorer is at /")
+            Refusal::unknown("this address does not exist: the page of the explorer is at /")
         })
         .layer(CompressionLayer::new())
 }
@@ -319,7 +319,7 @@ impl AppState {
             _ => None,
         })?;
         let missing =
-            || Refusal::bad("the parameter field is missing: write player, event or opening");
+            || Refusal::bad("the parameter field is missing: use player, event or opening");
         let text = parameters.text("text").unwrap_or_default();
         let limit = parameters.number("limit", 0..=MOST_SUGGESTED)?;
         let limit = limit.unwrap_or(SUGGESTED) as usize;
@@ -339,7 +339,7 @@ impl AppState {
         }
         if field != Some(SuggestField::Player) {
             let problem =
-                "the parameters duplicates and with apply only to players: write field=player";
+                "the parameters duplicates and with apply only to players: use field=player";
             return Err(Refusal::bad(problem));
         }
         let filters = Filters {

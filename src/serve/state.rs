@@ -103,8 +103,8 @@ pub(super) fn check_unchanged<'a>(
         if before.is_some_and(|before| state != Some(before)) {
             let name = path.file_name().unwrap_or_default().display();
             let problem = format!(
-                "the file {name} has changed since the server started: start the server again when no program writes \
-                 the file"
+                "the file {name} has changed since the server started: restart the server when no other program is \
+                 writing the file"
             );
             return Err(Refusal::bad(problem));
         }
@@ -262,7 +262,7 @@ impl Workers {
             // Sending fails if the client has disconnected. Nobody needs the response then.
             let _ = sender.send((made, permit));
         };
-        let ended = || Refusal::unavailable("the server has ended");
+        let ended = || Refusal::unavailable("the server is shutting down");
         worker.send(Box::new(job)).map_err(|_| ended())?;
         let (made, permit) = receiver.await.map_err(|_| ended())?;
         // Free the thread for other requests while a large response waits to be sent.

@@ -164,7 +164,7 @@ impl LineCounts {
         let plies = counted(suite.plies as u64, "half-move");
         if *all == 0 {
             format!(
-                "no game has {plies} after a starting position of the suite: take fewer half-moves"
+                "no game contains {plies} after a starting position of the suite: use fewer half-moves"
             )
         } else if *most < min_game {
             let none = match format {
@@ -172,8 +172,8 @@ impl LineCounts {
                 SuiteFormat::Epd => format!("no position after {plies} was reached by"),
             };
             format!(
-                "{none} {min_game} games, and the largest number is {most}: take fewer half-moves, or give a smaller \
-                 --min-game"
+                "{none} {min_game} games, and the largest number of games is {most}: use fewer half-moves, or use a \
+                 smaller --min-game"
             )
         } else if *over > 0 && suite.ranges().is_empty() {
             over_everywhere(suite.plies)

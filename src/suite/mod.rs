@@ -177,10 +177,11 @@ impl Suite {
         let or_more = or_more.unwrap_or_default();
         match longest {
             0 => format!(
-                "no move of the starting position is kept: start where the source has moves (--from){or_more}"
+                "no move of the starting position is kept: start from positions in which the source contains moves \
+                 (--from){or_more}"
             ),
             longest if longest < plies => format!(
-                "no line has {}, and the longest line has {longest}: take fewer half-moves{or_more}",
+                "no line has {}, and the longest line has {longest}: use fewer half-moves{or_more}",
                 counted(plies as u64, "half-move")
             ),
             _ if over > 0 && self.ranges().is_empty() => over_everywhere(plies),
@@ -197,7 +198,7 @@ impl Suite {
 /// length of the lines in half-moves.
 fn over_everywhere(plies: usize) -> String {
     let plies = counted(plies as u64, "half-move");
-    format!("the game is over after every line of {plies}: take fewer half-moves")
+    format!("the game is over after every line of {plies}: use fewer half-moves")
 }
 
 /// A summary of a suite that was made from a database or a book.

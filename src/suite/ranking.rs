@@ -203,8 +203,8 @@ impl<'a> Ranking<'a> {
 fn too_many(path: &Path, suite: &Suite) -> Error {
     let plies = suite.plies;
     let problem = format!(
-        "the suite would have more than {MAX_ENTRIES} lines of {plies} half-moves: choose fewer half-moves, or take the most played \
-         lines by --limit"
+        "the suite would contain more than {MAX_ENTRIES} lines of {plies} half-moves: use fewer half-moves, or keep only the \
+         most played lines with --limit"
     );
     Error::too_large(path, problem)
 }

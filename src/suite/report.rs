@@ -133,7 +133,7 @@ impl SuiteFile {
         if suite.entries.is_empty() {
             return Err(Error::file(
                 path,
-                "this suite has no line and no position: name another file",
+                "this suite contains no lines and no positions: choose another file",
             ));
         }
         suite.text = text;
@@ -261,7 +261,8 @@ impl SuiteFile {
             && let Some(input) = games.inputs.first()
             && results.order.iter().all(|players| players[0] != 0)
         {
-            let problem = format!("no game of an exit has the player {name:?}");
+            let problem =
+                format!("no game that reached an exit of the suite was played by {name:?}");
             return Err(Error::file(input.path(), problem));
         }
         Ok(MatchReport {
@@ -612,7 +613,7 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
     match games.inputs.first() {
         Some(input) if results.bytes > budget => {
             let problem =
-                format!("the games need more than {budget} bytes of memory: give more --memory");
+                format!("the games need more than {budget} bytes of memory: use a larger --memory");
             Err(Error::too_large(input.path(), problem))
         }
         _ => Ok(()),

@@ -163,7 +163,7 @@ impl<S: Source> SourceSuite<'_, S> {
         let fewer = self.advice.fewer;
         let other = match self.suite.takes_the_commonest() {
             true => "",
-            false => ", or take the most played lines by --limit alone",
+            false => ", or keep only the most played lines with --limit alone",
         };
         let reason = match found {
             0 => format!(
@@ -175,7 +175,7 @@ impl<S: Source> SourceSuite<'_, S> {
                  stopped before it found all lines of {plies} half-moves"
             ),
         };
-        let problem = format!("{reason}: choose fewer half-moves, or {fewer}{other}");
+        let problem = format!("{reason}: use fewer half-moves, or {fewer}{other}");
         Error::too_large(path, problem)
     }
 }

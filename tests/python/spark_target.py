@@ -131,7 +131,7 @@ for name, text in [("thesis.txt", "mine"), ("part-001.parquet", "old"), ("part-0
 for about in ["{", "[]", "null", '{"format": "another"}', '{"format": "polybook counts", "parts": 3}', "\udcff"]:
     target, *_ = fresh()
     (target / "counts.json").write_text(about, errors="surrogateescape")
-    assert "not a directory of polybook's counts" in refused(target), about
+    assert "not a directory of counts made by polybook" in refused(target), about
 home = Path(tempfile.mkdtemp(dir=root.name)) / "home"
 (home / "photos").mkdir(parents=True)
 (home / "photos/a.jpg").write_text("mine")

@@ -267,7 +267,10 @@ fn a_repertoire_is_built_of_the_players_own_moves() {
         assert!(text.contains("1... c5"), "{options}: {text}");
     }
     let error = fails(dir, &format!("{line} --player me --black tal"), 2);
-    assert!(error.contains("--player and --black both name"), "{error}");
+    assert!(
+        error.contains("--player and --black both give the name"),
+        "{error}"
+    );
     let help = ok(dir, "repertoire build --help");
     assert!(help.contains("the player who has the color of the repertoire"));
 }
@@ -295,7 +298,7 @@ fn own_moves_have_enough_games() {
         String::from_utf8(run(dir, "repertoire build many.pgn --color white --out x.pgn").stderr)
             .unwrap();
     assert!(
-        said.contains("each from at least 2 games (--min-game)"),
+        said.contains("each played in at least 2 games (--min-game)"),
         "{said}"
     );
 }

@@ -361,7 +361,7 @@ fn an_error_names_the_player_without_games() {
         "new games.idx --reference mine.pgn",
     ] {
         let error = fails(dir, &format!("repertoire {line}"), 1);
-        assert!(error.contains("an index: name the PGN"), "{error}");
+        assert!(error.contains("an index: give the PGN"), "{error}");
     }
 }
 
@@ -377,8 +377,8 @@ fn a_repertoire_after_its_games_is_refused() {
         assert_eq!(
             fails(dir, &swapped, 2),
             format!(
-                "polybook: mine.pgn contains finished games, but {repertoire} contains none: write the repertoire \
-                 before the games, or write --white mine.pgn if mine.pgn is the repertoire\n"
+                "polybook: mine.pgn contains finished games, but {repertoire} contains none: give the repertoire \
+                 before the games, or use --white mine.pgn if mine.pgn is the repertoire\n"
             )
         );
         ok(

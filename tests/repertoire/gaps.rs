@@ -304,14 +304,17 @@ fn a_source_without_games_is_an_error_that_names_the_filter() {
     // There are games that pass the filters, but none of them has a move in the first position of the repertoire.
     let line = "repertoire gaps mine.pgn --color black --against other.pgn --min-plies 1";
     let error = fails(dir, line, 1);
-    assert!(error.contains("no game that passes the filters"), "{error}");
+    assert!(
+        error.contains("no game of this source that passes the filters"),
+        "{error}"
+    );
     let error = fails(
         dir,
         "repertoire build other.pgn --color white --out x.pgn",
         1,
     );
     assert!(
-        error.contains("in the first position: name a position"),
+        error.contains("in the starting position: give a position"),
         "{error}"
     );
 }

@@ -185,7 +185,7 @@ fn empty_and_damaged_files_are_refused() {
             (
                 "repertoire check games.pgn --color white",
                 2,
-                "the repertoire or the games are missing: name the file of the repertoire, then the files of games",
+                "the repertoire or the games are missing: give the file of the repertoire, then the files of games",
             ),
             (
                 "repertoire check games.pgn games.pgn",
@@ -270,7 +270,8 @@ fn a_warning_names_pruned_counts() {
         ] {
             let said = String::from_utf8(run(dir, &line).stderr).unwrap();
             assert_eq!(
-                said.matches("with fewer than 5 counted moves").count(),
+                said.matches("only positions in which at least 5 moves were counted")
+                    .count(),
                 1,
                 "{line}: {said}"
             );
@@ -278,7 +279,7 @@ fn a_warning_names_pruned_counts() {
     }
     let line = "repertoire gaps mine.pgn --color white --against whole.counts";
     let said = String::from_utf8(run(dir, line).stderr).unwrap();
-    assert!(!said.contains("fewer"), "{said}");
+    assert!(!said.contains("only positions"), "{said}");
 }
 
 #[test]
@@ -299,12 +300,12 @@ fn standard_input_is_read_once_and_lists_have_it_alone() {
             (
                 "repertoire check games.pgn games.pgn --color white --out -",
                 2,
-                "name a file",
+                "give a file",
             ),
             (
                 "repertoire gaps games.pgn --against games.pgn --color white --add 1 --out -",
                 2,
-                "name a file",
+                "give a file",
             ),
         ],
     );

@@ -44,8 +44,8 @@ pub enum HeaderError {
     BadParameter(String),
     /// The header is longer than [`PORTABLE_LENGTH`] bytes, so some programs would not read all of it.
     #[error(
-        "the header would have {0} bytes, but some programs read only {PORTABLE_LENGTH} bytes of a header: shorten the \
-         comment"
+        "the header would be {0} bytes long, but some programs read only {PORTABLE_LENGTH} bytes of a header: shorten \
+         the comment"
     )]
     TooLong(usize),
     /// The header is malformed.
@@ -119,7 +119,7 @@ pub fn known_variant(name: &str) -> bool {
 pub fn create<S: AsRef<str>>(variants: &[S], comment: &str) -> Result<String, HeaderError> {
     if let Some(wrong) = variants.iter().find(|name| !is_variant(name.as_ref())) {
         return Err(HeaderError::BadParameter(format!(
-            "\"{}\" cannot be the name of a variant: write lower-case letters, digits and signs without blanks",
+            "\"{}\" is not a valid name for a variant: use only lower-case letters, digits and signs, without spaces",
             wrong.as_ref().escape_debug()
         )));
     }
@@ -171,8 +171,8 @@ pub fn parse(text: &str) -> Result<Header, HeaderError> {
             Some(name) if is_variant(name) => variants.push(name.to_owned()),
             Some(_) => {
                 return bad(
-                    "the name of a variant is empty, or contains a blank, a capital letter or an unprintable \
-                            character",
+                    "the name of a variant is empty, or contains a space, an upper-case letter or an unprintable \
+                     character",
                 );
             }
             None => return bad("the header lists fewer variants than its fourth line states"),
@@ -181,7 +181,7 @@ pub fn parse(text: &str) -> Result<Header, HeaderError> {
     for _ in 1 + count..fields {
         match lines.next() {
             Some(field) if field.trim_matches(' ') == field => {}
-            Some(_) => return bad("a predefined field begins or ends with a blank"),
+            Some(_) => return bad("a predefined field begins or ends with a space"),
             None => return bad("the header has fewer fields than its third line states"),
         }
     }

@@ -29,11 +29,11 @@ which the position occurs in one game of N (--reach). To estimate this, the shar
 multiplied, and the moves of the repertoire count as certain. If several lines lead to the position, they are added up.
 
 The comments contain the number of games of a move and the score of the side that plays it. The comment on a reply also says
-how often games reach the position after it. A game without a result is in no score, unless the source is a database or counts,
-which have such games as draws. If the source has no game with a position, build answers with a move that leads back to its
-games; if there is no such move, the line ends before the reply.
+how often games reach the position after it. Games without a result do not change the scores, but databases and counts contain
+such games as draws. If no game of the source reached a position, build answers with a move that leads back to the games; if
+there is no such move, the line ends before the reply.
 
---player names the player who has the color of the repertoire. Games that this player played with the other color are left out.
+--player is the player who has the color of the repertoire. Games that this player played with the other color are left out.
 
 Examples:
   polybook repertoire build games.pgn --color white --out white.pgn
@@ -65,9 +65,9 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = one_in)]
     reach: f64,
 
-    /// Choose only moves that were played in at least N games, and end a line where no move was. 0 also allows a move
-    /// that no game played, if it leads to a position of a game [default: grows with the games: 0 for up to 624, 10 for
-    /// 67,000, 40 for a million]
+    /// Choose only moves that were played in at least N games. A line ends if no move was played that often. The value
+    /// 0 also allows moves that were never played, if they lead to a position of a game [default: grows with the number
+    /// of games: 0 for up to 624, 10 for 67,000, 40 for a million]
     #[arg(long, value_name = "N")]
     min_game: Option<u64>,
 
@@ -80,7 +80,7 @@ pub struct Args {
     )]
     comments: CommentDetail,
 
-    /// Keep all moves of this repertoire, and add moves where it has none
+    /// Keep all moves of this repertoire, and add moves only in positions in which it contains none
     #[arg(long, value_name = "REPERTOIRE")]
     keep: Option<PathBuf>,
 
@@ -101,8 +101,8 @@ pub struct Args {
 
 /// The help text of `--player`. Here the option selects only games in which the player has the color of the
 /// repertoire; in other commands, it selects all games of the player.
-const PLAYER: &str = "Keep games in which NAME is part of the name of the player who has the color of the repertoire. If \
-                      the option is given several times, games that match any of the names are kept";
+const PLAYER: &str = "Keep games in which the player with the color of the repertoire has a name that contains NAME. \
+                      If the option is given several times, games that match any of the names are kept";
 
 impl Args {
     /// Returns the filter for the games of the sources, or `None` if the user gave no filter. `--player` selects only
@@ -122,8 +122,8 @@ impl Args {
             (false, false) => {
                 let color = self.color;
                 let usage = format!(
-                    "--player and --{color} both name the player of the repertoire: give all names with one of these \
-                     options"
+                    "--player and --{color} both give the name of the repertoire's player: give all names with the \
+                     same option"
                 );
                 return Err(Usage(usage));
             }
@@ -186,11 +186,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let mut text = format!("{path}: {}", counted(summary.answers, "answer"));
     if args.min_game.is_none() && summary.min_game > 0 {
         let least = summary.min_game;
-        text += &format!(", each from at least {least} games (--min-game)");
+        text += &format!(", each played in at least {least} games (--min-game)");
     }
     if summary.without_games > 0 {
         text += &format!(
-            ", of which {} come from no game but lead back to games",
+            ", of which {} were played in no game but lead back to the games",
             summary.without_games
         );
     }

@@ -60,12 +60,12 @@ pub struct Args {
     #[arg(long, value_name = "REPERTOIRE")]
     black: Option<PathBuf>,
 
-    /// Check only games in which NAME is part of the name of the player who has the color of the repertoire; can be
-    /// given several times, for one player with several names [default: all games]
+    /// Check only games in which the player with the color of the repertoire has a name that contains NAME; can be
+    /// given several times if the player has several names [default: all games]
     #[arg(long, value_name = "NAME")]
     player: Vec<String>,
 
-    /// Compare whole names: a part of a name does not match
+    /// Match whole names only, not parts of names
     #[arg(long, requires = "player")]
     exact: bool,
 
@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
-    /// List the positions in which the repertoire has several moves of its side, without checking games
+    /// List the positions in which the repertoire contains several moves for its own side, and check no games
     #[arg(long, conflicts_with_all = ["player", "out", "limit"])]
     contradictions: bool,
 
@@ -218,8 +218,8 @@ fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow:
         if has_finished_games(file)? == Some(false) {
             let (file, repertoire) = (file.display(), repertoire.display());
             let problem = format!(
-                "{repertoire} contains finished games, but {file} contains none: write the repertoire before the \
-                 games, or write --{color} {repertoire} if {repertoire} is the repertoire"
+                "{repertoire} contains finished games, but {file} contains none: give the repertoire before the \
+                 games, or use --{color} {repertoire} if {repertoire} is the repertoire"
             );
             return Err(Usage(problem).into());
         }
@@ -273,7 +273,7 @@ fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
         ([], _) => named.collect(),
         ([repertoire], Some(color)) => vec![(color, repertoire)],
         _ => {
-            let problem = "--contradictions checks repertoires, not games: name one repertoire with --color, or two \
+            let problem = "--contradictions checks repertoires, not games: give one repertoire with --color, or two \
                            with --white and --black";
             return Err(Usage(problem.to_owned()).into());
         }
@@ -335,8 +335,7 @@ fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), U
             Ok((repertoires, games))
         }
         _ => Err(usage(
-            "the repertoire or the games are missing: name the file of the repertoire, then the files of \
-                        games",
+            "the repertoire or the games are missing: give the file of the repertoire, then the files of games",
         )),
     }
 }

@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(value_name = "REPERTOIRE")]
     repertoire: PathBuf,
 
-    /// Take the opponents' moves from this source: PGN, an index, counts, an OOBS database or a book
+    /// Read the opponents' moves from this source: a PGN file, an index, counts, an OOBS database or a book
     #[arg(long, aliases = ["index", "leveldb"], value_name = "SOURCE")]
     against: PathBuf,
 
@@ -58,11 +58,11 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
-    /// Leave out a gap if fewer than 1 in N games reach it
+    /// List only gaps that at least 1 in N games reaches
     #[arg(long, value_name = "N", default_value_t = 1000.0, value_parser = one_in)]
     reach: f64,
 
-    /// Leave out gaps with fewer than N games
+    /// List only gaps with at least N games
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_game: u64,
 
@@ -125,7 +125,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if source.moves(&Keyed::new(start.clone()))?.is_empty() {
         let filtered = filter.map_or("", |_| " that passes the filters");
         let problem = format!(
-            "this source has no game{filtered} with a move in the first position of the repertoire: name games that \
+            "no game of this source{filtered} has a move in the first position of the repertoire: give games that \
              reach this position"
         );
         return Err(Error::file(&args.against, problem).into());

@@ -73,8 +73,7 @@ const OWN_MOVE_RULES: [(&str, OwnMoveRule); 3] = [
 /// The options that determine the start, the length and the moves of the lines of a repertoire.
 #[derive(clap::Args, Debug)]
 struct LineArgs {
-    /// End lines after at most N half-moves. The last half-move is a move of the side of the repertoire [default: where
-    /// the games end]
+    /// End lines after at most N half-moves, with a move of the side of the repertoire [default: where the games end]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::MAX_PLIES as i64))]
     max_ply: Option<u16>,
 
@@ -247,7 +246,7 @@ impl Opener {
 pub fn with_side(text: &str) -> Result<(PathBuf, Color), &'static str> {
     let of_side = text.rsplit_once(':');
     let of_side = of_side.and_then(|(path, color)| Some((path.into(), color.parse().ok()?)));
-    of_side.ok_or("write the side after the file: my.pgn:white")
+    of_side.ok_or("give the side after the file, as in my.pgn:white")
 }
 
 /// Parses the value N of `--reach`, which means "one game in N". Returns an error message if the text is not a number
@@ -255,7 +254,7 @@ pub fn with_side(text: &str) -> Result<(PathBuf, Color), &'static str> {
 fn one_in(text: &str) -> Result<f64, &'static str> {
     match text.parse::<f64>() {
         Ok(number) if number >= 1.0 && number.is_finite() => Ok(number),
-        _ => Err("write a number of games, 1 or larger"),
+        _ => Err("use a number of games, 1 or larger"),
     }
 }
 
@@ -268,7 +267,7 @@ fn title_of(color: Color) -> String {
 /// Returns an error if `out` is standard output. The command already prints its list there.
 fn refuse_printed(out: &Path) -> Result<(), Usage> {
     if is_standard_output(out) {
-        let usage = "the list and the output of --out would both go to standard output: name a file for --out";
+        let usage = "the list and the output of --out would both go to standard output: give a file with --out";
         return Err(Usage(usage.to_owned()));
     }
     Ok(())

@@ -28,7 +28,7 @@ enum NewMovesFormat {
     Pgn,
 }
 
-/// Find the move by which each game leaves the positions of a reference
+/// Find the move with which each game leaves the positions of a reference
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 If the reference contains moves instead of games (a book, counts or a database), it knows a position if it has a move there or
@@ -46,14 +46,14 @@ pub struct Args {
     #[arg(value_name = "GAMES", required = true)]
     games: Vec<PathBuf>,
 
-    /// The reference: PGN, an index, counts, an OOBS database or a book. A position is known if the reference contains
-    /// it
+    /// The reference: a PGN file, an index, counts, an OOBS database or a book. A position is known if the reference
+    /// contains it
     #[arg(long, aliases = ["index", "leveldb"], value_name = "SOURCE")]
     reference: PathBuf,
 
-    /// Compare each game only with games of the reference that were certainly played before it. A game without a year
-    /// is compared with all games that have a year. A game with only the date of its event can have been played on that
-    /// day or on any later day
+    /// Compare each game only with games of the reference that are known to be older. A game without a year is compared
+    /// with all games that have a year. A game that has only the date of its event may have been played on that day or
+    /// later
     #[arg(long)]
     earlier: bool,
 
@@ -62,12 +62,11 @@ pub struct Args {
     #[arg(long)]
     first: bool,
 
-    /// Read only games in which NAME is part of a player's name; can be given several times, for one player with
-    /// several names
+    /// Read only games of a player whose name contains NAME; can be given several times if the player has several names
     #[arg(long, value_name = "NAME")]
     player: Vec<String>,
 
-    /// Compare whole names: a part of a name does not match
+    /// Match whole names only, not parts of names
     #[arg(long, requires = "player")]
     exact: bool,
 

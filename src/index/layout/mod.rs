@@ -112,7 +112,7 @@ pub const MAX_LIST_BYTES: u64 = u32::MAX as u64 - (1 << 16);
 
 /// The error message for a position whose list of games is too long for one value.
 pub const TOO_LONG: &str =
-    "an index lists at most about 440 million games of one position: make several indexes";
+    "an index can list at most about 440 million games of one position: make several indexes";
 
 /// Returns the length in bytes of a game id as it is written in a list of game ids: its decimal digits and a
 /// comma.

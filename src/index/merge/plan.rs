@@ -103,7 +103,7 @@ impl<'a> MergePlan<'a> {
         let Some(first) = indexes.first() else {
             return Err(Error::file(
                 out,
-                "no index is named: name the indexes to merge",
+                "no index is given: give the indexes to merge",
             ));
         };
         let mut plan = MergePlan {
@@ -119,21 +119,21 @@ impl<'a> MergePlan<'a> {
         for index in indexes {
             let other = |what: &str| {
                 let problem = format!(
-                    "this index {what} than {}: make one of the two again",
+                    "this index {what} than {}: make a new index that is like the other one",
                     first.path().display()
                 );
                 Error::file(index.path(), problem)
             };
             if index.kind() == IndexKind::Counts {
-                let problem = "this index has counts instead of games: add up the counts with make-book, and make an \
-                               index from the sum";
+                let problem = "this index contains counts instead of games: add up the counts with make-book, and \
+                               make an index from the sum";
                 return Err(Error::file(index.path(), problem));
             }
             if index.kind() != first.kind() {
                 return Err(other("is of another kind"));
             }
             if index.variant() != plan.variant {
-                return Err(other("has games of another variant"));
+                return Err(other("contains games of another variant"));
             }
             let input = MergeInput {
                 index,
@@ -159,7 +159,8 @@ impl<'a> MergePlan<'a> {
             if plan.games > u64::from(u32::MAX) {
                 return Err(Error::too_large(
                     out,
-                    "the indexes have more than 4294967295 games, the most that one index can hold: merge fewer indexes",
+                    "the indexes contain more than 4294967295 games, the most that one index can contain: merge fewer \
+                     indexes",
                 ));
             }
         }

@@ -205,7 +205,8 @@ pub(in crate::index) struct RowsSummary {
 /// [`MAX_ROWS`] rows.
 const TOO_MANY: &str = "one position, or several with nearly equal keys, have more than half a million rows: make the \
                         counts with fewer of speed, rating and month";
-const TOO_LARGE: &str = "the counts have impossibly many games of a move, or impossibly high ratings: make the counts again";
+const TOO_LARGE: &str = "the counts contain an impossibly large number of games of a move, or impossibly high \
+                         ratings: make the counts again";
 const NOT_IN_ORDER: &str = "the rows are not sorted by key: make the counts again";
 
 impl CountPageBuilder {

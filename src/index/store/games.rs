@@ -240,7 +240,7 @@ impl StoredGames {
         if self.namer.len() == u32::MAX {
             return Err(Error::too_large(
                 "names",
-                "an explorer's index has at most 4294967295 names: make several indexes",
+                "an explorer's index can contain at most 4294967295 names: make several indexes",
             ));
         }
         self.names.append_text(name.as_bytes())

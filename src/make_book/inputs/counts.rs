@@ -55,15 +55,15 @@ impl CountsInput {
         let metadata = metadata.saturating_sub(FREE_METADATA_BYTES);
         if metadata > most_metadata {
             let problem = format!(
-                "the metadata of these counts take about {} MiB of memory in each thread: write the Parquet files with \
-                 larger row groups, or give more --memory",
+                "the metadata of these counts take about {} MiB of memory in each thread: write the Parquet files \
+                 with larger row groups, or use a larger --memory",
                 metadata >> 20
             );
             return Err(Error::too_large(path, problem));
         }
         let origin = directory.about().map(|about| {
             let unknown = |_| {
-                let problem = format!("it names the unknown variant \"{}\"", about.variant);
+                let problem = format!("it contains the unknown variant \"{}\"", about.variant);
                 Error::format(path, CountsError::Sidecar(problem))
             };
             let provenance = Provenance {
@@ -292,12 +292,13 @@ fn outcome<'a>(about: &CountsOrigin, needs: &Needs) -> Result<Outcome<'a>, Count
         totals.ambiguous_castling = about.left_out;
     }
     for (name, games) in &about.filtered_by {
-        let unknown = || CountsError::Sidecar(format!("it names the unknown filter \"{name}\""));
+        let unknown = || CountsError::Sidecar(format!("it contains the unknown filter \"{name}\""));
         let condition = Condition::from_name(name).ok_or_else(unknown)?;
         totals.filtered_by.insert(condition, *games);
     }
     for (name, games) in &about.variants {
-        let unknown = |_| CountsError::Sidecar(format!("it names the unknown variant \"{name}\""));
+        let unknown =
+            |_| CountsError::Sidecar(format!("it contains the unknown variant \"{name}\""));
         let variant: Variant = name.parse().map_err(unknown)?;
         totals.variants.insert(variant, *games);
     }

@@ -115,8 +115,8 @@ impl<'a> Inputs<'a> {
                 Some(CountsDescription { path, by, .. }) => Err(Error::file(
                     path,
                     format!(
-                        "these counts are by {by}, but other inputs are by {first}: with --by, name only classes that \
-                         all inputs have, or none"
+                        "these counts are divided by {by}, but other inputs are divided by {first}: with --by, give \
+                         only classes that all inputs have, or none"
                     ),
                 )),
                 None => Ok(first),
@@ -126,8 +126,8 @@ impl<'a> Inputs<'a> {
             Some(CountsDescription { path, by: has, .. }) => Err(Error::file(
                 path,
                 format!(
-                    "these counts are by {has}, not by {by}: count the games again with --by {by}, or name fewer \
-                     classes with --by"
+                    "these counts are divided by {has}, not by {by}: count the games again with --by {by}, or give \
+                     fewer classes with --by"
                 ),
             )),
             None => Ok(by),
@@ -148,8 +148,8 @@ impl<'a> Inputs<'a> {
         match pruned.next() {
             Some((path, pruned)) if self.all.len() > 1 => {
                 let problem = format!(
-                    "these counts lack positions in which fewer than {} moves were counted, so they cannot be added to \
-                     other inputs: use complete counts, made without --min-game {0}",
+                    "these counts do not contain positions in which fewer than {} moves were counted, so they cannot \
+                     be added to other inputs: use complete counts, which are made without --min-game {0}",
                     pruned.min_game
                 );
                 Err(Error::file(path, problem))
@@ -173,8 +173,8 @@ impl<'a> Inputs<'a> {
         let (least, most) = (all.clone().min()?, all.max()?);
         (least < most).then(|| {
             format!(
-                "some inputs are counted up to half-move {least}, others up to half-move {most}, so positions after \
-                 half-move {least} lack games"
+                "some inputs are counted up to half-move {least}, others up to half-move {most}, so some games are \
+                 missing from the positions after half-move {least}"
             )
         })
     }
@@ -292,7 +292,7 @@ impl<'a> Inputs<'a> {
             let first = *variant.get_or_insert(*of);
             if first != *of {
                 let problem = format!(
-                    "these counts are of {of}, but other inputs are of {first}: add up only counts of one variant"
+                    "these counts are for {of}, but other inputs are for {first}: add up only counts of one variant"
                 );
                 return Err(Error::file(path, problem));
             }
@@ -335,7 +335,7 @@ fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> R
         return Ok(());
     }
     let problem = format!(
-        "this input has counts instead of games, so {options} cannot be applied: name the PGN files"
+        "this input contains counts instead of games, so {options} cannot be applied: give the PGN files"
     );
     Err(Error::file(path, problem))
 }
@@ -350,8 +350,8 @@ fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> Stri
     let (theirs, own) = (named(theirs), named(own));
     if has_games {
         return format!(
-            "these counts were made with {theirs}, but the games are counted with {own}: give the options of the \
-             counts, or count the games with --counts first and add up both"
+            "these counts were made with {theirs}, but the games are counted with {own}: use the options of the \
+             counts, or first count the games with --counts, and then add up both"
         );
     }
     let (by, or) = match by.is_none() {
@@ -362,7 +362,7 @@ fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> Stri
         ),
     };
     format!(
-        "this input has counts made with {theirs}{by} instead of games, so {own} cannot be applied: name the PGN \
+        "this input contains counts made with {theirs}{by} instead of games, so {own} cannot be applied: give the PGN \
          files{or}"
     )
 }

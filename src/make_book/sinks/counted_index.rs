@@ -62,7 +62,8 @@ pub(in crate::make_book::sinks) fn plan<'a>(
         if inputs.by != EXPLORER_GROUPING {
             let by = inputs.by;
             let problem = format!(
-                "an index needs counts by {EXPLORER_GROUPING}, but these counts are by {by}: count the games with --by {EXPLORER_GROUPING}"
+                "an index needs counts that are divided by {EXPLORER_GROUPING}, but these counts are divided by {by}: count the \
+                 games with --by {EXPLORER_GROUPING}"
             );
             return Err(Error::file(path, problem));
         }

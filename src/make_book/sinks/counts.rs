@@ -129,7 +129,7 @@ pub(super) fn opened_classed(options: &MakeBook, inputs: &Inputs<'_>) -> Result<
             ),
         };
         let problem = format!(
-            "{what} counts by class takes {} MiB of memory: give more --memory{or}",
+            "{what} counts by class takes {} MiB of memory: use a larger --memory{or}",
             bytes >> 20,
         );
         return Err(Error::too_large(first.path(), problem));
@@ -192,8 +192,8 @@ impl Sink for CountsSink<'_> {
         if written.rows == 0 && least > 0 && !self.options.allow_empty {
             let positions = error::counted(written.positions, "position");
             let reason = format!(
-                "none of {positions} is kept, because each has fewer than {least} counted moves: give a \
-                         smaller --min-game"
+                "none of {positions} is kept, because fewer than {least} moves were counted in each of them: use a \
+                 smaller --min-game"
             );
             return Err(Error::Empty { reason });
         }

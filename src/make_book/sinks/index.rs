@@ -97,7 +97,7 @@ pub(super) fn offset_of(game: &GameReader<'_>, batch_offset: u64) -> GameOffset 
 /// which the limit is exceeded.
 pub(super) fn refuse_too_many(games: u64, input: &Path) -> Result<()> {
     if games > u64::from(u32::MAX) {
-        let problem = "an index has at most 4294967295 games: make several indexes";
+        let problem = "an index can contain at most 4294967295 games: make several indexes";
         return Err(Error::too_large(input, problem));
     }
     Ok(())

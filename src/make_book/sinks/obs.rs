@@ -103,7 +103,7 @@ impl Sink for ObsSink<'_> {
         };
         if written.strays > 0 {
             report.warnings.push(format!(
-                "{}: the database lacks {} positions or moves, because two positions have the same key",
+                "{}: {} positions or moves are missing from the database, because two positions have the same key",
                 self.path.display(),
                 written.strays
             ));

@@ -70,7 +70,7 @@ fn refuse_long(options: &MakeBook, output: &SuiteOutput) -> Result<()> {
     }
     let plies = counted(plies as u64, "half-move");
     let problem = format!(
-        "the suite needs lines of {plies}, but --max-ply {max_ply} ends games sooner: give a larger --max-ply"
+        "the suite needs lines of {plies}, but --max-ply {max_ply} ends games sooner: use a larger --max-ply"
     );
     Err(Error::file(&output.path, problem))
 }

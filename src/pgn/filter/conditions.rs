@@ -38,7 +38,7 @@ pub enum GameFilterError {
         max: u32,
     },
     /// A filter of the explorer contains too many names of players.
-    #[error("{names} names are too many: write at most {most}")]
+    #[error("{names} names are too many: give at most {most}")]
     TooManyNames {
         /// The number of names.
         names: usize,
@@ -80,7 +80,7 @@ impl FromStr for EcoRange {
     fn from_str(text: &str) -> Result<EcoRange, GameFilterError> {
         let error = || GameFilterError::Malformed {
             text: text.to_owned(),
-            what: "write a range of ECO codes, such as B20-B99, B2 for B20-B29, or B",
+            what: "use a range of ECO codes, such as B20-B99, B2 for B20-B29, or B",
         };
         let padded = |code: &str, filler: u8| {
             let code = code.trim().as_bytes();
@@ -138,7 +138,7 @@ impl FromStr for TimeControlRange {
     fn from_str(text: &str) -> Result<TimeControlRange, GameFilterError> {
         let error = || GameFilterError::Malformed {
             text: text.to_owned(),
-            what: "write a range of seconds, such as 180-480, 600- or -60",
+            what: "use a range of seconds, such as 180-480, 600- or -60",
         };
         let (min, max) = text.split_once('-').ok_or_else(error)?;
         let bound = |bound: &str, open: u64| match bound.trim() {
@@ -289,7 +289,7 @@ impl FromStr for TagText {
     fn from_str(text: &str) -> Result<TagText, GameFilterError> {
         let malformed = || GameFilterError::Malformed {
             text: text.to_owned(),
-            what: "write a tag and a text, such as Event=blitz",
+            what: "give a tag and a text, such as Event=blitz",
         };
         let (name, value) = text.split_once('=').ok_or_else(malformed)?;
         let name = name.trim();
@@ -566,12 +566,12 @@ impl FromStr for Date {
             && parse_digits(day.trim().as_bytes()).is_some_and(|day| (1..=31).contains(&day))
         {
             return Err(malformed(
-                "this day does not exist; write a day of the calendar",
+                "this day does not exist; use a day of the calendar",
             ));
         }
         if parts.len() > 3 || known[..parts.len()].contains(&false) {
             return Err(malformed(
-                "write a date as YYYY, YYYY.MM or YYYY.MM.DD, with four digits for the year",
+                "use a date of the form YYYY, YYYY.MM or YYYY.MM.DD, with four digits for the year",
             ));
         }
         Ok(date)

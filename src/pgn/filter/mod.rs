@@ -112,7 +112,7 @@ impl GameFilter {
         match names.find(|name| folded(name).is_empty()) {
             Some(name) => Err(GameFilterError::Malformed {
                 text: name.clone(),
-                what: "the name of a player or event is empty: write at least one letter",
+                what: "the name of a player or event is empty: give at least one letter",
             }),
             None => Ok(()),
         }

@@ -263,7 +263,7 @@ fn open(path: &Path) -> Result<File> {
     if path.is_dir() {
         return Err(Error::file(
             path,
-            "this is a directory: name the PGN files in the directory",
+            "this is a directory: give the PGN files in the directory",
         ));
     }
     File::open(path).at(path, "open")
@@ -400,8 +400,8 @@ impl Sender {
         let sent = self.send_source(chunks, &file, Some(&file));
         // A file that changes while it is unpacked looks damaged, so the change is reported first.
         if SizeAndTime::of(&file, path).at(path, "read")? != opened {
-            let problem = "the file changed while it was read: run the command again when no program writes the \
-                           file";
+            let problem = "the file changed while it was read: run the command again when no other program is writing \
+                           the file";
             return Err(Error::changed(path, problem));
         }
         sent
@@ -430,7 +430,7 @@ impl Sender {
         _: impl Read,
         _: Option<&File>,
     ) -> Result<()> {
-        let problem = "the file is packed, but this polybook was built to read plain PGN only: unpack the file";
+        let problem = "the file is compressed, but this build of polybook reads only uncompressed PGN: unpack the file";
         Err(Error::file(self.input.path(), problem))
     }
 
@@ -473,8 +473,8 @@ impl Sender {
         io::Error::other(Error::too_large(
             self.input.path(),
             format!(
-                "unpacking this zstd file takes more than {} MiB of memory: allow more memory with --memory, or unpack \
-                 the file first",
+                "unpacking this zstd file takes more than {} MiB of memory: use a larger --memory, or unpack the file \
+                 first",
                 self.memory >> 20
             ),
         ))
@@ -515,7 +515,7 @@ pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     if let Some(format) = Format::of_start(start) {
         return match format.kind {
             kind if kind.is_unpacked() => {
-                described("a file that was packed twice", "unpack the file once")
+                described("a file that was compressed twice", "unpack the file once")
             }
             _ => described(format.name, format.advice),
         };
@@ -538,12 +538,12 @@ pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     if is_polyglot_book(start) {
         return described(
             "a Polyglot book, not PGN",
-            "name the games from which the book was made",
+            "give the games from which the book was made",
         );
     }
     described(
         "binary data, not PGN",
-        "name a PGN file, plain or packed with gzip, bzip2, zstd or zip",
+        "give a PGN file, uncompressed or compressed with gzip, bzip2, zstd or zip",
     )
 }
 

@@ -58,7 +58,7 @@ impl Sender {
             self.taken.store(0, Ordering::Relaxed);
             return self.send_members(chunks, path, CountingReader::new(file, &self.taken));
         }
-        let mut spool = tempfile::tempfile().at(path, "make a temporary file for")?;
+        let mut spool = tempfile::tempfile().at(path, "create a temporary file for")?;
         io::copy(&mut Cursor::new(start).chain(source), &mut spool)
             .at(path, "copy to a temporary file")?;
         self.send_members(chunks, path, spool)
@@ -71,7 +71,7 @@ impl Sender {
         if let Some(description) = described(&others) {
             // The stream is opened only once, so `left_out` cannot have a value yet.
             let _ = self.left_out.set(format!(
-                "polybook did not read {description}: unpack the archive and name the files of games"
+                "polybook did not read {description}: unpack the archive and give the files of games"
             ));
         }
         let mut is_first = true;
@@ -135,7 +135,7 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
     let listed = listed_members(&mut archive).at(path, "read")?;
     if listed.iter().any(|listed| *listed > MAX_MEMBERS) {
         let problem = format!(
-            "this zip archive contains more than {MAX_MEMBERS} files: unpack the archive and name the files"
+            "this zip archive contains more than {MAX_MEMBERS} files: unpack the archive and give the files"
         );
         return Err(Error::too_large(path, problem));
     }
@@ -143,7 +143,7 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
     // If several members have the same name, the crate `zip` keeps only one of them.
     if !listed.contains(&(archive.len() as u64)) {
         let problem = "this zip archive contains several files with the same name: unpack each file under a name of \
-                       its own, and name the files";
+                       its own, and give the files";
         return Err(Error::file(path, problem));
     }
     let (mut members, mut others) = (Vec::new(), Vec::new());
@@ -160,9 +160,9 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
     if members.is_empty() {
         let problem = match described(&others) {
             Some(others) => format!(
-                "this zip archive contains {others} and no .pgn file: unpack the archive and name the files of games"
+                "this zip archive contains {others} and no .pgn file: unpack the archive and give the files of games"
             ),
-            None => "this zip archive contains no files: name a file of games".to_owned(),
+            None => "this zip archive contains no files: give a file of games".to_owned(),
         };
         return Err(Error::file(path, problem));
     }

@@ -23,7 +23,7 @@ pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> R
         path,
         format!(
             "unpacking this zstd file takes {} MiB of memory, but polybook may use only {} MiB of memory for \
-             unpacking: give at least --memory {}MiB, or unpack the file first",
+             unpacking: use at least --memory {}MiB, or unpack the file first",
             unpacking >> 20,
             memory >> 20,
             (unpacking >> 20).saturating_mul(8),

@@ -64,8 +64,8 @@ pub(super) fn check_unused(target: &Path, old: &Path) -> io::Result<()> {
         if is_in_use {
             let name = side_file.file_name().unwrap_or_default().display();
             return Err(io::Error::other(format!(
-                "the file {name} exists, so another program has the database open or did not finish: open and close \
-                 the database there, or name another file (if {name} stays, remove both files)"
+                "the file {name} exists, so another program has the database open, or was interrupted: open and close \
+                 the database with that program, or choose another file (if {name} remains, remove both files)"
             )));
         }
     }
@@ -76,7 +76,7 @@ pub(super) fn check_unused(target: &Path, old: &Path) -> io::Result<()> {
         }
         thread::sleep(LOCK_CHECK_INTERVAL);
     }
-    let problem = "another program has this file open: close the file there, or name another file";
+    let problem = "another program has this file open: close the file in that program, or choose another file";
     Err(io::Error::other(problem))
 }
 

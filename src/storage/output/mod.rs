@@ -115,7 +115,7 @@ impl AtomicFile {
         if target.is_directory() {
             return Err(Error::file(
                 path,
-                "this is a directory: name a file to write",
+                "this is a directory: give the name of a file",
             ));
         }
         if target.exists() {
@@ -855,7 +855,7 @@ mod tests {
         }
         let err = commit_all(finished).unwrap_err().to_string();
         assert_eq!(fs::read(&first).unwrap(), b"1");
-        let in_place = format!("in place: {}", first.display());
+        let in_place = format!("complete outputs: {}", first.display());
         assert!(err.contains(&in_place) && !second.exists(), "{err}");
         assert!(!err.contains("kept as"), "{err}");
     }

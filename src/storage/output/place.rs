@@ -59,7 +59,7 @@ impl Display for Kept {
         write!(f, "{}", self.path.display())?;
         match self.is_renamed {
             true => Ok(()),
-            false => f.write_str(" (rename it: the next run with this output removes it)"),
+            false => f.write_str(" (rename it, because the next run with this output removes it)"),
         }
     }
 }
@@ -146,7 +146,8 @@ impl Replaced {
         };
         let kept = is_changed.then(|| keep(&self.path, &target.path, ".old"))??;
         Some(format!(
-            "the new output is complete, but the old one was changed by another program or cannot be examined: it is kept as {kept}"
+            "the new output is complete, but the old output was changed by another program or cannot be examined: the \
+             old output is kept as {kept}"
         ))
     }
 }
@@ -226,7 +227,7 @@ fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Re
     for (path, directory) in directories {
         sync_directory(directory.as_ref()).map_err(|err| {
             let problem = format!(
-                "cannot flush the directory to the disk: {}; in place: {}",
+                "cannot flush the directory to the disk: {}; complete outputs: {}",
                 error::reason(&err),
                 list(placed.iter().map(|path| path.display()))
             );
@@ -286,7 +287,7 @@ fn not_placed(
     }
     if !placed.is_empty() {
         problem.push_str(&format!(
-            "; in place: {}",
+            "; complete outputs: {}",
             list(placed.iter().map(|path| path.display()))
         ));
     }

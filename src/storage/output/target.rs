@@ -178,7 +178,7 @@ impl Target {
                 Some(_) => match missing {
                     None => return Ok(()),
                     Some(missing) => format!(
-                        "the directory {} does not exist: make it first",
+                        "the directory {} does not exist: create the directory first",
                         missing.display()
                     ),
                 },
@@ -194,7 +194,7 @@ impl Target {
         if !is_mount_point(&self.path).at(&self.name, "open")? {
             return Ok(());
         }
-        let problem = "this file is a mount point, so it cannot be replaced: mount its directory instead, or name \
+        let problem = "this file is a mount point, so it cannot be replaced: mount its directory instead, or choose \
                        another output";
         Err(Error::file(&self.name, problem))
     }
@@ -223,11 +223,11 @@ impl Target {
         use io::ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
         let problem = match fs::rename(&self.path, trial).map_err(|err| err.kind()) {
             Err(ResourceBusy) => {
-                "this directory is a mount point, so it cannot be replaced: name a directory inside it"
+                "this directory is a mount point, so it cannot be replaced: give a directory inside it"
             }
             Err(CrossesDevices) => {
-                "this directory is in a lower layer of its file system, where directories cannot be replaced: remove \
-                 it first, or name another directory"
+                "this directory is in a lower layer of an overlay file system, such as the image of a container, and \
+                 cannot be replaced: remove the directory first, or choose another directory"
             }
             Err(PermissionDenied) => FIXED,
             Err(_) => return Ok(()),
@@ -255,7 +255,8 @@ impl Target {
             } else {
                 path
             };
-            let problem = "this file is read-only: make the file writable, or name another output";
+            let problem =
+                "this file is read-only: make the file writable, or choose another output";
             match is_read_only {
                 true => Err(Error::file(name, problem)),
                 false => Ok(()),
@@ -275,7 +276,7 @@ impl Target {
             Err(err) if err.raw_os_error() == Some(ERROR_SHARING_VIOLATION.cast_signed()) => {
                 Err(Error::changed(
                     &self.name,
-                    "another program has this output open: close it there, or name another output",
+                    "another program has this output open: close the output in that program, or choose another output",
                 ))
             }
             // Other reasons why the file cannot be replaced now may no longer apply at the end of the run.
@@ -291,8 +292,8 @@ impl Target {
 }
 
 /// The error message for a file or directory that this user may not rename.
-const FIXED: &str = "the system does not let you replace this output: it may only grow (chattr +a), or it belongs to \
-                     another user in a shared directory such as /tmp; name another output";
+const FIXED: &str = "the system does not let you replace this output: the output is append-only (chattr +a), or it \
+                     belongs to another user in a shared directory such as /tmp; choose another output";
 
 /// Returns `path` with all symbolic links resolved. The returned path need not exist.
 fn followed(path: &Path) -> io::Result<PathBuf> {
@@ -358,7 +359,7 @@ pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<(
     if start.is_empty() || line.is_some_and(|line| is_own(line.trim_ascii_end())) {
         return Ok(());
     }
-    let problem = "this file exists and may be yours: remove the file, or name another one";
+    let problem = "this file exists and may be yours: remove the file, or choose another one";
     Err(Error::foreign(path, problem))
 }
 
@@ -388,19 +389,19 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
             if other == output {
                 return Err(Error::file(
                     path,
-                    "this name is given for two outputs: name another file",
+                    "this name is given for two outputs: choose another file",
                 ));
             }
             if output.starts_with(other) || other.starts_with(output) {
                 return Err(Error::file(
                     path,
-                    "this output lies inside another output: name another directory",
+                    "this output lies inside another output: choose another directory",
                 ));
             }
         }
         let id = FileId::of(path).at(path, "open")?;
         if id.is_some() && !is_stream && is_file_of_standard_output(path) {
-            let problem = "standard output is redirected to this file: name another file";
+            let problem = "standard output is redirected to this file: choose another file";
             return Err(Error::file(path, problem));
         }
         for input in inputs {
@@ -409,7 +410,7 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
             if is_same || resolved(input).starts_with(output) {
                 return Err(Error::file(
                     path,
-                    "this file is both an input and an output: name another output",
+                    "this file is both an input and an output: choose another output",
                 ));
             }
         }
@@ -639,7 +640,7 @@ mod tests {
             (
                 "a/b/book.bin",
                 format!(
-                    "the directory {} does not exist: make it first",
+                    "the directory {} does not exist: create the directory first",
                     at("a").display()
                 ),
             ),

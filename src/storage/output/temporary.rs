@@ -177,8 +177,8 @@ impl Temporary {
         let is_private = target.exists();
         with_mode(&mut builder, if is_private { all & 0o700 } else { all });
         let doing = match is_directory {
-            true => "make a temporary directory next to",
-            false => "make a temporary file next to",
+            true => "create a temporary directory next to",
+            false => "create a temporary file next to",
         };
         let parent = parent(&target.path);
         let mut made = loop {
@@ -575,7 +575,7 @@ impl TemporaryDir {
             &builder,
             parent,
             true,
-            (parent, "make a temporary directory in"),
+            (parent, "create a temporary directory in"),
         )?;
         remove_left_behind(parent, made.path());
         Ok(TemporaryDir(made))

@@ -75,7 +75,7 @@ impl RunFile {
             return Ok(file);
         }
         let made = tempfile::tempfile_in(&self.temp_dir);
-        let made = made.at(&self.temp_dir, "make a temporary file in")?;
+        let made = made.at(&self.temp_dir, "create a temporary file in")?;
         Ok(self.file.get_or_init(|| made))
     }
 
