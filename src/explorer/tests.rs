@@ -299,7 +299,7 @@ fn sources_of_both_kinds_answer_together() {
     assert!(line(None).starts_with(
         "some of these counts contain only positions up to half-move 30 in which at least 5"
     ));
-    assert!(line(Some("counts")).starts_with("these counts have only"));
+    assert!(line(Some("counts")).starts_with("these counts contain only"));
     assert_eq!(line(Some("games")), "");
     assert_eq!(both.about().sources[0].games, Some(7));
     // Counts do not state how many games pass filters.

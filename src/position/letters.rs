@@ -261,7 +261,7 @@ mod tests {
         );
         assert_advice(
             &["Кf3", "Крe2", "е4", "Сxd5+", "Hf3", "Jf3", "Gg5", "e8=Ф"],
-            "does not have the language",
+            "does not support the language",
         );
         assert_advice(&["@g7", "N@f3", "P@e4+"], "--untagged-variant crazyhouse");
         assert_advice(&["Sf3"], "--piece-letters de");

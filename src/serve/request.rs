@@ -839,10 +839,10 @@ mod tests {
             (
                 Route::Book,
                 "player=&tint=red",
-                "the parameter player, tint,",
+                "unknown parameter player, tint:",
             ),
-            (Route::Games, "moves=5", "the parameter moves,"),
-            (Route::Games, "skip=1&topGames=3", "the parameter topGames,"),
+            (Route::Games, "moves=5", "unknown parameter moves:"),
+            (Route::Games, "skip=1&topGames=3", "unknown parameter topGames:"),
         ] {
             let refusal = Request::parse(route, query).unwrap_err();
             assert_eq!(refusal.status(), 400);

@@ -684,7 +684,7 @@ mod tests {
         };
         let found = message(4);
         assert!(
-            found.contains("before it found all lines of 4 half-moves: choose fewer half-moves"),
+            found.contains("before it found all lines of 4 half-moves: use fewer half-moves"),
             "{found}"
         );
         let none = message(3);

@@ -113,7 +113,7 @@ fn what_is_no_pgn_is_named() {
         (tar.clone(), "tar"),
         (gz(&tar), "tar"),
         (b"\xfd7zXZ\0\0\0".to_vec(), "xz"),
-        (gz(&gz(PGN)), "packed twice"),
+        (gz(&gz(PGN)), "compressed twice"),
         (zip(&[("a.txt", PGN)]), "no .pgn file"),
     ] {
         let err = unpacked(&bytes).unwrap_err().to_string();
@@ -164,7 +164,7 @@ fn windows_are_bounded_by_memory() {
     assert_eq!(read(1 << 27).unwrap(), [PGN, PGN].concat());
     for memory in [0, 1 << 26] {
         let err = read(memory).unwrap_err().to_string();
-        assert!(err.contains("allow more memory with --memory"), "{err}");
+        assert!(err.contains("use a larger --memory"), "{err}");
     }
     std::fs::write(&path, frame(27)).unwrap();
     let err = read(1 << 26).unwrap_err().to_string();
