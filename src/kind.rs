@@ -113,8 +113,9 @@ impl Format {
         }
     }
 
-    /// Recognizes a format by the extension of a path. Returns `None` if the extension is not known. Only formats
-    /// without a signature have a known extension, so the content of the file should be examined first.
+    /// Recognizes a format by the file extension of `path`. Returns `None` if no format is known for the extension.
+    /// Formats with a signature are recognized by the first bytes of the file instead, so examine the content
+    /// first.
     pub(crate) fn of_extension(path: &Path) -> Option<&'static Format> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         let mut known = EXTENSIONS.iter();

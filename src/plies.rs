@@ -90,7 +90,8 @@ pub struct PlyBatch {
 }
 
 impl PlyBatch {
-    /// Appends the columns of a later batch. `first_game` is the number of the first game of `other` in the file.
+    /// Appends the columns of a later batch to these columns. `first_game` is the number of the first game of `other`
+    /// in the file.
     fn append(&mut self, mut other: PlyBatch, first_game: u64) {
         self.keys.append(&mut other.keys);
         self.moves.append(&mut other.moves);

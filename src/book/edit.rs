@@ -232,8 +232,8 @@ impl<S: Source> Source for HidingSource<'_, S> {
 const EDITED: &str = "Edited by polybook ";
 
 /// Returns the new header text of an edited book. It contains a comment line which says that the book was edited,
-/// and a line for the checksum. If the text has no room for the comment line, only an existing line for the
-/// checksum is kept.
+/// and a line for the checksum. If the text has no room for the comment line, the comment line is left out, and the
+/// checksum line is kept only if the old header had one.
 ///
 /// Returns `None` if the header must stay unchanged: if the book has no header or a malformed one, or if the
 /// header has neither a checksum nor room for the new lines.
@@ -574,7 +574,8 @@ impl Script {
 /// point. If the error is greater, larger weights are tried.
 const MAX_SHARE_ERROR: f64 = 0.005;
 
-/// The maximum accepted relative error of a share that the user requested: 1 %.
+/// The maximum relative error of the share of a move among the weights of its position, compared with the share
+/// that the user requested: 1 %.
 const CLOSE_TO_ASKED: f64 = 0.01;
 
 /// Sets the weights of `entries`, the records of one position. Each move in `shares` gets the given share of the

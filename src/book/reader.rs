@@ -284,8 +284,8 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or if the book is damaged and has more records of the position
-    /// than moves exist.
+    /// Returns an error if the file cannot be read, or if the book contains more records of the position than a
+    /// position can have moves. Such a book is damaged.
     #[inline]
     pub fn moves(&self, key: u64) -> Result<Vec<Entry>> {
         let records = records_of_key(&self.storage, key).at(&self.path, "read")?;

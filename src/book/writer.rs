@@ -138,7 +138,7 @@ impl<'a> BookWriter<'a> {
         })
     }
 
-    /// Appends `records`, the bytes of whole records. `sum` is the checksum of these records.
+    /// Appends `records`, the bytes of whole records, to the book. `sum` is the checksum of these records.
     #[inline]
     pub(super) fn append(&mut self, records: &[u8], sum: Checksum) -> io::Result<()> {
         self.sum = self.sum.plus(sum);

@@ -95,8 +95,8 @@ pub struct Args {
     json: bool,
 }
 
-/// The name of opening suites in error messages, with their file extensions. An opening suite is a list of openings
-/// for games between engines.
+/// The words for opening suites in error messages, with the file extensions of suites. An opening suite is a list
+/// of openings for games between engines.
 const SUITES: &str = "suites (.pgn and .epd)";
 
 /// An output format of `polybook convert`.
@@ -282,7 +282,7 @@ fn format(args: &Args) -> Result<TargetFormat, Usage> {
     })
 }
 
-/// Returns the filter that selects the moves of an output in the format `format` if the user gave no such filter.
+/// Returns the filter of moves for an output in the format `format` if the user gave no options that filter moves.
 /// Tables contain every move. Books and suites contain the moves that `make-book` keeps by default.
 fn default_filter(format: TargetFormat) -> MoveFilter {
     match format {

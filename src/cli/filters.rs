@@ -17,8 +17,8 @@ use shakmaty::Color;
 
 use super::{Context, index_cache::index_of, input::may_have_games, usage::Usage};
 
-/// The id of clap's group of the options whose values are names of players or events. `--exact` requires an option of
-/// this group.
+/// The name of a clap argument group: the options that accept names of players or events. The option `--exact`
+/// requires one of them.
 const NAMES: &str = "names";
 
 /// The ids of options that filter games by a name or an opening. They take one value in some commands and several in

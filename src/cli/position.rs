@@ -172,8 +172,8 @@ pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::
     Ok(variant)
 }
 
-/// Returns the variant of `obs`, an SQLite database of opening moves. Returns an error if the user named a different
-/// variant, `asked`.
+/// Returns the variant of the opening database `obs`. Returns an error if `asked`, the variant that the user gave,
+/// is a different one.
 pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let own = &obs.info().variant;
     let variant = asked.or(own.parse().ok()).unwrap_or_default();

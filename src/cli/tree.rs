@@ -210,8 +210,8 @@ fn repertoire(
 }
 
 /// Writes the tree of moves of a source to `out` and returns the number of its moves. The second argument contains
-/// the source, the variant whose rules apply, and the variant of all positions in the source (`None` if the source
-/// does not state exactly one).
+/// the source, the variant by whose rules the moves are played, and the variant of the source (`None` if the source
+/// contains positions of several variants).
 fn write(
     args: &Args,
     (source, variant, only): (Box<dyn Source>, Variant, Option<Variant>),

@@ -498,8 +498,8 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
     }))
 }
 
-/// Converts a record to a row of the position with the key `key`. The record itself contains the identity of the
-/// position, which is another hash.
+/// Converts a record to a row of counts. `key` is the Polyglot key of the position, which the row needs in addition
+/// to the identity in the record.
 fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     ClassRow {
         row: Row {

@@ -202,9 +202,9 @@ pub(super) fn shards_of_part(number: usize, parts: usize) -> impl Iterator<Item 
     (number * each..(number + 1) * each).map(|place| (place + SHARDS / 2) % SHARDS)
 }
 
-/// Returns the shards that are stored in the Parquet file with the number `number`, if there are `parts` files, as
-/// ranges of shard indices. The files are sorted by keys as signed numbers, so a file that contains both negative
-/// and positive keys gets two ranges. A shard is a 256th of the range of keys.
+/// Returns the shards that one of `parts` Parquet files contains, as ranges of shard indices. `number` is the
+/// number of the file. A shard is a 256th of the range of keys. The files are sorted by keys as signed numbers, so
+/// a file that contains both negative and positive keys gets two ranges.
 pub(super) fn ranges_of_part(number: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
     let shards: Vec<usize> = shards_of_part(number, parts).collect();
     let ranges = shards.chunk_by(|a, b| a + 1 == *b);

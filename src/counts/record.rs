@@ -272,8 +272,8 @@ impl CountBatch {
     }
 }
 
-/// A map of results that need more than 16 records, by position key and move. One record can count about 32,000
-/// games.
+/// A map from a position key and a move to results that are too large for 16 records. One record can count about
+/// 32,000 games.
 #[derive(Default, Debug)]
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 
@@ -294,7 +294,7 @@ impl LargeCounts {
         self.0.is_empty()
     }
 
-    /// Adds all results in `batch` that would need more than 16 records.
+    /// Adds to the map all results in `batch` that would need more than 16 records.
     pub(super) fn extend(&mut self, batch: &CountBatch) {
         for (record, stats) in &batch.large {
             let kind = (record.key(), record.book_move().0);

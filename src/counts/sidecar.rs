@@ -436,7 +436,7 @@ pub(super) fn write_starts(
 }
 
 /// Calls `f` with the positions in which games started, a few at a time. Returns the number of rows in `file`, and
-/// the total number of games that started in the positions.
+/// the number of games that `file` counts in all its rows.
 ///
 /// # Errors
 ///

@@ -52,7 +52,7 @@ impl Tally {
         self.shards.append(records)
     }
 
-    /// Adds a batch of results of moves. The number of games of a move is not limited.
+    /// Adds a batch of results of moves to the tally. The number of games of a move is not limited.
     ///
     /// # Errors
     ///

@@ -474,9 +474,9 @@ pub(super) struct Pruner {
 }
 
 impl Pruner {
-    /// Creates a filter that keeps the positions in which at least `min_game` half-moves were counted. If `min_game`
-    /// is 0, it keeps all positions. `has_identities` is `true` for variants, in which several positions may have the
-    /// same key. Error messages name the path `target`.
+    /// Creates a filter that keeps a position if at least `min_game` moves were counted in it. If `min_game` is 0,
+    /// the filter keeps all positions. `has_identities` is `true` for variants of chess, in which several positions
+    /// may have the same key. Error messages contain the path `target`.
     pub(super) fn new(min_game: u64, has_identities: bool, target: &Path) -> Pruner {
         Pruner {
             target: target.to_owned(),

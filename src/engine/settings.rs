@@ -233,8 +233,8 @@ impl OptionValue for NamesOption<'_> {
     }
 }
 
-/// A value of a UCI option that is a list of rating groups. If it contains the word `unknown`, games without a known
-/// rating are admitted too.
+/// A UCI option that sets the rating groups of the wrapped filters. Its value is a list of groups. The word
+/// `unknown` in the list also admits games without a known rating.
 struct RatingsOption<'a>(&'a mut Filters);
 
 impl RatingsOption<'_> {

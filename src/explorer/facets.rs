@@ -81,8 +81,8 @@ pub struct RatingScore {
 
 /// The index of the number of games that pass all filters, in the array [`GroupTally::counts`].
 const GAMES: usize = 0;
-/// The index of the first of the numbers of games by speed, in the array [`GroupTally::counts`]. There is one
-/// number for each speed.
+/// The start of the numbers of games by speed in the array [`GroupTally::counts`]. The array contains one number
+/// for each speed.
 const SPEEDS: usize = GAMES + 1;
 /// The index of the first of the numbers of games by rating group, in the array [`GroupTally::counts`]. There is
 /// one number for each rating group.

@@ -71,7 +71,8 @@ pub(super) trait Collector: Send {
     /// counted, because a row that is added by [`add_row`](Self::add_row) already contains it.
     fn add_candidate(&mut self, _source: &OpenIndex, _id: u32, _mv: BookMove) {}
 
-    /// Adds single games, which come from one part of a position's list of games and pass the filters.
+    /// Adds games of the position to the result that this collector builds. All `games` pass the filters. The list
+    /// of games of the position is processed in parts, and one call receives the games of one part.
     fn add_games(
         &mut self,
         source: &OpenIndex,

@@ -349,8 +349,8 @@ impl<'a> FirstGames<'a> {
         }
     }
 
-    /// Adds a game. `rank` is the sort key of the game in the list. `key` returns the hash of the game's match, and
-    /// is called only if the rank is high enough for the game to be kept.
+    /// Adds a game to the list. `rank` is the sort key of the game in the list. `key` returns the hash of the game's
+    /// match, and is called only if the rank is high enough for the game to be kept.
     fn offer(&mut self, rank: Rank, key: impl FnOnce() -> u64) {
         let is_full = self.ranks.len() == self.wanted;
         if is_full && self.ranks.first().is_none_or(|last| rank < last.0) {

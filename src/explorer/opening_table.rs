@@ -166,7 +166,8 @@ struct Average {
 }
 
 impl Average {
-    /// Adds a game in which the player has the color `player`. Does nothing if the game is unfinished.
+    /// Adds a game to the results of the player, who has the color `player` in the game. Does nothing if the game is
+    /// unfinished.
     fn add(&mut self, summary: &GameSummary, player: Color) {
         if summary.has_result() {
             self.finished[player as usize] += 1;

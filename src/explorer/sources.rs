@@ -112,8 +112,8 @@ impl Sources {
         }
     }
 
-    /// Prepares `filters` for an operation that needs the games of every selected source. `what` names the operation
-    /// in the error message.
+    /// Converts `filters` to a form that can be applied to the games of every selected source. The operation
+    /// `what`, which error messages name, needs sources with games.
     ///
     /// # Errors
     ///

@@ -353,8 +353,8 @@ fn facts_by_number(
 }
 
 impl NameGames {
-    /// Adds `games` games. `first` and `last` are the date numbers of the first and the last of them. A date without
-    /// a year is ignored.
+    /// Adds a number of games to this entry, and extends its range of dates. `first` and `last` are the date
+    /// numbers of the first and the last of these games. Ignores a date without a year.
     fn add(&mut self, games: u32, first: u32, last: u32) {
         self.games = self.games.saturating_add(games);
         let is_known = |date: u32| date >> 9 > 0;

@@ -32,7 +32,8 @@ pub(super) struct ResultSum {
 }
 
 impl ResultSum {
-    /// Adds a game. `result` is the index of its result in [`GameResult::ALL`](crate::pgn::GameResult::ALL).
+    /// Adds a game to these results. `result` is the index of its result in
+    /// [`GameResult::ALL`](crate::pgn::GameResult::ALL).
     #[inline]
     pub(super) fn add(&mut self, result: usize) {
         self.by_result[result % 4] += 1;
@@ -132,7 +133,8 @@ pub(super) struct RatingSum {
 }
 
 impl RatingSum {
-    /// Adds the rating of a player in one game. Does nothing if `rating` is 0, which means that it is unknown.
+    /// Adds the rating of a player in one game to the mean. Does nothing if `rating` is 0, which means that it is
+    /// unknown.
     #[inline]
     pub(super) fn add(&mut self, rating: u16) {
         self.sum += u64::from(rating);
@@ -185,7 +187,7 @@ pub(super) struct PlayerTally {
 }
 
 impl PlayerTally {
-    /// Adds a game in which the player has the color `player`.
+    /// Adds a game to the results of the player, who has the color `player` in the game.
     pub(super) fn add(&mut self, summary: &GameSummary, player: Color) {
         let winner = summary.winner();
         self.wins += u64::from(winner == Some(player));

@@ -82,7 +82,7 @@ impl Entries {
         self.end_spilled(key.len(), temp_dir)
     }
 
-    /// Adds an entry. The key must be greater than all keys added before.
+    /// Adds an entry to the batch. The key must be greater than all keys added before.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
         self.begin(key).extend_from_slice(value);
         self.end(key.len());

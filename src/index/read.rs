@@ -44,9 +44,10 @@ impl IndexKind {
 
 /// An index of games by position, open for reading. Any number of threads can use it at the same time.
 ///
-/// Reading never changes the index. An open index keeps working after it is replaced or removed, because its
-/// files are held open. An index has about one file for each megabyte. At most half as many files are held open
-/// as the process may open. The remaining files are opened for each use, which fails after the index was removed.
+/// Reading never changes the index. An open index keeps working after another program replaces or removes it,
+/// because the index keeps its files open. An index has about one file for each megabyte. If an index has more
+/// files than half of the number of files that a process may open, the other files are opened for each use; reading
+/// them fails after the index is removed.
 ///
 /// All data are protected by checksums, which are verified on reading. Damaged data cause an error, never an
 /// incomplete answer.

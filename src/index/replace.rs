@@ -95,8 +95,8 @@ fn content(path: &Path) -> Result<TargetContent> {
     Ok(files.map_or_else(TargetContent::IndexAnd, TargetContent::Index))
 }
 
-/// Returns `true` if `name` is the name of a LevelDB file, so that polybook may have created the file when it
-/// wrote an index. The directory of the file does not matter.
+/// Returns `true` if `name` has the form of the names of LevelDB files. Such a file may be a part of an old index,
+/// which a new index replaces. The directory of the file does not matter.
 pub(super) fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
     is_file_of_database(name)
 }

@@ -57,8 +57,8 @@ impl TableCutter {
         }
     }
 
-    /// Adds a batch of entries, whose keys must be greater than all keys added before. If the statistics of earlier
-    /// positions are waiting, inserts them among these entries in the order of keys.
+    /// Adds a batch of entries to the database. Their keys must be greater than all keys added before. If the
+    /// statistics of earlier positions are waiting, inserts them among these entries in the order of keys.
     pub(super) fn push(&mut self, batch: EntryBatch) {
         let entries = Arc::new(batch.entries);
         let mut part = 0..entries.len();
@@ -85,8 +85,8 @@ impl TableCutter {
         is_due
     }
 
-    /// Adds a range of entries to the current table, and begins a new table each time a table is complete. The caller
-    /// must have added all waiting statistics whose keys precede entries of this range.
+    /// Adds a range of entries to the current table, and begins a new table each time a table is complete. Before
+    /// the call, the caller must add all statistics that come before these entries in the order of their keys.
     fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
         loop {
             match entries.find_at_size(part.clone(), TABLE_SIZE - self.size) {

@@ -330,8 +330,8 @@ impl Block {
         self.bytes.get(state.value.clone())
     }
 
-    /// Converts the block into the value of the current entry of `state`. Reuses the block's buffer, because the
-    /// value may be large.
+    /// Returns the value of the entry that `state` describes. The value is a part of the block. Reuses the buffer
+    /// of the block, because the value may be large.
     pub(super) fn into_value(mut self, state: &EntryState) -> Vec<u8> {
         self.bytes.truncate(state.value.end);
         self.bytes.drain(..state.value.start);

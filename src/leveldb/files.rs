@@ -196,7 +196,7 @@ impl TableSource {
     }
 }
 
-/// Creates the error that another program has replaced or removed the database in `directory`.
+/// Creates the error for a database in `directory` that another program has replaced or removed.
 pub(super) fn replaced(directory: &Path) -> Error {
     Error::changed(
         directory,

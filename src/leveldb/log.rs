@@ -54,7 +54,7 @@ pub(super) fn of_record(mut record: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Returns the masked checksum in the header of a log fragment, calculated from the kind of the fragment and its
+/// Calculates the masked checksum that the header of a log fragment contains, from the kind of the fragment and its
 /// bytes.
 fn checksum(kind: u8, fragment: &[u8]) -> u32 {
     masked(crc32c::crc32c_append(crc32c::crc32c(&[kind]), fragment))
@@ -142,7 +142,7 @@ impl Memtable {
         self.entries.is_empty()
     }
 
-    /// Adds the entries of a LevelDB log. A newer entry of a key replaces the older one.
+    /// Adds the entries of a LevelDB log to the table in memory. A newer entry of a key replaces the older one.
     ///
     /// # Errors
     ///

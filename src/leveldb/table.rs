@@ -90,7 +90,7 @@ impl<W: Write> TableBuilder<W> {
         }
     }
 
-    /// Adds an entry. `key` must be greater than all keys added before.
+    /// Adds an entry to the table. `key` must be greater than all keys added before.
     ///
     /// # Errors
     ///

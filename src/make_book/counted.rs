@@ -194,7 +194,7 @@ impl Starts {
         }
     }
 
-    /// Adds a position, given as its EPD, in which `games` games started.
+    /// Adds to the counts a starting position, given as its EPD, in which `games` games started.
     pub(super) fn add(&mut self, epd: &[u8], games: u64) -> Result<()> {
         let fingerprint = SipHasher13::new().hash(epd).as_u128();
         if let Some(number) = self.seen.get(&fingerprint) {

@@ -43,7 +43,8 @@ impl<P: Rules> UncountedMoves<P> {
         }
     }
 
-    /// Adds the next move, given as its text in the PGN. An empty text means a null move.
+    /// Adds the next move to the fingerprint of the game. The move is given as its text in the PGN. An empty text
+    /// means a null move.
     pub(super) fn take(&mut self, text: &[u8]) {
         self.is_over |= text.is_empty();
         self.plies += usize::from(!self.is_over);

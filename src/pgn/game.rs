@@ -236,8 +236,8 @@ impl<'a> GameReader<'a> {
         (end, damaged_start_tag(&self.text[self.at..end]))
     }
 
-    /// Returns `true` if nothing but blanks and comments follows between the offset `at` and the end of the current
-    /// game. The game ends at a blank line, at the tags of the next game, or at the end of the text.
+    /// Returns `true` if the rest of the current game, from the offset `at`, contains only blanks and comments. The
+    /// game ends at a blank line, at the tags of the next game, or at the end of the text.
     pub(super) fn is_last(&self, at: usize) -> bool {
         let mut rest = &self.text[at..];
         let mut breaks = 0;

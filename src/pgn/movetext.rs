@@ -41,7 +41,7 @@ pub enum Token<'a> {
     End(GameEnd),
 }
 
-/// The way in which the text of a game ended: it was read completely, or it is damaged.
+/// The end of the text of a game: either the whole game was read, or damaged text ended it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum GameEnd {
     /// The game was read to its end. Contains the result of its termination marker, or `None` if it has no marker.

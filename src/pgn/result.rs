@@ -134,7 +134,7 @@ impl GameResult {
         (certainty != Certainty::MayBeCastling).then_some(result)
     }
 
-    /// Returns `true` if a text such as `0-0` can mean castling as well as a loss of both sides.
+    /// Returns `true` if `text` is a spelling of a game that both sides lost and also of castling, such as `0-0`.
     pub(super) fn is_double_loss(text: &[u8]) -> bool {
         spelled(text).is_some_and(|(_, certainty)| certainty == Certainty::MayBeCastling)
     }
@@ -233,8 +233,8 @@ fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
     })
 }
 
-/// Parses a text that consists only of a result. Returns the result, and a [`Certainty`] that says what else the
-/// text can mean. Returns `None` for any other text.
+/// Parses a text that consists only of a result. Returns the result, and whether the text can also mean something
+/// else, such as castling. Returns `None` for any other text.
 fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
     let mut plain = [0; MAX_TEXT_LENGTH];
     let mut length = 0;

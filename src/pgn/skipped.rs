@@ -17,15 +17,16 @@ pub(crate) struct SkippedParts {
 }
 
 impl SkippedParts {
-    /// Adds the parts that `reader` skipped. `offset` is the offset of the reader's text in the decompressed input.
+    /// Adds to the report the parts that `reader` skipped. `offset` is the offset of the reader's text in the
+    /// decompressed input.
     pub fn add_reader(&mut self, reader: &GameReader<'_>, offset: u64) {
         let place = |at: usize| offset + at as u64;
         self.stray_text = self.stray_text.or(reader.stray_text().map(place));
         self.bad_tag = self.bad_tag.or(reader.bad_tag().map(place));
     }
 
-    /// Adds the parts that were skipped in a later section of the same input. Keeps only the first offset of each
-    /// kind.
+    /// Adds to the report the parts that were skipped in a later section of the same input. Keeps only the first
+    /// offset of each kind.
     pub fn join(&mut self, later: SkippedParts) {
         self.files = self.files.take().or(later.files);
         self.stray_text = self.stray_text.or(later.stray_text);

@@ -148,8 +148,8 @@ impl<'a> Tags<'a> {
         self.pairs.clear();
     }
 
-    /// Adds a tag. If there are already [`MAX_TAGS`] tags, the tag is ignored unless its name is in [`USED_TAGS`]; in
-    /// that case, it replaces an earlier tag of the same name, if there is one.
+    /// Adds a tag of the current game. If there are already [`MAX_TAGS`] tags, the tag is ignored unless its name is
+    /// in [`USED_TAGS`]; in that case, it replaces an earlier tag of the same name, if there is one.
     pub(super) fn push(&mut self, tag: Tag<'a>) {
         if self.pairs.len() < MAX_TAGS {
             self.pairs.push(tag);
@@ -193,8 +193,8 @@ impl<'a> Tags<'a> {
         self.get(b"Result").and_then(GameResult::from_text)
     }
 
-    /// Returns `true` if the text in the `Result` tag cannot be read as a result. An empty text or `?` is not
-    /// unreadable, because it means that the result is unknown.
+    /// Returns `true` if the `Result` tag contains a text that is not a result. Returns `false` for an empty text
+    /// and for `?`, which mean that the result is unknown.
     pub(crate) fn has_unreadable_result(&self) -> bool {
         self.get(b"Result").is_some_and(|text| {
             !matches!(text.trim_ascii(), b"" | b"?") && GameResult::from_text(text).is_none()

@@ -135,7 +135,7 @@ impl PieceLetters {
 /// The English letters for knight, bishop, rook, queen and king, in this order.
 const ENGLISH: &[u8; 5] = b"NBRQK";
 
-/// The maximum length in bytes of a word that is parsed with the piece letters of another language than English.
+/// The maximum length in bytes of a word that is parsed with the piece letters of a language other than English.
 const MAX_WORD_LENGTH: usize = 32;
 
 /// Writes the code of the language, for example `de`.

@@ -70,8 +70,8 @@ impl Edits {
     }
 }
 
-/// Shortens a line that contains a move of `removed`: keeps the moves before the first such move, and of these
-/// only the moves up to the last one by the side `color`. Leaves any other line unchanged.
+/// Shortens a line that contains a move of `removed`. The rest of the line ends before the first such move, with a
+/// move of the side `color`. Leaves any other line unchanged.
 fn cut_line(line: &mut Vec<Move>, variant: Variant, color: Color, removed: &RemovedMoves) {
     let mut pos = Keyed::new(variant.start());
     let mut own = 0;

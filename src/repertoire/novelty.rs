@@ -331,10 +331,9 @@ impl Lookup<'_> {
     }
 }
 
-/// Looks up the positions of `games` with `first_seen`, and marks each position that no reference game has
-/// reached as unknown. If `earlier` is `true`, a reference game counts only if it was certainly played before the
-/// game that contains the position. The positions are sorted first, so that each page of the index is read only
-/// once.
+/// Marks the positions of `games` that no game of the reference has reached. `first_seen` looks up the positions in
+/// the reference. If `earlier` is `true`, only games of the reference that were played before the game with the
+/// position are considered. The positions are sorted first, so that each page of the index is read only once.
 fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Result<()> {
     let all = games.par_iter().enumerate();
     let mut asked: Vec<Probe> = all

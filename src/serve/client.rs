@@ -103,7 +103,8 @@ pub(super) struct Client {
 }
 
 impl Clients {
-    /// Creates an empty set of clients for a server that listens at the address `listening`.
+    /// Creates an empty set of clients. `listening` is the address at which the server accepts connections. It
+    /// tells whether all clients are on this machine.
     pub(super) fn new(listening: IpAddr) -> Clients {
         let (mut server, mut share) = (OF_SERVER, OF_ADDRESS);
         let connections = most_connections();
@@ -252,12 +253,13 @@ impl Client {
         Ok((own, permit(&self.server).map_err(too_many)?))
     }
 
-    /// Acquires the semaphore permits that are needed to send a large response, and attaches them to `content`. They
-    /// are returned when the response has been sent. A small response needs no permits and is returned unchanged.
+    /// Acquires the semaphore permits that are needed to send a large response, and attaches them to `content`, so
+    /// that they are released when the response has been sent. Returns a small response unchanged, because it needs
+    /// no permits.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if too many bytes to the client's address have not been sent yet, if too many large
+    /// Returns a refusal if too many bytes are waiting to be sent to the address of the client, if too many large
     /// responses are waiting, or if the permits are not available within ten seconds.
     pub(super) async fn to_be_sent(&self, content: Content) -> Result<Content, Refusal> {
         if content.size() <= SMALL {

@@ -258,7 +258,7 @@ pub struct Origin(pub(super) HeaderValue);
 pub struct OriginError;
 
 impl Origin {
-    /// Returns `true` if pages of `origin` may read the server's responses according to this value.
+    /// Returns `true` if this setting allows web pages of `origin` to read the responses of the server.
     pub(super) fn allows(&self, origin: &HeaderValue) -> bool {
         self.0 == "*" || self.0 == origin
     }

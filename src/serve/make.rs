@@ -42,8 +42,8 @@ use crate::{
     tree::{Limits, LinesOf, Source, Tree},
 };
 
-/// The maximum size, in bytes, of a book or repertoire that the server makes. It is kept in memory until it has been
-/// sent.
+/// The maximum size, in bytes, of a book or repertoire that the server makes. The server keeps the whole file in
+/// memory until the file has been sent.
 const MAX_PRODUCT_BYTES: u64 = 64 << 20;
 
 /// The advice in the error message for a book that is too large.
@@ -257,8 +257,8 @@ impl AppState {
         }))
     }
 
-    /// Plans the book that a request asks for. `as_pgn` requests a PGN instead of a Polyglot book. Setting `stop` cancels
-    /// the search for names.
+    /// Plans the book that a request asks for. `as_pgn` requests a PGN instead of a Polyglot book. Setting `stop`
+    /// cancels the search for names.
     fn plan(
         &self,
         filters: &Filters,

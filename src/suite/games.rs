@@ -79,7 +79,7 @@ impl GameLines {
         }
     }
 
-    /// Adds opening lines, one for each game.
+    /// Adds opening lines to the suite, one for each game.
     ///
     /// # Errors
     ///

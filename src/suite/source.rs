@@ -156,8 +156,8 @@ impl<S: Source> SourceSuite<'_, S> {
         Ok((lines.ranking, is_cut))
     }
 
-    /// Returns the error for a search that stopped after [`MAX_EXTENDED_LINES`] lines. `found` is the number of lines of the
-    /// suite that it found, and `longest` is the length in half-moves of the longest line that it examined.
+    /// Returns the error for a search that stopped after [`MAX_EXTENDED_LINES`] lines. `found` is the number of lines
+    /// of the suite that it found, and `longest` is the length in half-moves of the longest line that it examined.
     fn search_stopped(&self, path: &Path, found: u64, longest: usize) -> Error {
         let plies = self.suite.plies;
         let fewer = self.advice.fewer;
@@ -201,8 +201,8 @@ impl GamesRange {
         is_one_number: false,
     };
 
-    /// An empty range. The first pass over the lines uses it to find only the highest number of games of a line. The
-    /// range begins at [`u64::MAX`] games, which no line with a move has.
+    /// A range that accepts no line. The first pass uses it to find the highest number of games of a line, before a
+    /// range is known.
     const NONE: GamesRange = GamesRange {
         least: u64::MAX,
         ..GamesRange::ALL
@@ -265,9 +265,9 @@ impl<S: Source> LineSearch<'_, S> {
         }
     }
 
-    /// Searches for lines whose number of games is in the range of the current pass. Searches from one starting
-    /// position after the other, and may stop the search from each of them after `wanted` lines. Returns `false` if
-    /// the search stopped early because it had examined [`MAX_EXTENDED_LINES`] lines.
+    /// Searches for lines that were played in a number of games that the current pass accepts. If `wanted` lines
+    /// are found from one starting position, the search may go on with the next one. Returns `false` if the search
+    /// stopped early because it had examined [`MAX_EXTENDED_LINES`] lines.
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;

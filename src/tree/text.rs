@@ -386,7 +386,8 @@ impl<W: Write> GameWriter<W> {
         self.out.write_all(b"\n")
     }
 
-    /// Appends words of movetext, which are separated by spaces. A line can be broken between any two words.
+    /// Appends words of movetext to the output. The words are separated by spaces. A line can be broken between any
+    /// two words.
     pub(crate) fn words(&mut self, text: &str) -> io::Result<()> {
         for word in text.split(' ') {
             // An opening bracket is followed directly by the next word.

@@ -427,11 +427,11 @@ impl Limits {
         Ok(admitted.into_iter().map(choice).collect())
     }
 
-    /// Returns `true` if a move is within the limits. `share` is the share of the move in the total weight of the
-    /// moves of its position, in percent.
+    /// Returns `true` if the limits allow a walk to follow a move. `share` is the percentage of the move in the
+    /// total weight of all moves in its position.
     ///
-    /// A move that the source does not contain is always within the limits. It has no weight, and only leads to a
-    /// position that the source contains because other moves reach it.
+    /// A move that the source does not contain is always allowed. It has no weight. A walk meets such a move only
+    /// if other moves of the source lead to the position after it.
     fn admits(&self, mv: &TreeMove, share: f64) -> bool {
         let has_games = mv.stats.is_none() || mv.games() >= self.min_game;
         !mv.is_in_source || (mv.weight >= self.min_weight && share >= self.min_share && has_games)

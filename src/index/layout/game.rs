@@ -10,7 +10,8 @@ use crate::pgn::{GameReader, GameResult, Tags, rating, tag_text};
 /// The value that the offset field contains in the record of a game without tags.
 const NO_OFFSET: i64 = -1;
 
-/// The offset in bytes at which a game begins in the decompressed PGN text.
+/// The byte offset of a game in the decompressed PGN text. The variants tell whether the game begins with tags or
+/// with moves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum GameOffset {
     /// The offset of the opening bracket of the game's first tag.

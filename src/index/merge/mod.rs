@@ -164,8 +164,9 @@ impl MergeIndexes {
         writer.write_batches(groups, last, plan.games, &self.stop, &self.meter)
     }
 
-    /// Returns an iterator over groups of batches of entries, which `join` creates from the key ranges in `ranges`.
-    /// As many ranges are processed in parallel as the memory budget and the indexes in `plan` allow.
+    /// Calls `join` with each key range of `ranges` and returns an iterator over the batches of entries that `join`
+    /// returns. A group contains the batches of the ranges that are processed in parallel. The memory budget and
+    /// the indexes in `plan` limit their number.
     fn joined<F: Fn(&KeyRange) -> Result<EntryBatch> + Send + Sync>(
         &self,
         plan: &MergePlan<'_>,

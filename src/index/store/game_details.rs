@@ -27,9 +27,9 @@ pub const GAMES_PER_ENTRY: u64 = 64;
 /// The beginning of the web address of a game on Lichess, before the id of the game.
 const LICHESS: &[u8] = b"https://lichess.org/";
 
-/// Appends the details of a game to `out`: its offset in the PGN text (`place`), and the fields of its `record`
-/// that cannot be derived from other data. These data are the game's row in the table of games (`row`), and the
-/// names of White, Black and the event (`names`).
+/// Appends the details of a game to `out`: the offset `place` of the game in the PGN text, and the fields of
+/// `record` that readers cannot derive from `row` and `names`. `row` is the row of the game in the table of games,
+/// and `names` contains the names of White, Black and the event.
 pub fn write_details(
     out: &mut Vec<u8>,
     record: &[u8],

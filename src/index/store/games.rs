@@ -170,8 +170,9 @@ impl StoredGames {
         }
     }
 
-    /// Adds the games of the next batch. Returns list records, which say that a list contains a game or the number of
-    /// a name. They add these games to the lists of players and Lichess ids, and new names to the lists of names.
+    /// Adds the games of the next batch to the index. Returns list records, which say that a list contains a game or
+    /// the number of a name. They add these games to the lists of players and Lichess ids, and new names to the lists
+    /// of names.
     ///
     /// # Errors
     ///

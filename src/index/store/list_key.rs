@@ -92,8 +92,8 @@ pub struct Paging {
     bits: u32,
 }
 
-/// The least number of leading bits that the keys in a page may have in common. With fewer bits, a page would contain
-/// records from several shards, which are processed separately.
+/// The minimum number of leading bits that all keys in a page share. If fewer bits were shared, a page could
+/// contain records of several shards, which are processed separately.
 const MIN_PAGE_BITS: u32 = 8;
 /// The greatest number of leading bits that the keys of the lists in a page may have in common.
 const MAX_PAGE_BITS: u32 = 40;
@@ -124,8 +124,8 @@ impl Paging {
         self.bits
     }
 
-    /// Returns the number of the page (an entry that contains several lists) that contains the list with the key
-    /// `subject`.
+    /// Returns the number of the page for the list with the key `subject`. A page is an entry that contains several
+    /// lists.
     #[inline]
     pub fn page(self, subject: ListKey) -> u64 {
         subject.0 >> (u64::BITS - self.bits)

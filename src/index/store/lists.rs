@@ -487,7 +487,8 @@ impl<'a> ListBuilder<'a> {
         self.push(key, value)
     }
 
-    /// Adds the entry of the current page, which contains several lists. Does nothing if no page is open.
+    /// Adds the current page to the entries of the index. A page is an entry that contains several lists. Does
+    /// nothing if no page is open.
     fn end_page(&mut self) {
         if self.page.take().is_some() {
             let key = page_key(LISTS, self.paging.last_of(self.subject));

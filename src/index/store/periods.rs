@@ -361,7 +361,8 @@ impl<'a> ResultAdder<'a> {
         }
     }
 
-    /// Adds the results of the games in `items`, which are items of a position's list of games.
+    /// Adds the results of the games in `items` to the sums by period. `items` are items of the list of games of
+    /// one position.
     ///
     /// # Errors
     ///

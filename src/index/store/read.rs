@@ -85,7 +85,7 @@ impl Index {
         Ok(row)
     }
 
-    /// Returns the header of game `id`. The index must be an explorer's index of games.
+    /// Returns the header of the game `id`. This function supports only the explorer's index of games.
     pub(in crate::index) fn stored_header(&self, id: u32) -> Result<GameHeader> {
         let row = self.row(id)?;
         let name = |number| self.name(number);

@@ -158,7 +158,8 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns warnings that the input counts lack positions, or that some of them lack the later moves of games.
+    /// Returns warnings about counts among the inputs that were made without rare positions or without the later
+    /// moves of games.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         let pruned = self.pruned.map(|pruned| pruned.to_string());
         pruned.into_iter().chain(self.cut_differently())

@@ -295,7 +295,8 @@ impl<'a> ClassBatch<'a> {
         }
     }
 
-    /// Adds a record of the move `mv` in `position`. [`BookMove::NONE`] means that the game ends in the position.
+    /// Adds to the tally a record of the move `mv` in `position`. [`BookMove::NONE`] means that the game ends in the
+    /// position.
     /// `turn` is the side to move, and `of` contains the winner and the rating. Adds nothing if the key of the
     /// position is 0, because this key means that the position has no key.
     fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, of: PlyFacts) {

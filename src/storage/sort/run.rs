@@ -100,9 +100,9 @@ impl RunFile {
         Ok(())
     }
 
-    /// Reads `bytes` bytes of a run and appends them to `out`. `start` is the offset of the run in the file. `before`
-    /// is the offset of the first byte within the run, without checksums. Reading must start at the beginning of a
-    /// block, and end at the end of a block or of the run.
+    /// Reads `bytes` bytes of a run, verifies their checksums, and appends them to `out`. `start` is the offset of
+    /// the run in the file, and `before` is the number of data bytes of the run before the first byte to read.
+    /// Reading must start at the beginning of a block, and end at the end of a block or of the run.
     ///
     /// # Errors
     ///
