@@ -1,5 +1,8 @@
 //! The names and ECO codes of some 3,800 openings, looked up by position.
 //!
+//! The opening of a game is the last position with a name that the game reached ([`of_game`]). The explorer's index of
+//! games stores it as an [`OpeningNumber`] in the row of the game, so an index must be made again if the table changes.
+//!
 //! The names, codes and moves are published by Lichess under CC0. `data/opening_names.txt` stores them as a tree,
 //! one move per line. A line contains the depth of the move, the move, and, if the position after the move has a
 //! name, its code and its name.

@@ -4,7 +4,7 @@
 //!
 //! | bits | meaning |
 //! |---|---|
-//! | 64-127 | the key of the position, or its identity in variants |
+//! | 64-127 | the key of the position, or its exact identity in variants |
 //! | 48-63 | the move |
 //! | 47 | whether Black is to move |
 //! | 41-46 | the speed and the rating group |

@@ -1,4 +1,5 @@
-//! The half-moves of one game, from its starting position to its end or to the first move that cannot be played.
+//! The half-moves of one game, from its starting position to its end or to the first move that cannot be played,
+//! which rejects the game.
 //!
 //! [`Variations`] collects the moves of variations. Each variation is counted once, from the move at which it branches.
 

@@ -5,9 +5,10 @@
 //! which `shakmaty` contains.
 //!
 //! The [identity](identity) is the hash by which the explorer, suites, repertoires and databases group the games of a
-//! position. Polyglot books and LevelDB indexes use keys instead. The identity differs from the key in two ways: it
+//! position. Polyglot books and the index of polyglot's fork use keys instead. The identity differs from the key in two ways: it
 //! omits the en passant file if no legal move captures en passant, and it includes the state of a variant that the
-//! key omits.
+//! key omits. The [exact identity](Keyed::exact_identity) includes this state too, but keeps the en passant file of the
+//! key. Counts of variants are grouped by it.
 
 use std::{iter::once, ops::BitXor};
 
@@ -303,7 +304,6 @@ impl<P: Rules> Keyed<P> {
         with_hidden_state(&self.pos, self.key())
     }
 
-    /// Returns the positions with the same identity as the current one but another key. There is hardly ever one.
     // A `Vec` is returned because an iterator would contain positions, which are slow to move.
     /// Returns the positions that have the same identity as the current one but another Polyglot key. Usually there
     /// are none.

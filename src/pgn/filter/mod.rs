@@ -1,7 +1,7 @@
 //! Selects games by their tags.
 //!
-//! A [`Condition`] names the kind of condition that a game does not meet, so that a report can count the rejected
-//! games.
+//! A [`Condition`] names the kind of condition that a game does not meet, so that a report can count the games that
+//! each kind of filter left out.
 
 mod conditions;
 

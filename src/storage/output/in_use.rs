@@ -2,7 +2,8 @@
 //!
 //! SQLite finds the journal and the write-ahead log of a database by the name of the database. If a new database
 //! replaces the file while another program uses the old one, the changes of that program are applied to the new
-//! database and destroy it.
+//! database and destroy it. So the output is refused if the database has a write-ahead log (`-wal`, `-shm`), a journal
+//! with content, or one of SQLite's locks.
 
 use std::{
     ffi::OsStr,

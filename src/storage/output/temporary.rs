@@ -2,11 +2,11 @@
 //!
 //! A [`TemporaryDir`] has a different purpose: it contains files that an operation needs but that are not outputs.
 //!
-//! A process claims its temporary files and directories, so that another process with the same target does not remove
-//! them. On Unix, a claim is an advisory lock, which does not block reading and writing. On Windows, a lock would
-//! block reads through any other handle, even in the same process, and SQLite opens its own handles. Therefore, a
-//! claim on Windows is an open handle with write access: as long as it exists, no process can open the file without
-//! permitting others to write.
+//! A process claims its temporary files and directories. Another process with the same target then neither removes
+//! them nor writes the target, and fails with [`Error::Busy`]. On Unix, a claim is an advisory lock, which does not
+//! block reading and writing. On Windows, a lock would block reads through any other handle, even in the same process,
+//! and SQLite opens its own handles. Therefore, a claim on Windows is an open handle with write access: as long as it
+//! exists, no process can open the file without permitting others to write.
 
 use std::{
     borrow::Cow,
