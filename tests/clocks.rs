@@ -138,7 +138,7 @@ fn mean_times_of_moves() {
             (
                 "moves --leveldb packed.idx --clocks",
                 1,
-                "games.pgn.gz: this file is packed",
+                "games.pgn.gz: this file is compressed",
             ),
             ("moves --leveldb games.idx --clocks=0", 2, "0"),
             (

@@ -1200,10 +1200,10 @@ fn text_like_games_is_described() {
         ),
         (
             "1. Кf3 Кf6 1-0\n",
-            "\"Кf3\": not a move; --piece-letters does not have the language",
+            "\"Кf3\": not a move; --piece-letters does not support the language",
         ),
-        ("1. е4 e5 1-0\n", "does not have the language"),
-        ("1. Hf3 Hf6 1-0\n", "does not have the language"),
+        ("1. е4 e5 1-0\n", "does not support the language"),
+        ("1. Hf3 Hf6 1-0\n", "does not support the language"),
         (
             "1. Sf3 Sf6 1-0\n",
             "the move is legal with make-book --piece-letters de",

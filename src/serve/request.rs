@@ -842,7 +842,11 @@ mod tests {
                 "unknown parameter player, tint:",
             ),
             (Route::Games, "moves=5", "unknown parameter moves:"),
-            (Route::Games, "skip=1&topGames=3", "unknown parameter topGames:"),
+            (
+                Route::Games,
+                "skip=1&topGames=3",
+                "unknown parameter topGames:",
+            ),
         ] {
             let refusal = Request::parse(route, query).unwrap_err();
             assert_eq!(refusal.status(), 400);
