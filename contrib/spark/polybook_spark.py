@@ -442,7 +442,7 @@ def target_of(path):
     """The path of a directory without slashes at its end. A bucket or a root is none that can be replaced."""
     target = path.rstrip("/")
     if not os.path.basename(urlsplit(target).path):
-        raise Failure(f"{path}: cannot be replaced: name a directory in it")
+        raise Failure(f"{path}: cannot be replaced: give a directory in it")
     return target
 
 
@@ -466,7 +466,7 @@ def files_of_counts(store, directory):
         except (ValueError, KeyError, TypeError):
             pass
     if not sizes:
-        raise Failure(f"{directory}: not a directory of polybook's counts: name another")
+        raise Failure(f"{directory}: this is not a directory of counts made by polybook: choose another directory")
     for name, size in sorted(found.items()):
         if sizes.get(name, -1) != size:
             raise Failure(f"{directory}/{name}: {SIDECAR} does not list it with this size, so --force would delete what others wrote: move it")
