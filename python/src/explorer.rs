@@ -1,6 +1,9 @@
 //! The explorer, which answers from indexes that were made with `make_book(explorer=...)`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use polybook::{
     counts::Memory,
@@ -185,6 +188,7 @@ impl Explorer {
                     memory,
                     threads: 0,
                     directory: directory.path(),
+                    stop: Arc::default(),
                     counting: &|_| Box::new(()),
                 },
             );
@@ -333,6 +337,9 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         skip_unfinished: options.unfinished()? == Some(Unfinished::Skip),
         // No argument sets this filter. It is named so that a new filter does not compile until it is considered here.
         fold_duplicates: false,
+        results: Vec::new(),
+        won: false,
+        lost: false,
     };
     add_results(options, &mut filters)?;
     filters.check().map_err(value_error)?;
