@@ -134,6 +134,29 @@ impl GameFilterArgs {
         filter.check().map_err(|err| Usage(err.to_string()))?;
         Ok(Some(filter))
     }
+
+    /// Returns the filter that the options describe, or `None` if the user gave none of them. `--player` selects only
+    /// games in which the player has this color. `whose` describes this player in the error message for names that
+    /// are given both with `--player` and with the option of the color.
+    pub fn given_for_color(&self, color: Color, whose: &str) -> Result<Option<GameFilter>, Usage> {
+        let Some(mut filter) = self.given()? else {
+            return Ok(None);
+        };
+        let names = match color {
+            Color::White => &mut filter.white,
+            Color::Black => &mut filter.black,
+        };
+        match (names.is_empty(), filter.players.is_empty()) {
+            (true, _) => *names = std::mem::take(&mut filter.players),
+            (false, true) => (),
+            (false, false) => {
+                return Err(Usage(format!(
+                    "--player and --{color} both give the name of the {whose}: give all names with the same option"
+                )));
+            }
+        }
+        Ok(Some(filter))
+    }
 }
 
 impl From<GameFilterArgs> for GameFilter {

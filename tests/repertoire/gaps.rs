@@ -442,7 +442,12 @@ fn an_opponent_is_filtered_from_a_download() {
         found.into_iter().map(|gap| gap.1).collect::<Vec<_>>()
     };
     assert_eq!(moves("").len(), 3);
-    assert_eq!(moves("--black giri"), ["e5"]);
+    for options in ["--black giri", "--player giri", "--player giri --white me"] {
+        assert_eq!(moves(options), ["e5"], "{options}");
+    }
+    let error = fails(dir, &format!("{line} --player giri --black you"), 2);
+    assert!(error.contains("both give the name of the opponent"), "{error}");
+    assert!(ok(dir, "repertoire gaps --help").contains("--player is an opponent"));
     ok(dir, "make-book -q theirs.pgn --explorer theirs.idx");
     let line = "repertoire build theirs.idx --color white --black giri --out x.pgn";
     assert!(fails(dir, line, 1).contains("filter games in PGN files"));

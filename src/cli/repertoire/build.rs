@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use polybook::{
-    pgn::GameFilter,
     repertoire::{Build, CommentDetail, OwnMoveRule, RepertoireFile, Writing, build},
     tree::{LinesOf, Source, Union},
 };
@@ -16,7 +15,6 @@ use crate::cli::{
     input::{check_output, output_name, refuse_twice},
     position,
     resources::ResourceArgs,
-    usage::Usage,
     weighting::one_of,
 };
 
@@ -104,34 +102,6 @@ pub struct Args {
 const PLAYER: &str = "Keep games in which the player with the color of the repertoire has a name that contains NAME. \
                       If the option is given several times, games that match any of the names are kept";
 
-impl Args {
-    /// Returns the filter for the games of the sources, or `None` if the user gave no filter. `--player` selects only
-    /// games in which the player has the color of the repertoire, because in other games the moves of that color are
-    /// those of opponents.
-    fn game_filter(&self) -> Result<Option<GameFilter>, Usage> {
-        let Some(mut filter) = self.filter.given()? else {
-            return Ok(None);
-        };
-        let own = match self.color {
-            Color::White => &mut filter.white,
-            Color::Black => &mut filter.black,
-        };
-        match (own.is_empty(), filter.players.is_empty()) {
-            (true, _) => *own = std::mem::take(&mut filter.players),
-            (false, true) => (),
-            (false, false) => {
-                let color = self.color;
-                let usage = format!(
-                    "--player and --{color} both give the name of the repertoire's player: give all names with the \
-                     same option"
-                );
-                return Err(Usage(usage));
-            }
-        }
-        Ok(Some(filter))
-    }
-}
-
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let inputs: Vec<&PathBuf> = args.keep.iter().chain(&args.sources).collect();
     refuse_twice(&inputs)?;
@@ -143,7 +113,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         &args.resources,
         context,
     )?;
-    let source = opener.sources(&args.sources, args.game_filter()?.as_ref())?;
+    let filter = args
+        .filter
+        .given_for_color(args.color, "repertoire's player")?;
+    let source = opener.sources(&args.sources, filter.as_ref())?;
     let keep = args.keep.as_ref();
     let keep = keep
         .map(|keep| opener.repertoire(keep, args.color))

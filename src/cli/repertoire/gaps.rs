@@ -26,7 +26,8 @@ use crate::cli::{
 
 /// List the opponent's moves that the repertoire does not answer, the likeliest first
 #[derive(clap::Args, Debug)]
-#[command(after_help = "\
+#[command(
+    after_help = "\
 A gap is a move of the opponent that the repertoire does not answer. \"1 in N\" means that one game of N reaches the gap: the
 shares of the opponent's moves on the way are multiplied, and the moves of the repertoire count as certain. If several lines
 lead to a gap, they are added up. If the repertoire has several moves in a position, each counts as certain, so a gap after
@@ -36,11 +37,16 @@ The likeliest gaps of a single opponent often come from one or two games; --min-
 marks a gap at the end of a line of the repertoire. --add writes one game for each answer; if the repertoire is PGN, its
 unchanged text follows.
 
+--player is an opponent, who has the other color than the repertoire. Games that this player played with the color of the
+repertoire are left out.
+
 Examples:
   polybook repertoire gaps white.pgn --color white --against games.idx
   polybook repertoire gaps white.pgn --color white --against theirs.pgn --add 10 --out more.pgn
-  polybook repertoire gaps white.pgn --color white --against theirs.pgn --black \"their name\" --min-game 3
-      what one opponent plays as Black")]
+  polybook repertoire gaps white.pgn --color white --against theirs.pgn --player \"their name\" --min-game 3
+      what one opponent plays as Black",
+    mut_arg("player", |arg| arg.help(PLAYER).long_help(PLAYER))
+)]
 pub struct Args {
     /// The repertoire: a PGN file, a book or an OOBS database
     #[arg(value_name = "REPERTOIRE")]
@@ -95,6 +101,11 @@ pub struct Args {
     filter: GameFilterArgs,
 }
 
+/// The help text of `--player`. Here the option selects only games in which the player has the color of the opponent;
+/// in other commands, it selects all games of the player.
+const PLAYER: &str = "Keep games in which the opponent, the player without the color of the repertoire, has a name that \
+                      contains NAME. If the option is given several times, games that match any of the names are kept";
+
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let inputs = [&args.repertoire, &args.against];
     let out = match &args.out {
@@ -112,7 +123,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         context,
     )?;
     let repertoire = opener.repertoire(&args.repertoire, args.color)?;
-    let filter = args.filter.given()?;
+    let filter = args.filter.given_for_color(!args.color, "opponent")?;
     let mut source = opener.source(&args.against, filter.as_ref())?;
     let variant = match args.lines.variant {
         Some(variant) => variant,
