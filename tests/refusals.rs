@@ -219,6 +219,11 @@ const REFUSALS: &[Refusal] = &[
         "--max-ply 10 ends games sooner",
     ),
     (
+        "make-book games.pgn --suite s.epd --max-ply 16",
+        2,
+        "--plies sets the length of the openings of a suite",
+    ),
+    (
         "make-book counts --suite s.pgn",
         1,
         "contains counts instead of games",

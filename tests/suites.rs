@@ -97,13 +97,13 @@ fn a_suite_below_its_limit_says_why() {
         String::from_utf8(output.stderr).unwrap()
     };
     let why = "; 1 has fewer games than --min-game; 1 is outside --balance\n";
-    for (name, things) in [("s.epd", "positions"), ("s.pgn", "lines")] {
+    for (name, things) in [("s.epd", "positions after"), ("s.pgn", "lines of")] {
         let report = said(&format!("--suite {name} --limit 5"));
-        let expected = format!("{name}: 1 of at most 5 {things}{why}");
+        let expected = format!("{name}: 1 of at most 5 {things} 1 half-move{why}");
         assert!(report.contains(&expected), "{report}");
     }
-    assert!(said("--suite s.epd --limit 1").contains("s.epd: 1 position\n"));
-    assert!(said("--suite s.epd").contains("s.epd: 1 position\n"));
+    assert!(said("--suite s.epd --limit 1").contains("s.epd: 1 position after 1 half-move\n"));
+    assert!(said("--suite s.epd").contains("s.epd: 1 position after 1 half-move\n"));
     let report = ok_json(dir, &format!("{line} --suite s.epd --limit 5 --json"));
     assert_eq!(
         report["suite"],

@@ -22,7 +22,7 @@ use super::{
     position::{self, of_book, of_database},
     progress::Bar,
     resources::ResourceArgs,
-    suite::SuiteArgs,
+    suite::{SuiteArgs, length_suffix},
     usage::Usage,
     weighting::{HeaderArgs, Requirement, WeightingArgs},
 };
@@ -344,8 +344,14 @@ fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
             "warning: polybook did not examine all lines of this length, so some lines may be missing from the suite\n",
         );
     }
+    let plies = args.suite.settings().plies;
+    let length = match format {
+        TargetFormat::Pgn => length_suffix(SuiteFormat::Pgn, plies),
+        TargetFormat::Epd => length_suffix(SuiteFormat::Epd, plies),
+        _ => String::new(),
+    };
     text.push_str(&format!(
-        "{}: {}{}\n",
+        "{}: {}{length}{}\n",
         output_name(&args.out),
         counted(converted.entries, thing),
         evals::unevaluated_suffix(converted.unevaluated)

@@ -17,7 +17,7 @@ use super::{
     position::{self, UntaggedArg},
     progress::Bar,
     resources::ResourceArgs,
-    suite::{ONLY_SUITE, SuiteArgs},
+    suite::{ONLY_SUITE, SuiteArgs, length_suffix},
     usage::{EXPLORER_DIR, Usage},
     weighting::{HeaderArgs, MOVES, Requirement, WeightingArgs, one_of},
 };
@@ -353,6 +353,14 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
         let given = weighting.given(Requirement::Book).or(header);
         Usage::refuse(given, "applies only to books, not to suites")?;
     }
+    let has_index = args.leveldb.is_some() || args.explorer.is_some() || args.counts.is_some();
+    if args.suite.is_some() && !has_moves && !has_index && !args.in_suite.has_plies() {
+        let given = (args.max_ply != MakeBook::DEFAULT_MAX_PLY).then_some("--max-ply");
+        Usage::refuse(
+            given,
+            "does not apply to suites: --plies sets the length of the openings of a suite",
+        )?;
+    }
     if args.bin.is_none() {
         let given = weighting.given(Requirement::OwnWeights).or(header);
         let given = given.or(args.losses.given());
@@ -571,18 +579,25 @@ fn outputs(text: &mut String, report: &Report) {
         let is_epd = end.is_some_and(|end| end.eq_ignore_ascii_case("epd"));
         let thing = if is_epd { "position" } else { "line" };
         let left_out = evals::unevaluated_suffix(suite.unevaluated);
-        say(&suite.path, entries(suite, thing) + &left_out);
+        let format = if is_epd {
+            SuiteFormat::Epd
+        } else {
+            SuiteFormat::Pgn
+        };
+        let text = entries(suite, thing, &length_suffix(format, suite.plies));
+        say(&suite.path, text + &left_out);
     }
 }
 
 /// Returns the number of entries of a suite as text. If the suite has fewer entries than `--limit` allows, the text
-/// also says how many entries other options removed. `thing` is the noun for an entry, such as `line`.
-fn entries(suite: &SuiteReport, thing: &str) -> String {
+/// also says how many entries other options removed. `thing` is the noun for an entry, such as `line`, and `length` is
+/// the text that follows this noun.
+fn entries(suite: &SuiteReport, thing: &str, length: &str) -> String {
     let Some(limit) = suite.limit.filter(|limit| suite.lines < *limit as u64) else {
-        return counted(suite.lines, thing);
+        return counted(suite.lines, thing) + length;
     };
     let limit = counted(limit as u64, thing);
-    let mut text = format!("{} of at most {limit}", suite.lines);
+    let mut text = format!("{} of at most {limit}{length}", suite.lines);
     if suite.rare > 0 {
         text += &format!(
             "; {} {} fewer games than --min-game",

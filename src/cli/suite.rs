@@ -10,10 +10,11 @@ use polybook::{
     counts::Memory,
     evals::Evals,
     position::Variant,
-    suite::{EvalRange, Suite, read_starts},
+    suite::{EvalRange, Suite, SuiteFormat, read_starts},
 };
 
 use super::{
+    counted,
     input::{self, in_memory},
     usage::Usage,
 };
@@ -82,6 +83,16 @@ pub struct SuiteArgs {
     /// Write the operations hmvc (half-move clock) and fmvn (move number) into each EPD
     #[arg(long)]
     opcodes: bool,
+}
+
+/// Returns the text for the length of a suite's lines, such as ` after 8 half-moves`. It follows the number of entries
+/// in a summary.
+pub fn length_suffix(format: SuiteFormat, plies: usize) -> String {
+    let plies = counted(plies as u64, "half-move");
+    match format {
+        SuiteFormat::Pgn => format!(" of {plies}"),
+        SuiteFormat::Epd => format!(" after {plies}"),
+    }
 }
 
 /// Parses a range of scores in percent, such as `45-55`. Returns its bounds, or an error message if the text is not
@@ -178,6 +189,11 @@ impl SuiteArgs {
             centipawns,
             of_either: self.eval_abs.is_some(),
         }))
+    }
+
+    /// Returns `true` if the user gave the length of the lines.
+    pub fn has_plies(&self) -> bool {
+        self.plies.is_some()
     }
 
     /// Returns `true` if an option filters the positions of the suite by their evaluations.

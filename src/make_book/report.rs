@@ -306,6 +306,9 @@ pub struct SuiteReport {
     /// The path of the file.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
+    /// The length of the lines in half-moves.
+    #[serde(skip)]
+    pub plies: usize,
     /// The number of lines or positions.
     pub lines: u64,
     /// The maximum number of lines or positions, or `None` if all are written.

@@ -70,7 +70,8 @@ fn refuse_long(options: &MakeBook, output: &SuiteOutput) -> Result<()> {
     }
     let plies = counted(plies as u64, "half-move");
     let problem = format!(
-        "the suite needs lines of {plies}, but --max-ply {max_ply} ends games sooner: use a larger --max-ply"
+        "the suite needs lines of {plies}, but --max-ply {max_ply} ends games sooner: use a larger --max-ply, \
+         or a smaller --plies"
     );
     Err(Error::file(&output.path, problem))
 }
@@ -106,6 +107,7 @@ impl Sink for SuiteSink<'_> {
         }
         counted.games.report.suite = Some(SuiteReport {
             path: path.clone(),
+            plies: suite.plies,
             lines: lines.entries,
             limit: suite.limit,
             rare: lines.rare,
