@@ -312,7 +312,8 @@ const REFUSALS: &[Refusal] = &[
     (
         "suite-report exits.epd other.pgn",
         1,
-        "none of 2 games reached an exit of the suite",
+        "none of 2 games reached an exit of the suite, the end of one of its openings: in a suite of positions, the \
+         exit of a game is the position in its tag FEN",
     ),
     ("suite-report exits.epd m.pgn --drop-one-sided", 2, "--out"),
     (

@@ -250,8 +250,12 @@ impl SuiteFile {
             .all(|exit| exit.unfinished == 0 && exit.stats.games() == 0)
             && let Some(input) = games.inputs.first()
         {
+            let reason = match self.format {
+                SuiteFormat::Epd => EXIT_OF_POSITIONS,
+                SuiteFormat::Pgn => "",
+            };
             let problem = format!(
-                "none of {} reached an exit of the suite, the end of one of its openings{}",
+                "none of {} reached an exit of the suite, the end of one of its openings{reason}{}",
                 counted(read.games, "game"),
                 read.unknown_variants.in_error()
             );
@@ -349,6 +353,12 @@ impl SuiteFile {
         Ok(kept.len() as u64)
     }
 }
+
+/// The text that follows the error message if no game has an exit, and the suite consists of positions. It says how a
+/// game names such an exit.
+const EXIT_OF_POSITIONS: &str = ": in a suite of positions, the exit of a game is the position in its tag FEN, or the \
+                                 position after its moves with the comment {book}; if the games have neither, give \
+                                 the openings as lines in PGN";
 
 /// Options for the report of a match.
 #[derive(Clone, PartialEq, Eq, Debug)]
