@@ -304,6 +304,7 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str); 8] = [
 fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
     let cli = Cli::command();
     let command = legacy::command(args, &cli);
+    let inner = command.and_then(|command| legacy::inner_command(args, command));
     let wrong = |kind| match err.get(kind) {
         Some(ContextValue::String(wrong)) => Some(wrong.as_str()),
         _ => None,
@@ -321,7 +322,7 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
         && wrong(ContextKind::InvalidArg) == Some("--explorer <DIR>")
     {
         EXPLORER_DIR.to_owned()
-    } else if let Some((option, meant)) = option.zip(command).and_then(intended_option) {
+    } else if let Some((option, meant)) = option.zip(inner.or(command)).and_then(intended_option) {
         format!("unexpected argument '{option}' (did you mean '{meant}'?)")
     } else if err.kind() == ClapErrorKind::MissingSubcommand {
         "no command given".to_owned()
@@ -329,10 +330,11 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
         folded(&err.render().to_string())
     };
     let said = legacy::as_written(&said, args);
-    match command {
-        Some(command) => format!("{said}; see polybook {} --help", command.get_name()),
-        None => format!("{said}; see polybook --help"),
-    }
+    let names = command.iter().chain(&inner);
+    let names: String = names
+        .map(|command| format!(" {}", command.get_name()))
+        .collect();
+    format!("{said}; see polybook{names} --help")
 }
 
 /// Returns the error message for a user who named a file instead of a command. The message suggests commands for the
@@ -517,6 +519,18 @@ mod tests {
         assert_eq!(
             message_of("polybook -q"),
             "no command given; see polybook --help"
+        );
+        assert_eq!(
+            message_of("polybook repertoire build x.pgn --color black"),
+            "missing: --out <FILE>; see polybook repertoire build --help"
+        );
+        assert_eq!(
+            message_of("polybook repertoire -q gaps x.pgn --depth 3"),
+            "unexpected argument '--depth' (did you mean '--max-ply'?); see polybook repertoire gaps --help"
+        );
+        assert_eq!(
+            message_of("polybook repertoire x.pgn"),
+            "unrecognized subcommand 'x.pgn'; see polybook repertoire --help"
         );
         assert!(!message_of("polybook show a.bin --fen a --moves").contains('\n'));
     }

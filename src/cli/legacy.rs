@@ -93,6 +93,12 @@ pub fn command<'a>(args: &[OsString], cli: &'a Command) -> Option<&'a Command> {
     cli.find_subcommand(words(args).next()?)
 }
 
+/// Returns the command within `command`, such as `build` of `repertoire`, that the arguments of the program name.
+/// Returns `None` if they name none.
+pub fn inner_command<'a>(args: &[OsString], command: &'a Command) -> Option<&'a Command> {
+    command.find_subcommand(words(args).nth(1)?)
+}
+
 /// Returns an iterator over the arguments of the program that are not options. The first one names the command.
 fn words(args: &[OsString]) -> impl Iterator<Item = &str> {
     let words = args.iter().skip(1).filter_map(|arg| arg.to_str());
