@@ -284,6 +284,7 @@ fn lines_to_look_at_are_written_as_games() {
         games.contains("1. e4 {1 in 1.5, 1 game of yours, 0.0%, no answer} *"),
         "{games}"
     );
+    ok(dir.path(), "verify tonight.pgn");
     // polybook replaces its own file, and no other.
     ok(dir.path(), command);
     fs::write(&tonight, games.replace("1. e4", "1. d4")).unwrap();

@@ -145,10 +145,15 @@ fn is_text(bytes: &[u8]) -> bool {
         && bytes.iter().filter(|byte| !byte.is_ascii()).count() <= bytes.len() / 10
 }
 
-/// Returns `true` if `text` begins like PGN: with a tag, a comment, or a move with or without its number.
+/// Returns `true` if `text` begins like PGN: with a tag, a comment, or a move with or without its number. Lines that
+/// begin with `%` are skipped, because PGN readers ignore them.
 fn begins_as_pgn(text: &[u8]) -> bool {
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
-    let text = text.trim_ascii_start();
+    let mut text = text.trim_ascii_start();
+    while text.starts_with(b"%") {
+        let line = text.iter().take_while(|byte| **byte != b'\n').count();
+        text = text[line..].trim_ascii_start();
+    }
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let moves = match text[digits..]
         .iter()
@@ -366,6 +371,8 @@ mod tests {
             (&b"SQLite format 3\0more"[..], "SQLite"),
             (b"[Event \"Casual\"]\n\n1. e4 *\n", "PGN"),
             (b"\xef\xbb\xbf\n[Event \"Casual\"]\n\n1. e4 *\n", "PGN"),
+            (b"% polybook checksum\n%\n[Event \"Casual\"]\n", "PGN"),
+            (b"% Notes\non my openings\n", "text"),
             (b"Notes on my openings\n", "text"),
             (b"\x1f\x8b\x08\0\0\0", "gzip"),
         ] {
