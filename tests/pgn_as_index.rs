@@ -50,6 +50,13 @@ fn queries_of_a_pgn_file_are_those_of_its_index() {
     }
     // The first command makes the index, and the others find it.
     assert_eq!(has_indexed, [true, false, false, false, false, false]);
+    // The error for an unknown game names the PGN file, not the index in the cache.
+    let mut unknown = polybook_in(dir);
+    unknown.args(["game", "--index", "famous.pgn", "99999"]);
+    let output = unknown.env("XDG_CACHE_HOME", dir.join("cache")).output();
+    let error = String::from_utf8(output.unwrap().stderr).unwrap();
+    let said = "polybook: famous.pgn: the index contains no game with the id 99999";
+    assert!(error.starts_with(said), "{error}");
     let both = run_cached(dir, "moves --index famous.pgn --index online.pgn --json");
     let both: serde_json::Value = serde_json::from_slice(&both.stdout).unwrap();
     assert_eq!(both["games"], 51);

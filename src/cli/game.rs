@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use polybook::index::{Index, store::game_rows::PAGES};
+use polybook::{
+    Error, ErrorKind,
+    index::{Index, store::game_rows::PAGES},
+};
 
 use super::{
     Context,
@@ -67,15 +70,26 @@ fn game_id(text: &str) -> Result<GameId, String> {
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let index = Index::open(index_of(&args.index, context)?)?;
+    // The index of a PGN file is in the user's cache, so errors name the argument. The advice for a damaged index needs
+    // the path in the cache.
+    let with_argument = |mut err: Error| {
+        if let Error::File { path, kind, .. } = &mut err
+            && *kind != ErrorKind::Damaged
+            && path == index.path()
+        {
+            path.clone_from(&args.index);
+        }
+        err
+    };
     let mut has_said = context.quiet;
     for id in numbers(args, &index, context)? {
-        if !has_said && index.is_slow_to_read(id)? {
+        if !has_said && index.is_slow_to_read(id).map_err(with_argument)? {
             context.say(
                 "the PGN file is compressed, so finding a game takes as long as unpacking the file up to this game\n",
             );
             has_said = true;
         }
-        print_bytes(&index.text(id)?)?;
+        print_bytes(&index.text(id).map_err(with_argument)?)?;
     }
     Ok(())
 }
