@@ -682,8 +682,8 @@ impl OpenOptions<'_> {
 const MAX_EXAMINED_MOVES: u64 = 10_000;
 
 /// The error message for options that filter the games of a file that is not PGN.
-const NO_FILTER: &str = "this file is not PGN, but the options filter games in PGN files: remove the filters, or give \
-                         a PGN file";
+const NO_FILTER: &str = "this is not a PGN file, but the options filter games in PGN files: remove the filters, or \
+                         give the PGN file of the games";
 
 /// Returns the variants of the games that `report` counts, or standard chess if it counts no game.
 fn variants_of(report: &Report) -> BTreeSet<Variant> {

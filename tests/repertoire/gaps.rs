@@ -451,6 +451,8 @@ fn an_opponent_is_filtered_from_a_download() {
     ok(dir, "make-book -q theirs.pgn --explorer theirs.idx");
     let line = "repertoire build theirs.idx --color white --black giri --out x.pgn";
     assert!(fails(dir, line, 1).contains("filter games in PGN files"));
+    let line = "repertoire gaps mine.pgn --against theirs.idx --color white --player giri";
+    assert!(fails(dir, line, 1).contains("theirs.idx: gaps filters only games in PGN files"));
 }
 
 /// Gaps with few games are left out, and replies to the last move of a line are marked.

@@ -10,6 +10,7 @@ use polybook::{
         FindGaps, Gaps, MoveSource, OwnMoveRule, RemovedMoves, RepertoireFile, RepertoireFormat,
         Writing, add_to_book, add_to_pgn, gaps,
     },
+    storage::output::is_directory,
     tree::{LinesOf, Source, Union},
 };
 use shakmaty::{Color, variant::VariantPosition};
@@ -124,6 +125,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     )?;
     let repertoire = opener.repertoire(&args.repertoire, args.color)?;
     let filter = args.filter.given_for_color(!args.color, "opponent")?;
+    if filter.is_some() && is_directory(&args.against)? {
+        let problem = "gaps filters only games in PGN files: give the PGN file of the games, or use polybook prepare, \
+                       which filters an index";
+        return Err(Error::file(&args.against, problem).into());
+    }
     let mut source = opener.source(&args.against, filter.as_ref())?;
     let variant = match args.lines.variant {
         Some(variant) => variant,
