@@ -733,7 +733,7 @@ fn names_match_in_part_on_the_command_line() {
         ("--player müller", 2),
         ("--player MÜLLER,\u{a0}hans", 1),
         ("--player müller --color white", 1),
-        ("--player müller --color black", 1),
+        ("--player müller --color Black", 1),
         ("--player müller --opponent tal", 2),
         ("--opponent karsten", 1),
         ("--event riga", 2),

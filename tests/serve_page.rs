@@ -786,7 +786,7 @@ fn gaps_under_filters_are_those_of_the_command() {
     let dir = dir.path();
     fs::write(dir.join("games.pgn"), GAMES).unwrap();
     fs::write(dir.join("mine.pgn"), "1. e4 e6 2. d4 *\n").unwrap();
-    let served = Served::start(dir, "games.pgn --repertoire mine.pgn:white");
+    let served = Served::start(dir, "games.pgn --repertoire mine.pgn:White");
     for (filters, options) in [("", ""), ("&minPly=3", "--min-plies 3")] {
         let path = format!("/gaps?repertoire=mine&side=white&depth=6{filters}");
         let found = served.json(&path);

@@ -302,7 +302,7 @@ fn replies_come_in_the_order_of_how_often_they_are_played() {
     for tree in [
         "white.bin --color white",
         "games.obs.db3 --color white",
-        "games.obs.db3 --color black",
+        "games.obs.db3 --color BLACK",
         "games.obs.db3",
         "games.idx --color white",
         "games.idx",

@@ -33,7 +33,7 @@ pub struct Args {
     book: BookArg,
 
     /// Write lines in which this side plays only moves of the book
-    #[arg(long, alias = "colour", value_parser = position::color())]
+    #[arg(long, alias = "colour", ignore_case = true, value_parser = position::color())]
     color: Color,
 
     /// Use the rules of this variant [default: the variant of the book's header]

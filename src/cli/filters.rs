@@ -295,7 +295,8 @@ fn rating_group(text: &str) -> Result<Option<RatingGroup>, ParseIntError> {
 }
 
 fn color(text: &str) -> Result<Color, String> {
-    text.parse().map_err(|_| "use white or black".to_owned())
+    let name = text.to_ascii_lowercase();
+    name.parse().map_err(|_| "use white or black".to_owned())
 }
 
 impl ExplorerFilterArgs {

@@ -161,7 +161,8 @@ pub fn variant_or_auto() -> impl TypedValueParser<Value = VariantChoice> {
 
 /// Returns a parser for clap that accepts `white` or `black`.
 pub fn color() -> impl TypedValueParser<Value = Color> {
-    PossibleValuesParser::new(["white", "black"]).map(|name| Color::from_white(name == "white"))
+    PossibleValuesParser::new(["white", "black"])
+        .map(|name| Color::from_white(name.eq_ignore_ascii_case("white")))
 }
 
 /// Returns the variant of a book: `asked`, the variant that the user named, or otherwise the variant in the book's

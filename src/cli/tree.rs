@@ -99,7 +99,7 @@ pub struct Args {
     limit: Option<u64>,
 
     /// Print all moves of this side, but only those moves of the opponent that the book answers
-    #[arg(long, alias = "colour", value_parser = position::color())]
+    #[arg(long, alias = "colour", ignore_case = true, value_parser = position::color())]
     color: Option<Color>,
 
     /// Print a report about the file --out as a JSON document

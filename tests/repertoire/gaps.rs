@@ -446,7 +446,10 @@ fn an_opponent_is_filtered_from_a_download() {
         assert_eq!(moves(options), ["e5"], "{options}");
     }
     let error = fails(dir, &format!("{line} --player giri --black you"), 2);
-    assert!(error.contains("both give the name of the opponent"), "{error}");
+    assert!(
+        error.contains("both give the name of the opponent"),
+        "{error}"
+    );
     assert!(ok(dir, "repertoire gaps --help").contains("--player is an opponent"));
     ok(dir, "make-book -q theirs.pgn --explorer theirs.idx");
     let line = "repertoire build theirs.idx --color white --black giri --out x.pgn";

@@ -47,7 +47,7 @@ pub struct Args {
     sources: Vec<PathBuf>,
 
     /// The side of the repertoire
-    #[arg(long, alias = "colour", value_parser = position::color())]
+    #[arg(long, alias = "colour", ignore_case = true, value_parser = position::color())]
     color: Color,
 
     /// Write the repertoire to this file, as PGN with variations, or as a book if the name ends in .bin; - is standard

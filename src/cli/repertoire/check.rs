@@ -49,7 +49,7 @@ pub struct Args {
     files: Vec<PathBuf>,
 
     /// The side of the repertoire
-    #[arg(long, alias = "colour", value_parser = position::color(), conflicts_with_all = ["white", "black"])]
+    #[arg(long, alias = "colour", ignore_case = true, value_parser = position::color(), conflicts_with_all = ["white", "black"])]
     color: Option<Color>,
 
     /// The repertoire for White

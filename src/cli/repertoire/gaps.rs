@@ -58,7 +58,7 @@ pub struct Args {
     against: PathBuf,
 
     /// The side of the repertoire
-    #[arg(long, alias = "colour", value_parser = position::color())]
+    #[arg(long, alias = "colour", ignore_case = true, value_parser = position::color())]
     color: Color,
 
     /// List only the N gaps that games reach most often

@@ -245,7 +245,8 @@ impl Opener {
 /// for any other form.
 pub fn with_side(text: &str) -> Result<(PathBuf, Color), &'static str> {
     let of_side = text.rsplit_once(':');
-    let of_side = of_side.and_then(|(path, color)| Some((path.into(), color.parse().ok()?)));
+    let of_side = of_side
+        .and_then(|(path, color)| Some((path.into(), color.to_ascii_lowercase().parse().ok()?)));
     of_side.ok_or("give the side after the file, as in my.pgn:white")
 }
 
