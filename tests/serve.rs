@@ -403,6 +403,10 @@ fn games_come_byte_for_byte_and_as_moves() {
         assert_eq!(moves["problem"], Value::Null, "{id}");
         assert_eq!(moves["moves"][0]["uci"], game["uci"]);
     }
+    let third = served.get("/game/00000002").body;
+    for short in ["/game/2", "/game/0002", "/masters/pgn/2"] {
+        assert_eq!(served.get(short).body, third, "{short}");
+    }
     let page = served.ask(
         "GET",
         "/games?skip=1&limit=2",
@@ -412,7 +416,7 @@ fn games_come_byte_for_byte_and_as_moves() {
     for unknown in [
         "/game/99999999",
         "/game/zzzzzzzz",
-        "/game/0",
+        "/game/9999",
         "/masters/pgn/%ff",
     ] {
         assert!(

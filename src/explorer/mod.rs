@@ -623,15 +623,15 @@ impl Explorer {
         unknown_names(&self.sources, filters)
     }
 
-    /// Returns the number of the game with the id `id`, which is a Lichess id, or the game's number padded with zeros
-    /// to at least eight digits. Returns `None` if no game has this id, or if several games have this Lichess id.
+    /// Returns the number of the game with the id `id`, which is a Lichess id, or the game's number with or without
+    /// leading zeros. Returns `None` if no game has this id, or if several games have this Lichess id.
     ///
     /// # Errors
     ///
     /// Returns an error if the index is damaged.
     pub fn find(&self, id: &str) -> Result<Option<u64>> {
         if is_number(id) {
-            let number = id.parse().ok().filter(|_| id.len() >= 8);
+            let number = id.parse().ok();
             return Ok(number.filter(|number| *number < self.game_count()));
         }
         if let Some(site_id) = SiteId::parse(id) {
