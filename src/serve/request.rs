@@ -98,7 +98,7 @@ const PREPARATION_PARAMETERS: [&str; 4] = ["me", "lines", "repertoire", "edits"]
 pub enum Route {
     /// `/lichess`: the results of the moves in a position, with top games and recent games.
     Lichess,
-    /// `/masters`: the results of the moves in a position, with top games. Dates are years instead of months.
+    /// `/masters`: the results of the moves in a position, with top games, but without recent games.
     Masters,
     /// `/player`: the results of the moves in a position, in the games of one player with one color.
     Player,
