@@ -616,6 +616,11 @@ fn pages_of_origins_that_are_allowed_may_read_the_answers() {
             reply.header("access-control-allow-headers"),
             Some("authorization")
         );
+        for path in ["/none", "/lichess?fen=", "/game/none"] {
+            let reply = some.ask("GET", path, &from_origin(origin));
+            assert!(matches!(reply.status, 400 | 404), "{path}");
+            assert_eq!(reply.header("access-control-allow-origin"), Some(origin));
+        }
     }
     for origin in [
         "https://example.org.evil",

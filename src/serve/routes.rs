@@ -83,6 +83,10 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .route("/prepare", index(AppState::prepare))
         .route("/repertoire", index(AppState::repertoires))
         .method_not_allowed_fallback(async || Refusal::method())
+        // Unknown addresses need CORS headers too, so that a page can read the error.
+        .fallback(async || {
+            Refusal::unknown("this address does not exist: the page of the explorer is at /")
+        })
         .with_state(state);
     let api = match cors {
         None => api,
@@ -91,9 +95,6 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
     Router::new()
         .merge(page::routes())
         .merge(api)
-        .fallback(async || {
-            Refusal::unknown("this address does not exist: the page of the explorer is at /")
-        })
         .layer(CompressionLayer::new())
 }
 
