@@ -755,12 +755,18 @@ fn a_repertoire_is_that_of_its_command() {
     }
     for (wrong, why) in [
         ("", "the parameter side is missing"),
-        ("side=both", "the parameter side has the unknown value"),
+        (
+            "side=both",
+            "the parameter side has the unknown value \"both\": use white or black",
+        ),
         (
             "side=white&player=nobody",
             "no player has exactly the name \"nobody\"",
         ),
-        ("side=white&by=weight", "the parameter by "),
+        (
+            "side=white&by=weight",
+            "the parameter by has the unknown value \"weight\": use score or games",
+        ),
         (
             "side=white&ratings=2500",
             "the parameter ratings does not apply: ",

@@ -54,7 +54,7 @@ impl AppState {
         }
         let only_counts = parameters.flag("count")?.unwrap_or(false);
         let color = side(&parameters)?;
-        let by = parameters.choice("by", |by| match by {
+        let by = parameters.choice("by", "score or games", |by| match by {
             "score" => Some(OwnMoveRule::Score),
             "games" => Some(OwnMoveRule::Games),
             _ => None,
@@ -304,7 +304,7 @@ struct RepertoireReport<'a> {
 
 /// Returns the side of a repertoire from the parameter `side`, or a refusal if the parameter is missing.
 pub(super) fn side(parameters: &Parameters) -> Result<Color, Refusal> {
-    let color = parameters.choice("side", |side| side.parse().ok())?;
+    let color = parameters.choice("side", "white or black", |side| side.parse().ok())?;
     color.ok_or_else(|| Refusal::bad("the parameter side is missing: use white or black"))
 }
 

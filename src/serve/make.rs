@@ -271,26 +271,29 @@ impl AppState {
         words.add("--min-game", min_game);
         let depth = depth(parameters)?;
         words.add("--max-ply", depth);
-        let side = parameters.choice("side", request::side)?.flatten();
+        let side = parameters
+            .choice("side", request::SIDES, request::side)?
+            .flatten();
         if let Some(side) = side {
             words.switch(side.fold_wb("--only-white", "--only-black"));
         }
-        let weights = parameters.choice("weights", |name| match name {
-            "results" => Some(Weights::default()),
-            "uniform" => Some(Weights {
-                uniform: true,
-                ..Weights::default()
-            }),
-            "games" => Some(Weights {
-                factors: Factors {
-                    win: 1,
-                    draw: 1,
-                    loss: 1,
-                },
-                ..Weights::default()
-            }),
-            _ => None,
-        })?;
+        let weights =
+            parameters.choice("weights", "results, games or uniform", |name| match name {
+                "results" => Some(Weights::default()),
+                "uniform" => Some(Weights {
+                    uniform: true,
+                    ..Weights::default()
+                }),
+                "games" => Some(Weights {
+                    factors: Factors {
+                        win: 1,
+                        draw: 1,
+                        loss: 1,
+                    },
+                    ..Weights::default()
+                }),
+                _ => None,
+            })?;
         let weights = weights.unwrap_or_default();
         if weights != Weights::default() {
             words.switch(&weights.option_text());

@@ -31,6 +31,16 @@ const MAX_MIN_PLY: u32 = u16::MAX as u32;
 /// The maximum rating in the parameter `ratings`. A higher rating in a game is considered unknown.
 const MAX_RATING: u32 = 4000;
 
+/// The values of the parameter `variant`, for messages.
+const VARIANTS: &str = "standard, chess960, antichess, atomic, crazyhouse, horde, kingOfTheHill, racingKings or \
+                        threeCheck";
+/// The values of the parameter `speeds`, for messages.
+const SPEEDS: &str = "ultraBullet, bullet, blitz, rapid, classical or correspondence";
+/// The values of the parameter `result`, for messages.
+const RESULTS: &str = "1-0, 0-1, 1/2-1/2, draw, *, win or loss";
+/// The values that [`side`] parses, for messages.
+pub(super) const SIDES: &str = "white, black or both";
+
 /// The names of the parameters that determine a position.
 const POSITION_PARAMETERS: [&str; 3] = ["variant", "fen", "play"];
 
@@ -226,10 +236,11 @@ impl Request {
         }
         if route == Route::Lichess {
             query.years = parameters.text("history") == Some("moves");
-            query.history = !query.years && parameters.flag("history")?.unwrap_or(false);
+            let history = parameters.choice("history", "true, false or moves", boolean);
+            query.history = !query.years && history?.unwrap_or(false);
         }
         if route == Route::Scores {
-            let by = parameters.choice("by", |name| (name == "rating").then_some(()))?;
+            let by = parameters.choice("by", "rating", |name| (name == "rating").then_some(()))?;
             by.ok_or_else(|| Refusal::bad("the parameter by is missing: use by=rating"))?;
         }
         query.transpositions = parameters.flag("transpositions")?.unwrap_or(false);
@@ -249,7 +260,7 @@ impl Request {
 ///
 /// Returns a refusal if no variant has this name.
 pub(super) fn variant(parameters: &Parameters) -> Result<Variant, Refusal> {
-    let named = parameters.choice("variant", |name| match name {
+    let named = parameters.choice("variant", VARIANTS, |name| match name {
         "" => None,
         name => name.parse().ok(),
     })?;
@@ -301,16 +312,16 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     if matches!(route, Route::Masters | Route::Game | Route::Book) {
         return Ok(filters);
     }
-    filters.speeds = parameters.list("speeds", |name| name.parse().ok())?;
+    filters.speeds = parameters.list("speeds", SPEEDS, |name| name.parse().ok())?;
     if route != Route::Player {
         (filters.groups, filters.unrated) = ratings(parameters)?;
     }
     if route != Route::Lichess {
-        filters.modes = parameters.list("modes", |name| name.parse().ok())?;
+        filters.modes = parameters.list("modes", "rated or casual", |name| name.parse().ok())?;
     }
     filters.fold_duplicates = folds_duplicates(parameters)?;
     filters.players = names(parameters, "player")?;
-    let color = parameters.choice("color", side)?;
+    let color = parameters.choice("color", SIDES, side)?;
     filters.color = color.flatten();
     if matches!(route, Route::Player | Route::Prepare) {
         if filters.players.is_empty() {
@@ -343,7 +354,7 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     };
     filters.event = names(parameters, "event")?.pop();
     for wanted in parameters
-        .list("result", wanted_result)?
+        .list("result", RESULTS, wanted_result)?
         .unwrap_or_default()
     {
         match wanted {
@@ -378,7 +389,7 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
 
 /// Returns `true` if the parameter `duplicates` says that duplicates of a game are counted as one game.
 pub(super) fn folds_duplicates(parameters: &Parameters) -> Result<bool, Refusal> {
-    let once = parameters.choice("duplicates", |name| match name {
+    let once = parameters.choice("duplicates", "once or all", |name| match name {
         "once" => Some(true),
         "all" => Some(false),
         _ => None,
@@ -436,10 +447,8 @@ fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), 
         text if text.starts_with('+') || !is_rating(text) => None,
         text => text.parse().ok().map(Some),
     };
-    let named = parameters.list("ratings", group).map_err(|refusal| {
-        refusal.with_advice(&format!("use ratings from 0 to {MAX_RATING}, or unknown"))
-    })?;
-    let Some(named) = named else {
+    let values = format!("ratings from 0 to {MAX_RATING}, or unknown");
+    let Some(named) = parameters.list("ratings", &values, group)? else {
         return Ok((None, false));
     };
     if RatingGroup::all().all(|group| named.contains(&Some(group))) {
@@ -494,9 +503,9 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
         let limit = parameters.number("limit", 0..=MAX_PAGE_LENGTH)?;
         page.limit = limit.unwrap_or(DEFAULT_PAGE_LENGTH) as usize;
         page.sort = parameters
-            .choice("sort", |name| name.parse().ok())?
+            .choice("sort", "recent, rating or id", |name| name.parse().ok())?
             .unwrap_or_default();
-        let fold = parameters.choice("fold", |name| (name == "match").then_some(()))?;
+        let fold = parameters.choice("fold", "match", |name| (name == "match").then_some(()))?;
         page.fold_matches = fold.is_some();
     }
     Ok(page)
@@ -672,11 +681,7 @@ impl Parameters {
     ///
     /// Returns a refusal for any other value.
     pub fn flag(&self, name: &str) -> Result<Option<bool>, Refusal> {
-        self.choice(name, |text| match &*text.to_ascii_lowercase() {
-            "true" | "1" | "on" | "yes" => Some(true),
-            "false" | "0" | "off" | "no" => Some(false),
-            _ => None,
-        })
+        self.choice(name, "true or false", boolean)
     }
 
     /// Parses the value of the parameter `name` with `parse`. Returns `None` if the request does not contain this
@@ -684,14 +689,17 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if `parse` returns `None`, which means that the value is invalid.
+    /// Returns a refusal if `parse` returns `None`, which means that the value is invalid. The message contains
+    /// `values`, the list of the valid values, such as `white or black`.
     pub fn choice<T>(
         &self,
         name: &str,
+        values: &str,
         parse: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<T>, Refusal> {
         let text = self.text(name);
-        text.map(|text| parse_value(name, text, parse)).transpose()
+        text.map(|text| parse_value(name, text, values, parse))
+            .transpose()
     }
 
     /// Parses the value of the parameter `name` as a comma-separated list, each of whose elements is parsed with
@@ -700,31 +708,47 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if `parse` returns `None` for an element.
+    /// Returns a refusal if `parse` returns `None` for an element. The message contains `values`, the list of the valid
+    /// elements.
     pub fn list<T>(
         &self,
         name: &str,
+        values: &str,
         parse: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<Vec<T>>, Refusal> {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
-        let values = text.split(',').filter(|value| !value.is_empty());
-        values
-            .map(|value| parse_value(name, value, &parse))
+        let elements = text.split(',').filter(|element| !element.is_empty());
+        elements
+            .map(|element| parse_value(name, element, values, &parse))
             .collect::<Result<_, _>>()
             .map(Some)
     }
 }
 
-/// Parses `text`, a value of the parameter `name`, with `parse`. Returns a refusal that names the parameter and the
-/// value if `parse` returns `None`.
-fn parse_value<T>(name: &str, text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Refusal> {
+/// Parses `text`, a value of the parameter `name`, with `parse`. Returns a refusal that names the parameter, the value
+/// and the valid `values` if `parse` returns `None`.
+fn parse_value<T>(
+    name: &str,
+    text: &str,
+    values: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<T, Refusal> {
     parse(text).ok_or_else(|| {
         Refusal::bad(format!(
-            "the parameter {name} has the unknown value \"{text}\""
+            "the parameter {name} has the unknown value \"{text}\": use {values}"
         ))
     })
+}
+
+/// Parses a boolean, in upper or lower case. Returns `None` for a text that is no boolean.
+fn boolean(text: &str) -> Option<bool> {
+    match &*text.to_ascii_lowercase() {
+        "true" | "1" | "on" | "yes" => Some(true),
+        "false" | "0" | "off" | "no" => Some(false),
+        _ => None,
+    }
 }
 
 /// Parses a number that consists only of decimal digits. Returns `u32::MAX` for a number that does not fit into a
@@ -913,7 +937,7 @@ mod tests {
             ),
             (
                 "ratings=9999",
-                "the parameter ratings has the unknown value \"9999\"; use ratings from 0 to 4000, or unknown",
+                "the parameter ratings has the unknown value \"9999\": use ratings from 0 to 4000, or unknown",
             ),
         ] {
             let refusal = Request::parse(Route::Games, query).unwrap_err();
@@ -930,6 +954,30 @@ mod tests {
             .filters;
         assert_eq!((filters.won, filters.lost), (true, true));
         assert_eq!(filters.results, [GameResult::Draw]);
+    }
+
+    #[test]
+    fn messages_list_the_values_that_are_valid() {
+        for (route, name) in [
+            (Route::Lichess, "variant"),
+            (Route::Lichess, "speeds"),
+            (Route::Lichess, "history"),
+            (Route::Lichess, "color"),
+            (Route::Games, "modes"),
+            (Route::Games, "result"),
+            (Route::Games, "sort"),
+            (Route::Games, "fold"),
+            (Route::Games, "duplicates"),
+            (Route::Games, "requireDate"),
+            (Route::Scores, "by"),
+        ] {
+            let refusal = Request::parse(route, &format!("player=a&{name}=fast")).unwrap_err();
+            let start = format!("the parameter {name} has the unknown value \"fast\": use ");
+            let values = refusal.text().strip_prefix(&start).expect(name);
+            for value in values.replace(" or ", ", ").split(", ") {
+                parsed(route, &format!("player=a&{name}={value}"));
+            }
+        }
     }
 
     fn parsed_parameters(query: &str) -> Parameters {
@@ -995,17 +1043,20 @@ mod tests {
         assert!(parsed_parameters("history=maybe").flag("history").is_err());
         let digit = |text: &str| text.parse::<u8>().ok();
         assert_eq!(
-            parsed_parameters("ratings=1,2").list("ratings", digit),
+            parsed_parameters("ratings=1,2").list("ratings", "digits", digit),
             Ok(Some(vec![1, 2]))
         );
         assert_eq!(
-            parsed_parameters("ratings=").list("ratings", digit),
+            parsed_parameters("ratings=").list("ratings", "digits", digit),
             Ok(Some(vec![]))
         );
-        assert_eq!(parsed_parameters("").list("ratings", digit), Ok(None));
+        assert_eq!(
+            parsed_parameters("").list("ratings", "digits", digit),
+            Ok(None)
+        );
         assert!(
             parsed_parameters("ratings=1,x")
-                .list("ratings", digit)
+                .list("ratings", "digits", digit)
                 .is_err()
         );
     }

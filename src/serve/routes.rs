@@ -313,7 +313,7 @@ impl AppState {
     pub(super) fn suggest(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let own = ["field", "text", "limit", "source", "duplicates", "with"];
         let parameters = Parameters::parse_only(&key.query, &own)?;
-        let field = parameters.choice("field", |name| match name {
+        let field = parameters.choice("field", "player, event or opening", |name| match name {
             "player" => Some(SuggestField::Player),
             "event" => Some(SuggestField::Event),
             "opening" => Some(SuggestField::Opening),
