@@ -1143,6 +1143,10 @@ fn counts_are_named_as_such() {
         dir,
         &format!("make-book -q {pgn} --counts c --bin b.bin --leveldb i.idx"),
     );
+    // A directory with a PGN file and a Parquet file of another program.
+    fs::create_dir(dir.join("p")).unwrap();
+    fs::copy(sample("famous.pgn"), dir.join("p/famous.pgn")).unwrap();
+    ok(dir, "convert b.bin p/table.parquet");
     let counts = "c: this is a directory of counts: make a book or an index from the counts with polybook make-book";
     let index = "i.idx: this is an index: give a book or a database";
     refused(
@@ -1164,6 +1168,11 @@ fn counts_are_named_as_such() {
                 1,
                 "c: this is a directory of counts: make an index with polybook make-book c --explorer c.idx",
             ),
+            (
+                "serve p",
+                1,
+                "p: this is a directory, but not an index: give the PGN files in the directory, such as p/*.pgn",
+            ),
             ("serve i.idx --book c", 1, counts),
             ("convert i.idx a.epd", 1, index),
             ("diff i.idx b.bin", 1, index),
@@ -1179,6 +1188,14 @@ fn counts_are_named_as_such() {
             ),
         ],
     );
+    // In the directory of the counts, the advice names an index next to the directory.
+    let advice = fails(&dir.join("c"), "serve .", 1);
+    let index = dir.canonicalize().unwrap().join("c.idx");
+    let expected = format!(
+        "make an index with polybook make-book . --explorer {}, and",
+        index.display()
+    );
+    assert!(advice.contains(&expected), "{advice}");
 }
 
 /// Counts contain every move, so an option that filters or weighs moves would have no effect.

@@ -14,7 +14,7 @@ use clap::{ArgMatches, Id, parser::ValueSource};
 use polybook::{
     Error, FileKind,
     book::is_book_or_empty,
-    counts::Memory,
+    counts::{CountsDirectory, Memory},
     index::is_index,
     pgn::Input,
     position::Variant,
@@ -239,7 +239,8 @@ pub fn files_of(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 /// Returns an error if the path is a directory of counts, which contains the results of moves without the games. Only
 /// `make-book` can read counts.
 pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
-    if matches!(FileKind::of(path), Ok(FileKind::Counts)) {
+    let is_of_counts = matches!(FileKind::of(path), Ok(FileKind::Counts));
+    if is_of_counts && CountsDirectory::index_advice(path).is_some() {
         let problem = "this is a directory of counts: make a book or an index from the counts with polybook make-book";
         return Err(Error::file(path, problem));
     }

@@ -17,6 +17,7 @@ use std::{
 use anyhow::{Context as _, anyhow};
 use polybook::{
     Error, FileKind,
+    counts::CountsDirectory,
     explorer::{Explorer, Filters},
     make_book::Unfinished,
     openings::OpeningFilter,
@@ -280,15 +281,10 @@ struct ServedSource<'a> {
 fn refuse_results(path: &Path) -> polybook::Result<()> {
     let name = path.display();
     let problem = match FileKind::of(path) {
-        Ok(FileKind::Counts) => {
-            let mut index = path.file_stem().unwrap_or_default().to_owned();
-            index.push(".idx");
-            format!(
-                "this is a directory of counts: make an index with polybook make-book {name} --explorer {}, and serve \
-                 the index",
-                path.with_file_name(index).display()
-            )
-        }
+        Ok(FileKind::Counts) => match CountsDirectory::index_advice(path) {
+            Some(advice) => format!("{advice}, and serve the index"),
+            None => return Ok(()),
+        },
         Ok(FileKind::Sqlite) => format!(
             "this is an SQLite database: if it is an OOBS database, show it next to games with polybook serve \
              games.pgn --book {name}"

@@ -9,7 +9,7 @@ use std::{
 use super::Grouping;
 use super::{
     error::CountsError,
-    layout::{ClassRow, ENDING, Row, STARTS},
+    layout::{ClassRow, ENDING, Row, SIDECAR, STARTS},
     parquet_file::{ParquetFile, caught, file_size, metadata_memory},
     rows::{ColumnBatch, GroupReader, MAX_TOTAL_GAMES, PartColumns, classes_of},
     sidecar::{CountsOrigin, ListedFile, Sidecar, Start, crc32_of, read_starts},
@@ -56,6 +56,34 @@ impl CountsDirectory {
     pub fn open(path: impl Into<PathBuf>) -> Result<CountsDirectory> {
         let path = path.into();
         open_again_if_replaced(&path, || CountsDirectory::open_once(&path))
+    }
+
+    /// Returns an error message for a user who gave a directory of counts, `path`, in place of an index. The message
+    /// contains the command that makes an index. Returns `None` if `path` is not a directory of counts: if it contains
+    /// no `counts.json`, and not only Parquet files with the columns of counts.
+    #[doc(hidden)]
+    pub fn index_advice(path: &Path) -> Option<String> {
+        let has_columns = |part: &Part| {
+            let file = part.open()?;
+            part.named(caught(|| PartColumns::find(file.schema())))
+        };
+        let is_of_counts = path.join(SIDECAR).exists()
+            || CountsDirectory::open(path)
+                .is_ok_and(|counts| counts.parts.iter().all(|part| has_columns(part).is_ok()));
+        // The name of `.` is that of the current directory. The index must be next to the counts, not in them.
+        let named = match path.file_name() {
+            Some(_) => path.to_owned(),
+            None => path.canonicalize().ok()?,
+        };
+        let mut index = named.file_stem().unwrap_or_default().to_owned();
+        index.push(".idx");
+        is_of_counts.then(|| {
+            format!(
+                "this is a directory of counts: make an index with polybook make-book {} --explorer {}",
+                path.display(),
+                named.with_file_name(index).display()
+            )
+        })
     }
 
     /// Tries once to open the directory. [`CountsDirectory::open`] tries again if another program replaced the
