@@ -1148,6 +1148,7 @@ fn counts_are_named_as_such() {
     fs::copy(sample("famous.pgn"), dir.join("p/famous.pgn")).unwrap();
     ok(dir, "convert b.bin p/table.parquet");
     let counts = "c: this is a directory of counts: make a book or an index from the counts with polybook make-book";
+    let advice = "c: this is a directory of counts: make an index with polybook make-book c --explorer c.idx";
     let index = "i.idx: this is an index: give a book or a database";
     refused(
         dir,
@@ -1163,16 +1164,15 @@ fn counts_are_named_as_such() {
                 1,
                 "c: this is a directory, but --fix applies only to Polyglot books",
             ),
-            (
-                "serve c",
-                1,
-                "c: this is a directory of counts: make an index with polybook make-book c --explorer c.idx",
-            ),
+            ("serve c", 1, advice),
             (
                 "serve p",
                 1,
                 "p: this is a directory, but not an index: give the PGN files in the directory, such as p/*.pgn",
             ),
+            ("moves --index c", 1, advice),
+            ("openings --index c", 1, advice),
+            ("games --index c", 1, advice),
             ("serve i.idx --book c", 1, counts),
             ("convert i.idx a.epd", 1, index),
             ("diff i.idx b.bin", 1, index),

@@ -12,6 +12,8 @@ use super::{
     replace::holds_database,
     store::{self, Contents, ListKey, NameReader, names::NAMES_PER_ENTRY},
 };
+#[cfg(feature = "parquet")]
+use crate::counts::CountsDirectory;
 use crate::{
     error::{At, Error, Result},
     kind::FileKind,
@@ -466,6 +468,10 @@ fn no_database(path: &Path) -> Error {
             return Ok(Error::foreign(path, "this index does not exist"));
         };
         if found.is_dir() {
+            #[cfg(feature = "parquet")]
+            if let Some(advice) = CountsDirectory::index_advice(path) {
+                return Ok(Error::foreign(path, advice));
+            }
             let problem = "this directory is not an index: give an index that make-book made";
             return Ok(Error::foreign(path, problem));
         }
